@@ -17,7 +17,7 @@ from zuno.adapters.checkpoints import postgres_checkpoints, sqlite_checkpoints, 
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.model.cycle import Node
-from zuno.trading.run.graph import Step, delete_checkpoints, run_graph
+from zuno.trading.run.graph import Step, run_graph
 
 MOST_BYTES = 200_000
 FIVE = {Node.META_AGENT, Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node.MACRO_EXPERT, Node.VLM_EXPERT}
@@ -115,7 +115,7 @@ async def test_a_finished_run_is_forgotten_and_others_are_not(checkpoints: Open)
     async with checkpoints() as saver:
         await run_graph("run_a", steps.of(), saver)
         await run_graph("run_b", steps.of(), saver)
-        await delete_checkpoints("run_a", saver)
+        await saver.adelete_thread("run_a")
         await run_graph("run_b", steps.of(), saver)
         assert len(steps.taken) == 2 * len(Node), "it had ended"
         await run_graph("run_a", steps.of(), saver)

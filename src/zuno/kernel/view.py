@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
-from pydantic import AfterValidator, ConfigDict
+from pydantic import AfterValidator, BeforeValidator, ConfigDict
 
+from zuno.kernel.clock import iso
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
@@ -21,6 +22,8 @@ def sanitise(text: str) -> str:
 
 ForeignText = Annotated[str, AfterValidator(sanitise)]
 """Text that we may not have written: one printable line, bounded."""
+IsoTime = Annotated[str, BeforeValidator(lambda at: iso(at) if isinstance(at, int) else at)]
+"""A moment in words, which may be given in Unix milliseconds."""
 
 
 class View(Wire):

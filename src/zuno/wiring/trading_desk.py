@@ -289,14 +289,9 @@ class TradingWiring(SharedWiring):
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:
-        from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
+        from zuno.trading.service.learning import LearningDesk
 
-        return LearningDesk(
-            LearningDeskBackends(
-                desk=self._desk(None), evaluator=self.evaluator(), log=self._trade_log(), now=unix_millis
-            ),
-            name,
-        )
+        return LearningDesk(self._desk(None), self.evaluator(), self._trade_log(), unix_millis, name)
 
     def trade_desk(self) -> TradeDesk:
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name

@@ -24,8 +24,6 @@ from zuno.trading.rules.score import board_entries
 from zuno.trading.run.nodes import Cycle
 from zuno.trading.run.record import JudgeRecord
 
-_SEATS = {expert: expert.value for expert in Expert}
-
 
 def build_single_expert(expert: Expert) -> type[Cycle]:
     """A desk on which the other experts repeat this one's stance and confidence."""
@@ -38,7 +36,7 @@ def build_single_expert(expert: Expert) -> type[Cycle]:
             own = entries[expert]
             same = {"stance": own.stance, "confidence": own.confidence}
             return board.model_copy(
-                update={_SEATS[other]: entry.model_copy(update=same) for other, entry in entries.items()}
+                update={other.value: entry.model_copy(update=same) for other, entry in entries.items()}
             )
 
     return ExpertAlone

@@ -17,7 +17,7 @@ from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
@@ -258,8 +258,9 @@ def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
 
 
 def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:
-    return ClosedLine(
-        **pick(trade, "symbol", "side", "opened", "closed", "reason", "exploration"),
+    return derive(
+        ClosedLine,
+        trade,
         notional=_micro(trade.quantity * trade.entry / rate),
         net=_micro(trade.net_pnl / rate),
         funding=_micro(trade.funding / rate),

@@ -21,6 +21,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
+from zuno.trading.model.known import derive
 from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
@@ -177,9 +178,7 @@ class BacktestCycles:
             return Digest("") if self.encoder is None else digest(self.encoder.encode(bundle)), case
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
-            claim = ExplorationClaim(
-                origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
-            )
+            claim = derive(ExplorationClaim, asked, moment, explored=own)
             number = history.claim_exploration(notes.run_id, claim)
             return await list_explorations(history, asked, moment, before=number)
 

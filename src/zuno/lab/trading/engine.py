@@ -26,9 +26,9 @@ from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side, Symbol
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.rules.calibration import list_closed_trades
+from zuno.trading.service.runs import Recall
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, MarketClock
 
-Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
 MODE = Mode.SWING
 
 

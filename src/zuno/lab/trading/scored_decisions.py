@@ -13,12 +13,12 @@ from zuno.trading.model.cycle import Outcome, Regime
 from zuno.trading.model.memory import AgentClaim, RuleShare
 from zuno.trading.model.trade_events import TradeClosed, TradeEvent, TradeSummary
 from zuno.trading.ports.series import SeriesStore
-from zuno.trading.rules.calibration import list_claims, measure_reliability, to_closed_trade
+from zuno.trading.rules.calibration import Reliability, list_claims, measure_reliability, to_closed_trade
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.trade_outcomes import shares_of_cuts
+from zuno.trading.rules.trade_outcomes import VetoTotals, shares_of_cuts, total_vetoes
 from zuno.trading.run.record import summarise_run
-from zuno.trading.service.learning import calibration_view, newest_scores, total_veto_views
-from zuno.trading.service.learning_view import AgentCalibrationView, VetoScoreView, VetoTotalsView
+from zuno.trading.service.learning import newest_scores
+from zuno.trading.service.learning_view import VetoScoreView
 
 
 class ScoredDecisions(View):
@@ -26,10 +26,10 @@ class ScoredDecisions(View):
 
     outcomes: int
     """Closed trades that were scored."""
-    agents: tuple[AgentCalibrationView, ...]
+    agents: tuple[Reliability, ...]
     vetoed: int
     """Decisions that were vetoed or cut, and scored."""
-    rules: tuple[VetoTotalsView, ...]
+    rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""
 
@@ -64,9 +64,9 @@ class DecisionRecord:
         scores = await play_vetoes([veto for veto in self._waiting if veto.summary.as_of < at], store, Fees(), at)
         return ScoredDecisions(
             outcomes=len(trades),
-            agents=tuple(map(calibration_view, measure_reliability(trades))),
+            agents=measure_reliability(trades),
             vetoed=len(scores),
-            rules=total_veto_views(scores),
+            rules=total_vetoes(scores),
             scores=newest_scores(scores),
         )
 

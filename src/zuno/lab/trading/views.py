@@ -25,7 +25,7 @@ from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.present.document import Block, Document, document, lines, section, table
 from zuno.present.values import count, quiet, share
 from zuno.trading.model.cycle import EDITION, Call, Exchange
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Side, Symbol
 from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
@@ -367,10 +367,10 @@ def _arm_view(
     by_kind = {
         kind: sum(change for change, each in zip(result.changes, kinds, strict=False) if each == kind) for kind in KINDS
     }
-    return TradeArmView(
-        **pick(result, "arm", "open_trades", "refused", "hit_rate", "profit_factor", "expectancy_r", "exposure"),
-        **pick(result, "model_tokens", "unanswered", "cycles", "lessons", "recalled"),
-        **pick(figures, "sharpe", "sortino", "calmar", "max_drawdown"),
+    return derive(
+        TradeArmView,
+        result,
+        figures,
         by=describe_arm(result.arm, bool(result.models)),
         until=iso(Millis(result.until)),
         net_pnl_usd=_usd(result.net),

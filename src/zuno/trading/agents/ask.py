@@ -70,7 +70,6 @@ class AgentQuestion(Generic[T]):
 
 async def ask_numeric_expert(
     case: Case,
-    role: str,
     expert: Expert,
     sections: Callable[[], Sequence[Section]],
     output: type[E],
@@ -81,7 +80,7 @@ async def ask_numeric_expert(
     """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
     known of what it reads, if nothing is (`require_data`). `sections`: beside the market and its anomalies."""
     question = AgentQuestion(
-        role=role,
+        role=expert.value,
         sections=lambda: (market_section(case), anomalies_section(case), *sections()),
         output=output,
         fallback=fallback,

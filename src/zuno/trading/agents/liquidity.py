@@ -75,7 +75,6 @@ ENTRY_REACH: Final = (0.25, 1.0)
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
     spoken = await ask_numeric_expert(
         case,
-        ROLE,
         Expert.LIQUIDITY,
         lambda: (
             prompt_facts.flow_section(case),

@@ -35,7 +35,6 @@ RESTLESS: Final = 0.25
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MacroEntry]:
     spoken = await ask_numeric_expert(
         case,
-        ROLE,
         Expert.MACRO,
         lambda: (
             prompt_facts.options_section(case),

@@ -47,7 +47,6 @@ _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
     spoken = await ask_numeric_expert(
         case,
-        ROLE,
         Expert.MICROSTRUCTURE,
         lambda: (
             prompt_facts.book_section(case),

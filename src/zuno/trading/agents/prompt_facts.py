@@ -444,8 +444,7 @@ def economy_section(case: Case, weight: int = 70) -> Section:
     ]
     shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
     lines += [line for name, reading in shown.items() for line in _reading_lines(name, reading, case.bundle.as_of)]
-    mood = case.features.mood
-    lines.append(fact("fear_and_greed", mood if isinstance(mood, Missing) else mood.value, Unit.NUMBER, 0))
+    lines.append(fact("fear_and_greed", figure_in(case.features.mood, "value"), Unit.NUMBER, 0))
     return Section("economy", weight, tuple(lines))
 
 

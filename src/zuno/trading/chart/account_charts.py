@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from zuno.trading.chart.scales import calendar_ticks, moment_text, money_axis, value_axis
-from zuno.trading.model.chart import EquityChart, EquityMark, ReliabilityChart, ReliabilityPanel, ReliabilityPoint
+from zuno.trading.model.chart import EquityChart, EquityMark, ReliabilityChart, ReliabilityPanel
 from zuno.trading.model.trade_events import TradeSummary
 from zuno.trading.rules.calibration import EVERY_REGIME, LEAST_OUTCOMES, Reliability
 from zuno.trading.rules.performance import EquityPoint, drawdown_percents, find_max_drawdown
@@ -72,9 +72,9 @@ def describe_reliability(
             ReliabilityPanel(
                 title=f"{row.role} ({row.source})",
                 figures=_figures(row),
-                points=_points(row),
+                points=row.bins,
                 regimes=tuple(
-                    (other.regime, _points(other))
+                    (other.regime, other.bins)
                     for other in rows
                     if (other.role, other.source) == (row.role, row.source) and other.regime != EVERY_REGIME
                 ),
@@ -87,7 +87,3 @@ def describe_reliability(
 def _figures(row: Reliability) -> str:
     skill = "" if row.skill is None else f" · skill {row.skill:+.2f}"
     return f"n {row.n} · Brier {row.brier:.3f}{skill} · ECE {row.ece:.2f}"
-
-
-def _points(row: Reliability) -> tuple[ReliabilityPoint, ...]:
-    return tuple(ReliabilityPoint(each.claimed, each.came, each.n) for each in row.bins)

@@ -104,10 +104,8 @@ def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:
     order = book.orders.get(client_id)
     if order is None or not order.intent:
         return ExitReason.MANUAL
-    if order.purpose == "stop":
-        return ExitReason.STOP
-    if order.purpose == "target":
-        return ExitReason.TARGET
+    if order.purpose in ("stop", "target"):
+        return ExitReason(order.purpose)
     intent = book.intents[order.intent].intent
     if intent.kind is IntentKind.CLOSE:
         return intent.reason or ExitReason.DECISION

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis
@@ -12,11 +12,11 @@ from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent
 from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
 from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LevelsSet, LockSet, Protection, TradeEvent, TradeIntent
-from zuno.trading.rules.book_state import TrackedIntent
+from zuno.trading.rules.book_state import OpenTrade, TrackedIntent
 from zuno.trading.rules.execution_styles import MAX_DRIFT_ATR
 from zuno.trading.rules.protections import (
     STORED,
@@ -212,18 +212,7 @@ class EntryChecker:
         for leg in intent.legs:
             held = self._state.book.positions.get((leg.exchange, intent.symbol))
             if held is not None and (held.stop is None or is_tighter(leg.stop, held.stop, side)):
-                events.append(
-                    LevelsSet(
-                        at=self._state.event_time(),
-                        exchange=leg.exchange,
-                        symbol=intent.symbol,
-                        stop=leg.stop,
-                        target=held.target,
-                        hold_until=held.hold_until,
-                        by="ruling",
-                        trade=held.id,
-                    )
-                )
+                events.append(set_levels(held, self._state.event_time(), leg.stop, held.target, "ruling"))
         return events
 
     async def _live_entry(
@@ -299,6 +288,13 @@ def _check_drift(order: RulingToExecute, mark: Decimal | None) -> None:
         return
     if abs(mark - order.mark) > MAX_DRIFT_ATR * order.atr:
         raise EntryRefused(f"the mark moved from {order.mark} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
+
+
+def set_levels(
+    trade: OpenTrade, at: Millis, stop: Decimal | None, target: Decimal | None, by: Literal["ruling", "owner"]
+) -> LevelsSet:
+    kept = pick(trade, "exchange", "symbol", "hold_until")
+    return LevelsSet(at=at, stop=stop, target=target, by=by, trade=trade.id, **kept)
 
 
 def is_tighter(level: Decimal, than: Decimal, side: Side) -> bool:

@@ -134,20 +134,16 @@ class GateState:
         """Stop taking risk until somebody has looked."""
         known = self.book.locks.get((Protection.RECONCILIATION, symbol))
         if known is None or known.reason != reason[:600]:
-            event = LockSet(
-                at=self.event_time(),
-                protection=Protection.RECONCILIATION,
-                symbol=symbol,
-                until=None,
-                reason=reason[:600],
-            )
-            await self.write([event])
+            await self._write_lock(Protection.RECONCILIATION, symbol, reason[:600])
 
     async def set_lock(self, protection: Protection, reason: str) -> LockSet:
         known = self.book.locks.get((protection, None))
         if known is not None:
             return known
-        lock = LockSet(at=self.event_time(), protection=protection, symbol=None, until=None, reason=reason)
+        return await self._write_lock(protection, None, reason)
+
+    async def _write_lock(self, protection: Protection, symbol: Symbol | None, reason: str) -> LockSet:
+        lock = LockSet(at=self.event_time(), protection=protection, symbol=symbol, until=None, reason=reason)
         await self.write([lock])
         return lock
 

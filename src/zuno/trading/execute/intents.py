@@ -170,7 +170,6 @@ def build_close_intent(
     side: Side,
     mark: Decimal,
     reason: ExitReason,
-    mode: Mode = Mode.SWING,
     mandate: Mandate | None = None,
 ) -> TradeIntent:
     return TradeIntent(
@@ -178,7 +177,7 @@ def build_close_intent(
         decision=decision,
         kind=IntentKind.CLOSE,
         symbol=symbol,
-        mode=mode,
+        mode=Mode.SWING,
         side=side,
         style=Style.CASINO_EXIT,
         legs=(),

@@ -19,7 +19,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import ConcurrentWrite
-from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter
+from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter, set_levels
 from zuno.trading.execute.gate_state import GateContext, GateState
 from zuno.trading.execute.intents import RulingToExecute, intent_id
 from zuno.trading.execute.order_worker import OrderWorker
@@ -36,7 +36,6 @@ from zuno.trading.model.trade_events import (
     ExitReason,
     IntentKind,
     IntentStored,
-    LevelsSet,
     LockLifted,
     LockSet,
     Mandate,
@@ -485,17 +484,7 @@ class OrderGate:
                 f"This loosens the levels of {trade_id} (stop {trade.stop} → {stop}, target {trade.target} → "
                 f"{target}); confirm it with --yes."
             )
-        event = LevelsSet(
-            at=self._state.event_time(),
-            exchange=trade.exchange,
-            symbol=trade.symbol,
-            stop=stop,
-            target=target,
-            hold_until=trade.hold_until,
-            by="owner",
-            trade=trade.id,
-        )
-        await self._state.write([event])
+        await self._state.write([set_levels(trade, self._state.event_time(), stop, target, "owner")])
         await self._worker.advance()
         return trade
 

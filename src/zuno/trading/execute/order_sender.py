@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Final
 
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -14,7 +14,7 @@ from zuno.trading.model.market import MINUTE_MS, Symbol
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
 from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, Protection, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryTask, has_drifted
 from zuno.trading.rules.protections import MANUAL_UNLOCK, STORED
 
@@ -23,7 +23,6 @@ SENDING_MS: Final = MINUTE_MS
 RESEND_MS: Final = 6_000
 """How long after a send without a reply the order is not sent again: for a few seconds it may still arrive. An entry
 that another process planned may have been sent until this one began."""
-Purpose = Literal["entry", "stop", "target", "exit"]
 
 
 class OrderSender:

@@ -11,14 +11,14 @@ from typing import Final, Literal
 
 from zuno.trading.execute.close_worker import CloseWorker, PositionGuard
 from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.order_sender import OrderSender, Purpose
+from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ZERO, Order, OrderRequest, OrderStatus, client_order_id, opening_side
 from zuno.trading.model.trade_events import IntentEnded, IntentKind, IntentLeg, OrderPlanned, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryOrder, EntryPlan, next_entry_step
 
 MAX_PASSES: Final = 24
@@ -58,7 +58,9 @@ class EntryWorker:
         quote = await venue.quote(intent.symbol)
         filters = await (self._state.filters if orders else self._state.fresh_filters)(exchange, intent.symbol)
         task = await self._sender.build_entry_task(tracked, leg, quote, filters, now)
-        step = next_entry_step(task, [_entry_order(order) for order in orders])
+        step = next_entry_step(
+            task, [EntryOrder(o.status, o.filled, o.expires, o.request.type, o.request.time_in_force) for o in orders]
+        )
         for number in step.cancel:
             await self._sender.cancel(venue, orders[number])
         if step.done:
@@ -115,10 +117,6 @@ class EntryWorker:
         return IntentEnded(
             at=self._state.event_time(), intent=intent.id, state=state, reason="; ".join(dict.fromkeys(reasons))[:600]
         )
-
-
-def _entry_order(order: TrackedOrder) -> EntryOrder:
-    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
 class OrderWorker:

@@ -33,7 +33,7 @@ from zuno.trading.learn.memory_book import (
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Call, Exchange, Node, Outcome
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, Symbol
 from zuno.trading.model.memory import (
     CASE_RECORD,
@@ -161,16 +161,8 @@ async def _play(
         played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
         if played is None:
             continue
-        past = waiting.summary
-        scores.append(
-            VetoScore(
-                **pick(waiting, "id", "run", "rules"),
-                **pick(past, "account", "origin", "symbol", "mode", "regime", "judge"),
-                **pick(played, "resolved", "exit", "pct", "r"),
-                side=waiting.wanted.side,
-                decided=past.as_of,
-            )
-        )
+        own = {"side": waiting.wanted.side, "decided": waiting.summary.as_of}
+        scores.append(derive(VetoScore, waiting, waiting.summary, played, **own))
     return scores
 
 
@@ -356,14 +348,8 @@ class Evaluator:
             regime=None if run is None else run.meta.regime,
         )
         words = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
-        return PostMortem(
-            id=id,
-            account=account,
-            origin=origin if run is None else run.origin,
-            **pick(summary, "symbol", "side", "mode", "closed"),
-            **pick(case, "regime", "setup", "verdict", "path", "summary"),
-            **pick(words, "outcome", "constraint", "source", "why_rules"),
-        )
+        market = origin if run is None else run.origin
+        return derive(PostMortem, words, case, summary, id=id, account=account, origin=market)
 
     async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:
         """The run that opened a trade; None where a person did."""
@@ -389,9 +375,10 @@ class Evaluator:
 
 
 def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSummary, *, first: bool) -> CaseRecord:
-    return CaseRecord(
-        **pick(post_mortem, "id", "account", "origin", "regime", "verdict"),
-        **pick(summary, "symbol", "side", "mode", "judge", "family", "opened", "closed", "reason", "decision"),
+    return derive(
+        CaseRecord,
+        post_mortem,
+        summary,
         bundle=None if run is None else run.bundle,
         r=post_mortem.path.r,
         fees=float(summary.fees),

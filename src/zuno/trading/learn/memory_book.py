@@ -4,8 +4,7 @@ resolved cases agree and reviewed once when later ones contradict them. Files an
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import canonical, digest
@@ -14,6 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, word_review
+from zuno.trading.model.known import derive
 from zuno.trading.model.memory import (
     LESSON,
     LESSON_REVIEW,
@@ -47,14 +47,8 @@ def post_mortem_id(account: str, trade: str) -> str:
 
 
 def memory_record(post_mortem: PostMortem) -> MemoryRecord:
-    return MemoryRecord(
-        id=post_mortem.id,
-        channel=Channel.SYSTEM_POST_MORTEM,
-        origin=post_mortem.origin,
-        symbol=post_mortem.symbol,
-        at=post_mortem.closed,
-        text=post_mortem.setup,
-    )
+    own = {"channel": Channel.SYSTEM_POST_MORTEM, "at": post_mortem.closed, "text": post_mortem.setup}
+    return derive(MemoryRecord, post_mortem, **own)
 
 
 class MemoryBook:
@@ -189,8 +183,7 @@ LESSON_AUTHOR: Final = Author(LESSON_ROLE)
 REVIEW_AUTHOR: Final = Author(REVIEWER)
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
+class Learned(NamedTuple):
     lessons: tuple[Lesson, ...] = ()
     reviews: tuple[LessonReview, ...] = ()
 

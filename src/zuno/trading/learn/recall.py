@@ -20,7 +20,7 @@ from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.measure.similarity import NewsText, Story, merge_stories
 from zuno.trading.model.bundle import Bundle, Slot
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
 from zuno.trading.model.memory import (
     MOST_LESSONS,
@@ -106,7 +106,7 @@ class CaseRecall:
             post_mortem for post_mortem in (await self._book.read()).values() if await self._may_recall(post_mortem)
         ]
         standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
-        lessons = (LessonNote(**pick(each.lesson, *LessonNote.model_fields)) for each in standings[:MOST_LESSONS])
+        lessons = (derive(LessonNote, each.lesson) for each in standings[:MOST_LESSONS])
         return FeedbackSlot(lessons=tuple(lessons))
 
     async def _may_recall(self, post_mortem: PostMortem) -> bool:
@@ -124,8 +124,7 @@ def _describe_case(case: Case) -> str:
 
 
 def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> MemoryNote:
-    own = MemoryNote.model_fields.keys() - {"r", "similarity"}
-    return MemoryNote(**pick(post_mortem, *own), r=post_mortem.path.r, similarity=similarity)
+    return derive(MemoryNote, post_mortem, r=post_mortem.path.r, similarity=similarity)
 
 
 WINDOW_DAYS: Final = 14

@@ -25,7 +25,7 @@ from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.known import Known, Missing, NotRecorded
+from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -252,9 +252,9 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
             triage.Evidence(
                 spike=spike,
                 liquidations=(forced.longs_hour, forced.shorts_hour),
-                imbalance=book if isinstance(book, Missing) else book.imbalance,
+                imbalance=figure_in(book, "imbalance"),
                 dvol=dvol,
-                term=surface if isinstance(surface, Missing) else surface.term,
+                term=figure_in(surface, "term"),
             )
         ),
         watch=watch,

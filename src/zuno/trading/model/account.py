@@ -14,6 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import Side, Symbol
 
 S = TypeVar("S", bound=Wire)
@@ -176,14 +177,7 @@ def account_slots(
     account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
     """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read."""
-    held = PositionsSlot(
-        positions=account.positions,
-        pending=account.pending,
-        liquidity=account.liquidity,
-        unread=unread,
-        notes=tuple(notes),
-    )
-    cash = EquitySlot(usd=account.usd, krw=account.krw)
+    held, cash = derive(PositionsSlot, account, unread=unread, notes=tuple(notes)), derive(EquitySlot, account)
     return [Slot(POSITIONS, to_json(held), as_of, source), Slot(EQUITY, to_json(cash), as_of, source)]
 
 

@@ -11,6 +11,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
+from zuno.trading.model.memory import ReliabilityBin
 
 WIDTH: Final = 1_232
 HEIGHT: Final = 952
@@ -278,22 +279,13 @@ class EquityChart(AccountChart):
 
 
 @dataclass(frozen=True, slots=True)
-class ReliabilityPoint:
-    """Claims of one bin: what was claimed on average, what came, and how many they are."""
-
-    claimed: float
-    came: float
-    n: int
-
-
-@dataclass(frozen=True, slots=True)
 class ReliabilityPanel:
     """One agent. All regimes together are joined by a line; each regime has marks of its own."""
 
     title: str
     figures: str
-    points: tuple[ReliabilityPoint, ...]
-    regimes: tuple[tuple[str, tuple[ReliabilityPoint, ...]], ...]
+    points: tuple[ReliabilityBin, ...]
+    regimes: tuple[tuple[str, tuple[ReliabilityBin, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)

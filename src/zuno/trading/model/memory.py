@@ -5,12 +5,13 @@ memories, lessons and earlier news."""
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from zuno.kernel.canonical import to_json
 from zuno.kernel.units import Millis
+from zuno.kernel.view import View
 from zuno.kernel.wire import Wire
 from zuno.trading.model.account import Above, Id, NotBelow, Timestamp
 from zuno.trading.model.bundle import Slot
@@ -109,6 +110,19 @@ class AgentClaim(Wire):
     """The probability without any opinion, by the distances alone."""
 
 
+class ReliabilityBin(View):
+    """Claims of about the same probability."""
+
+    low: float
+    high: float
+    n: int
+    claimed: float
+    """Mean of what was claimed."""
+    came: float
+    """Mean of what came."""
+    LEFT_OUT: ClassVar = frozenset({"low", "high"})
+
+
 class MemoryForgotten(Wire):
     """That its owner had a post-mortem forgotten: from then on nobody recalls it or learns from it."""
 
@@ -149,6 +163,9 @@ class RuleShare(Wire):
     owner: Literal["expectancy", "cro", "guard", "desk"]
     share: Share
     """Of the notional that the Judge wanted; 1: a veto."""
+
+    def describe(self) -> str:
+        return self.rule if self.share == 1 else f"{self.rule} {100 * self.share:.0f} %"
 
 
 class VetoScore(Wire):

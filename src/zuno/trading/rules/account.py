@@ -23,7 +23,7 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import MarkAndIndex, Side, Symbol, Timeframe, basis, candles
 from zuno.trading.model.venues import BINANCE
 
@@ -90,8 +90,7 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     account, slot = held
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
-    krw_rate = features.krw_rate
-    rate = krw_rate if isinstance(krw_rate, Missing) else krw_rate.value
+    rate = figure_in(features.krw_rate, "value")
     marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
     return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
 

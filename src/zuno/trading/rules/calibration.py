@@ -15,13 +15,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum, sqrt
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from zuno.kernel.units import Millis
+from zuno.kernel.view import View
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
 from zuno.trading.model.market import Side
-from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord
+from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord, ReliabilityBin
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.score import board_entries
 
@@ -173,24 +174,13 @@ _SCALE: Final = 10**6
 """Claims are put into bins as whole millionths: no last bit moves one."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    low: float
-    high: float
-    n: int
-    claimed: float
-    """Mean of what was claimed."""
-    came: float
-    """Mean of what came."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reliability:
+class Reliability(View):
     """Of one agent, by who spoke for it and in which regime."""
 
     role: str
     source: JudgeKind
     regime: str
+    """`all`, or one regime."""
     n: int
     brier: float
     """Mean squared distance of claim and outcome; 0 is best."""
@@ -199,10 +189,9 @@ class Reliability:
     ece: float
     """Mean distance of claimed and come, bin by bin."""
     bins: tuple[ReliabilityBin, ...]
-
-    @property
-    def enough(self) -> bool:
-        return self.n >= LEAST_OUTCOMES
+    enough: bool
+    """Whether there are outcomes enough for a verdict."""
+    LEFT_OUT: ClassVar = frozenset({"enough"})
 
 
 class ClaimedTrade(Protocol):
@@ -241,6 +230,7 @@ def _measure(role: str, source: JudgeKind, regime: str, claims: Sequence[AgentCl
         skill=None if fair == 0 else round_digits(1 - brier / fair),
         ece=round_digits(fsum(each.n * abs(each.claimed - each.came) for each in bins) / n),
         bins=bins,
+        enough=n >= LEAST_OUTCOMES,
     )
 
 

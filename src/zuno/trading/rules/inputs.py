@@ -24,8 +24,8 @@ from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Level, Mode, Row, Series, Side, Symbol, candles, funding
+from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, Symbol, candles, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
@@ -189,7 +189,7 @@ def build_ruling_inputs(
     cache: FrameCache | None = None,
 ) -> RulingInputs:
     symbol = bundle.symbol
-    slope, forced = features.economy.slope, _liquidated_by_side(bundle)
+    forced = _liquidated_by_side(bundle)
     tapes = [market.liquidations(venue, symbol) for venue in TAPES]
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     account, mark = account_of(bundle), mark_of(bundle, symbol)
@@ -208,18 +208,16 @@ def build_ruling_inputs(
             market.dvol(DERIBIT, symbol.base),
             market.options(DERIBIT, symbol.base),
         ),
-        day_volatility_rank=features.volatility
-        if isinstance(features.volatility, Missing)
-        else features.volatility.rank,
-        curve_change=_judged(bundle, slope if isinstance(slope, Missing) else slope.change, *CURVE),
+        day_volatility_rank=figure_in(features.volatility, "rank"),
+        curve_change=_judged(bundle, figure_in(features.economy.slope, "change"), *CURVE),
         longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
         shorts_liquidated=_judged(bundle, forced[Side.SHORT], *tapes),
         breakout=_breakout(features.triage),
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, _value_of(features.dollar), market.rates(BINANCE, USDC_USDT)),
-        krw_rate=_judged(bundle, _value_of(features.krw_rate), market.rates(UPBIT, USDT_KRW)),
+        dollar=_judged(bundle, figure_in(features.dollar, "value"), market.rates(BINANCE, USDC_USDT)),
+        krw_rate=_judged(bundle, figure_in(features.krw_rate, "value"), market.rates(UPBIT, USDT_KRW)),
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -261,10 +259,6 @@ def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
 
 
-def _value_of(level: Known[Level]) -> Known[float]:
-    return level if isinstance(level, Missing) else level.value
-
-
 def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
     return event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
 
@@ -279,7 +273,7 @@ def _funding(bundle: Bundle, features: Features) -> Known[float]:
         known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
         return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
     perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
-    return perpetual.predicted if isinstance(perpetual.predicted, Missing) else perpetual.predicted.per_8h
+    return figure_in(perpetual.predicted, "per_8h")
 
 
 def _slippage(features: Features) -> Known[Slippage]:

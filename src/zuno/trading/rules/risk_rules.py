@@ -17,7 +17,6 @@ from zuno.trading.rules.routing import (
     LegCut,
     Placement,
     allocation_pct_of,
-    cheaper_style,
     raise_to_minimum,
     size_legs,
     target_of,
@@ -221,7 +220,7 @@ def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDra
     """A cheaper style is taken; a costlier one, or the exits' own, is not."""
     if asked is None or draft.style is None or asked is draft.style:
         return draft
-    kept = cheaper_style(asked, draft.style)
+    kept = min(asked, draft.style, key=list(Style).index)
     if kept is draft.style:
         refused = f"{asked.value} costs more than {kept.value}, which the rules allow"
         return record_change(draft, RuleName.STYLE, "execution_style", asked, kept, refused)

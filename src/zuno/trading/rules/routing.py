@@ -30,8 +30,6 @@ MINIMUM_ORDERS: Final[Mapping[tuple[Exchange, Symbol], float]] = {
 """The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
 MIN_NOTIONAL_BUFFER: Final = 1.02
 """What a spot position is worth at its stop above the least order: for a stop that is passed, and for the won."""
-STYLES_BY_COST: Final = (Style.PASSIVE_MAKER, Style.SMART_DCA, Style.MOMENTUM_SNIPER, Style.CASINO_EXIT)
-"""Cheapest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +74,6 @@ def choose_style(inputs: RulingInputs) -> Style:
     if inputs.breakout is True:
         return Style.MOMENTUM_SNIPER
     return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
-
-
-def cheaper_style(style: Style, other: Style) -> Style:
-    return min(style, other, key=STYLES_BY_COST.index)
 
 
 def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:

@@ -25,7 +25,7 @@ from zuno.trading.model.cycle import (
     Signal,
     Stance,
 )
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import Mode
 
 TRUSTED_WEIGHT: Final = 1.5
@@ -33,7 +33,7 @@ TRUSTED_WEIGHT: Final = 1.5
 DEAD_BAND: Final = 0.15
 Entry: TypeAlias = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
 ExpertOpinion: TypeAlias = LiquidityOpinion | MicrostructureOpinion | MacroOpinion | GeometryOpinion
-_LEANS: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
+STANCES: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
 
 
 def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
@@ -42,14 +42,9 @@ def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
         case LiquidityOpinion():
             return flow
         case MacroOpinion():
-            return bias_stance(entry.options_bias)
+            return STANCES[entry.options_bias]
         case _:
-            return bias_stance(entry.directional_bias)
-
-
-def bias_stance(word: str) -> Stance:
-    """BULLISH and UP are 1, BEARISH and DOWN −1, NEUTRAL 0."""
-    return _LEANS[word]
+            return STANCES[entry.directional_bias]
 
 
 def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
@@ -57,7 +52,7 @@ def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
     hunted side."""
     if anomaly == "whale_cvd_divergence":
         whales = features.whales_day
-        return _divergence_stance(features) or _sign(whales if isinstance(whales, Missing) else whales.net_usd)
+        return _divergence_stance(features) or _sign(figure_in(whales, "net_usd"))
     return _liquidation_stance(features) if anomaly == "liquidation_hunting" else 0
 
 

@@ -16,18 +16,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum, sqrt
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
+from zuno.kernel.view import View
 from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, RuleChange
 from zuno.trading.model.market import HOUR_MS, Funding, Side
 from zuno.trading.model.memory import RealisedPath, RuleShare, Verdict, VetoScore
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, account_mode
+from zuno.trading.rules.calibration import LEAST_OUTCOMES
 from zuno.trading.rules.draft import RuleName, RuleOwner
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 from zuno.trading.rules.performance import risk_multiple
@@ -263,15 +265,14 @@ def _owner_of(by: str) -> Literal["expectancy", "cro", "guard", "desk"]:
     return "cro" if rule.owner is RuleOwner.CRO else "guard" if rule.owner is RuleOwner.GUARD else "desk"
 
 
-@dataclass(frozen=True, slots=True)
-class VetoTotals:
+class VetoTotals(View):
     """Of one rule. Above zero is saved, below zero is cost; a cut counts by the share it took."""
 
     rule: str
     owner: str
     n: int
     vetoes: int
-    """The rest are cuts."""
+    cuts: int
     unfilled: int
     """Would not have been filled: they count with nothing."""
     saved_trades: int
@@ -282,6 +283,9 @@ class VetoTotals:
     """Standard error of the mean; None for one alone."""
     mean_pct: float
     """Of the notional that was wanted."""
+    enough: bool
+    """Whether there are outcomes enough for a verdict."""
+    LEFT_OUT: ClassVar = frozenset({"unfilled", "enough"})
 
 
 def belongs_to_account(account: str, acted: str | None) -> bool:
@@ -310,6 +314,7 @@ def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> Veto
         owner=owner,
         n=n,
         vetoes=sum(share == 1 for _, share in scored),
+        cuts=sum(share != 1 for _, share in scored),
         unfilled=sum(score.exit == "unfilled" for score, _ in scored),
         saved_trades=sum(each > 0 for each in saved),
         cost_trades=sum(each < 0 for each in saved),
@@ -317,4 +322,5 @@ def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> Veto
         mean_r=round_digits(mean),
         error_r=None if spread is None else round_digits(spread),
         mean_pct=round_digits(-fsum(score.pct * share for score, share in scored) / n),
+        enough=n >= LEAST_OUTCOMES,
     )

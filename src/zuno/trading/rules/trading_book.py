@@ -220,12 +220,13 @@ class TradingBook(BookState):
         if order is not None:
             order.booked += fill.quantity
         if trade is None or not closing:
-            self._add_to_trade(fill, order, trade, rest, value, fee)
+            self._enter(trade or self._begin_trade(fill, order), rest, value, fee, LedgerAccount.FEES)
             return
         closing_fee = fee if not rest else round_money(fee * closed / fill.quantity)
         self._reduce_trade(trade, closed, round_money(closed * fill.price), closing_fee, fill.at, fill.liquidation)
         if rest:
-            self._add_to_trade(fill, order, None, rest, round_money(rest * fill.price), fee - closing_fee)
+            value = round_money(rest * fill.price)
+            self._enter(self._begin_trade(fill, order), rest, value, fee - closing_fee, LedgerAccount.FEES)
 
     def _check_may_open(self, fill: Fill, order: TrackedOrder | None) -> None:
         if fill.liquidation or (order is not None and order.request.reduce_only):
@@ -234,17 +235,6 @@ class TradingBook(BookState):
             )
         if fill.exchange is Exchange.UPBIT and fill.side is OrderSide.SELL:
             raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
-
-    def _add_to_trade(
-        self,
-        fill: Fill,
-        order: TrackedOrder | None,
-        trade: OpenTrade | None,
-        quantity: Decimal,
-        value: Decimal,
-        fee: Decimal,
-    ) -> None:
-        self._enter(trade or self._begin_trade(fill, order), quantity, value, fee, LedgerAccount.FEES)
 
     def _enter(self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, expense: LedgerAccount) -> None:
         """`expense`: where the fee is booked."""
@@ -403,15 +393,9 @@ class TradingBook(BookState):
 
 def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
     """The levels and the origin of a trade are those of the intent that opened it."""
-    trade.intent, trade.decision, trade.mode = intent.id, intent.decision, intent.mode
-    trade.exploration, trade.judge, trade.family, trade.edge = (
-        intent.exploration,
-        intent.judge,
-        intent.family,
-        intent.edge,
-    )
-    trade.llm_cost_usd = intent.llm_cost_usd
-    trade.hold, trade.hold_until = intent.hold, hold_until(trade.opened, intent.hold)
+    for name in ("decision", "mode", "exploration", "judge", "family", "edge", "llm_cost_usd", "hold"):
+        setattr(trade, name, getattr(intent, name))
+    trade.intent, trade.hold_until = intent.id, hold_until(trade.opened, intent.hold)
     leg = next((leg for leg in intent.legs if leg.exchange is trade.exchange), None)
     if leg is not None:
         trade.stop = trade.first_stop = leg.stop

@@ -62,11 +62,6 @@ async def run_graph(run_id: str, steps: Mapping[Node, Step], saver: Saver | None
     return {Node(node): Digest(name) for node, name in ended["said"].items()}
 
 
-async def delete_checkpoints(run_id: str, saver: Saver) -> None:
-    """A finished run is in the journal as a whole."""
-    await saver.adelete_thread(run_id)
-
-
 def _compile_graph() -> CompiledStateGraph[GraphState, None, GraphState, GraphState]:
     graph = StateGraph(GraphState)
     for node in Node:

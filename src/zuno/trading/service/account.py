@@ -305,7 +305,8 @@ class AccountDesk:
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
-        await gate.close(None if name.lower() == "all" else _symbol_or_id(name), request=request)
+        named = next((symbol for symbol in Symbol if symbol.value == name.upper()), name)
+        await gate.close(None if name.lower() == "all" else named, request=request)
         said = _describe_closed(before, gate.book, which)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
@@ -538,13 +539,6 @@ def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
 
 
 # -- what a person typed
-
-
-def _symbol_or_id(name: str) -> Symbol | str:
-    try:
-        return Symbol(name.upper())
-    except ValueError:
-        return name
 
 
 def _describe_cash(exchange: Exchange, cash: Decimal) -> str:

@@ -8,7 +8,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Symbol
 from zuno.trading.model.orders import ZERO, Fill, to_decimal
 from zuno.trading.model.trade_events import MandateGranted, TradeSummary
@@ -79,27 +79,14 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
 
 
 def profit_row_view(name: str, found: Performance) -> ProfitRowView:
-    return ProfitRowView(
-        **pick(found, "trades", "wins", "losses", "win_rate", "net_pnl", "gross_pnl", "profit_factor", "expectancy_r"),
-        **pick(found, "r_trades", "fees", "funding", "model_cost", "best", "worst", "unconverted"),
-        name=name,
-        expectancy_usd=to_float(found.expectancy),
-        mean_duration_hours=None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS,
-    )
+    held = None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS
+    return derive(ProfitRowView, found, name=name, expectancy_usd=found.expectancy, mean_duration_hours=held)
 
 
 def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | None:
     if granted is None:
         return None
-    mandate = granted.mandate
-    return MandateView(
-        **pick(mandate, "symbols", "venues", "stops", "judge_fallback", "max_margin_per_trade_usd"),
-        **pick(mandate, "max_margin_per_day_usd", "max_daily_loss_usd"),
-        hash=granted.hash,
-        granted=iso(mandate.granted),
-        expires=iso(mandate.expires),
-        active=mandate.expires > now,
-    )
+    return derive(MandateView, granted.mandate, hash=granted.hash, active=granted.mandate.expires > now)
 
 
 def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
@@ -132,17 +119,15 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     open_orders = () if trade.manual else page.book.open_orders.values()
     orders = [order for order in open_orders if (order.request.exchange, order.request.symbol) == place]
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
-    return TradePositionView(
-        **pick(trade, "id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "target"),
-        **pick(trade, "fees", "funding", "manual", "exploration", "decision"),
+    return derive(
+        TradePositionView,
+        trade,
         currency=trade.exchange.currency,
-        mark=to_float(mark),
-        unrealised=to_float(gain),
-        gain_pct=to_float(None if gain is None else gain / trade.cost * 100),
-        r=to_float(None if gain is None or not risk else gain / risk),
-        liquidation=to_float(_liquidation_price(trade)),
-        hold_until=None if trade.hold_until is None else iso(trade.hold_until),
-        opened=iso(trade.opened),
+        mark=mark,
+        unrealised=gain,
+        gain_pct=None if gain is None else gain / trade.cost * 100,
+        r=None if gain is None or not risk else gain / risk,
+        liquidation=_liquidation_price(trade),
         stop_order=protective.get("stop"),
         target_order=protective.get("target"),
         orders=tuple(order.request.client_id for order in orders),
@@ -158,15 +143,14 @@ def _liquidation_price(trade: OpenTrade) -> Decimal | None:
 def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     request = order.request
     intent = book.intents.get(order.intent)
-    return TradeOrderView(
-        **pick(request, "exchange", "symbol", "side", "type", "quantity", "time_in_force", "reduce_only"),
-        **pick(order, "venue_id", "purpose", "average_price", "status", "reason"),
+    return derive(
+        TradeOrderView,
+        request,
+        order,
         id=request.client_id,
-        filled=float(max(order.filled, order.booked)),
-        price=to_float(request.price if request.price is not None else request.trigger),
+        filled=max(order.filled, order.booked),
+        price=request.trigger if request.price is None else request.price,
         currency=request.exchange.currency,
-        planned=iso(order.planned),
-        expires=None if order.expires is None else iso(order.expires),
         intent=order.intent or None,
         decision=None if intent is None else intent.intent.decision,
     )
@@ -214,37 +198,25 @@ def to_float(amount: Decimal | None) -> float | None:
 
 
 def fill_view(fill: Fill) -> FillView:
-    return FillView(
-        **pick(fill, "id", "exchange", "symbol", "side", "quantity", "price", "fee", "maker", "liquidation"),
-        order=fill.client_id,
-        currency=fill.exchange.currency,
-        at=iso(fill.at),
-    )
+    return derive(FillView, fill, order=fill.client_id, currency=fill.exchange.currency)
 
 
 def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
-    return ClosedTradeView(
-        **pick(trade, "symbol", "exchange", "side", "mode", "quantity", "entry", "exit", "gross_pnl", "fees"),
-        **pick(trade, "funding", "net_pnl", "exploration", "decision"),
+    return derive(
+        ClosedTradeView,
+        trade,
         id=trade.trade,
         currency=trade.exchange.currency,
-        r=to_float(risk_multiple(trade)),
+        r=risk_multiple(trade),
         exit_reason=trade.reason,
-        opened=iso(trade.opened),
-        closed=iso(trade.closed),
         duration_hours=(trade.closed - trade.opened) / HOUR_MS,
     )
 
 
 def posting_view(posting: Posting) -> PostingView:
-    return PostingView(
-        **pick(posting, "number", "exchange", "what"),
-        at=iso(posting.at),
-        currency=posting.exchange.currency,
-        lines=tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines),
-    )
+    lines = tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines)
+    return derive(PostingView, posting, currency=posting.exchange.currency, lines=lines)
 
 
 def manual_order_view(order: RestingOrder) -> ManualOrderView:
-    own = ("id", "exchange", "symbol", "side", "quantity", "price")
-    return ManualOrderView(**pick(order, *own), currency=order.exchange.currency)
+    return derive(ManualOrderView, order, currency=order.exchange.currency)

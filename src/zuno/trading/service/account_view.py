@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from zuno.kernel.numbers_text import quantity_text
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
     Act,
     Block,
@@ -105,14 +105,7 @@ class AccountView(OriginView):
             foreign(f"{self.label} · {title}", _MODE_TONES[self.mode]),
             *parts,
             context=foreign(f"as of {self.as_of} · {self.market}"),
-            urgent=[
-                foreign(
-                    f"LOCKED{'' if lock.symbol is None else f' {lock.symbol}'} by {lock.protection} {lock.ends}: "
-                    f"{lock.reason}",
-                    Tone.WARN,
-                )
-                for lock in self.protections
-            ],
+            urgent=[lock.write(Tone.WARN) for lock in self.protections],
             notes=map(foreign, self.notes),
             acts=acts,
             pictures=pictures,
@@ -175,8 +168,8 @@ class MandateView(View):
     max_daily_loss_usd: float
     stops: str
     judge_fallback: bool
-    granted: str
-    expires: str
+    granted: IsoTime
+    expires: IsoTime
     active: bool
 
     def summarise(self) -> Value:
@@ -218,8 +211,8 @@ class TradeOrderView(View):
     time_in_force: str
     reduce_only: bool
     status: str
-    planned: str
-    expires: str | None
+    planned: IsoTime
+    expires: IsoTime | None
     intent: str | None
     decision: str | None
     reason: ForeignText
@@ -245,8 +238,8 @@ class TradePositionView(HeldView):
     target: float | None
     liquidation: float | None
     """The mark at which the exchange takes the position; null where nothing is borrowed."""
-    hold_until: str | None
-    opened: str
+    hold_until: IsoTime | None
+    opened: IsoTime
     fees: float
     funding: float
     manual: bool
@@ -381,7 +374,7 @@ class FillView(View):
     currency: str
     maker: bool
     liquidation: bool
-    at: str
+    at: IsoTime
 
 
 class FillsView(AccountView):
@@ -426,8 +419,8 @@ class ClosedTradeView(View):
     net_pnl: float
     r: float | None
     exit_reason: str
-    opened: str
-    closed: str
+    opened: IsoTime
+    closed: IsoTime
     duration_hours: float
     exploration: bool
     decision: str | None

@@ -31,7 +31,7 @@ from zuno.trading.data.intake import (
     is_streamed,
     poll_schedule_of,
 )
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
@@ -445,10 +445,7 @@ class Collector:
             fresh=len(fresh),
             waiting_for=tuple(str(poll.series) for poll in self._polls if poll not in fresh and not poll.failures),
             failing=self._failing(),
-            streams=tuple(
-                StreamView(venue=state.feed.venue, **pick(state, "heard", "since", "proven", "why"))
-                for state in self._streams
-            ),
+            streams=tuple(derive(StreamView, state, venue=state.feed.venue) for state in self._streams),
             unasked=dict(self._sources.closed),
             given_up=self._given_up(),
             rows=self._writer.rows,

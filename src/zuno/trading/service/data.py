@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -13,7 +12,7 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, document, lines, table
 from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
@@ -236,13 +235,14 @@ class DataDesk:
         runs = await find_holes(self._store, span) if missing else []
         newest = max(sources, key=lambda source: source.last, default=None)
         longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
-        return SpanView(
+        return derive(
+            SpanView,
+            span,
             series=str(span.series),
-            **pick(span, "count", "first", "last", "sealed"),
             place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
-            gaps=tuple(GapView(**asdict(run), place=format_stretch(run.first, run.last)) for run in longest),
+            gaps=tuple(derive(GapView, run, place=format_stretch(run.first, run.last)) for run in longest),
             used=is_read(span.series),
             used_from="" if newest is None else f"{newest.source} {newest.file}".strip(),
             doubled=len(await find_doubled(self._store, span)),
@@ -298,8 +298,8 @@ def _origin_fields(origin: Origin) -> dict[str, bool | str]:
 
 
 def _flaw_view(flaw: Flaw) -> FlawView:
-    own = pick(flaw, "kind", "first", "last", "count", "detail", "mended")
-    return FlawView(series=str(flaw.series), place=format_stretch(flaw.first, flaw.last), rule=rule_for(flaw), **own)
+    place = format_stretch(flaw.first, flaw.last)
+    return derive(FlawView, flaw, series=str(flaw.series), place=place, rule=rule_for(flaw))
 
 
 def format_spans(spans: Sequence[tuple[int, int]]) -> str:

@@ -20,7 +20,7 @@ from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
-from zuno.trading.model.known import Known, Missing, pick
+from zuno.trading.model.known import Known, Missing, derive, pick
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.service.features_view import (
@@ -44,15 +44,15 @@ def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] =
     if isinstance(picture.price, PricePanel) and isinstance(picture.price.heat, Heat):
         for name in ("columns", "forced"):
             price["heat"][name] = [[round(cell) for cell in column] for column in price["heat"][name]]
-    return MarketChartView(
-        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
+    return derive(
+        MarketChartView,
+        bundle,
+        picture,
         interval=picture.timeframe,
         interval_ms=picture.timeframe.millis,
-        as_of=iso(bundle.as_of),
         source=str(series),
         age_seconds=None if block is None else block.age,
         stale=None if block is None else block.stale,
-        **pick(picture, "first", "places", "width"),
         price=price,
         panels=tuple(map(plain, picture.panels)),
         levels=() if isinstance(picture.price, MissingPanel) else tuple(plain(mark) for mark in picture.price.marks),
@@ -62,20 +62,14 @@ def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] =
 
 def chart_view(bundle: Bundle, name: str, numbers: dict[str, Any], notes: tuple[str, ...] = ()) -> ChartView:
     moment = iso(bundle.as_of).replace(":", "").replace("-", "")
-    return ChartView(
-        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
-        as_of=iso(bundle.as_of),
-        bundle_hash=name,
-        file=f"{bundle.symbol}-{bundle.mode}-{moment}.png",
-        numbers=numbers,
-        notes=notes,
-    )
+    file = f"{bundle.symbol}-{bundle.mode}-{moment}.png"
+    return derive(ChartView, bundle, bundle_hash=name, file=file, numbers=numbers, notes=notes)
 
 
 def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[str, ...] = ()) -> FeaturesView:
-    return FeaturesView(
-        **pick(bundle, "synthetic", "origin", "symbol", "mode"),
-        as_of=iso(bundle.as_of),
+    return derive(
+        FeaturesView,
+        bundle,
         bundle_hash=name,
         features=_all_features(bundle, features),
         anomalies=tuple(
@@ -96,15 +90,14 @@ def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[st
 
 def source_views(bundle: Bundle) -> tuple[SourceView, ...]:
     return tuple(
-        SourceView(
+        derive(
+            SourceView,
+            block,
             feed=block.series.feed,
             source=block.series.venue,
             series=str(block.series),
-            as_of=iso(block.as_of),
             age_seconds=block.age,
-            stale=block.stale,
             rows=len(block.rows),
-            notes=block.notes,
         )
         for block in bundle.blocks
     )
@@ -272,9 +265,9 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[st
 
 
 def _shock(bundle: Bundle, shock: Shock) -> ShockView:
-    return ShockView(
-        **pick(shock, "price", "further"),
-        at=iso(shock.at),
+    return derive(
+        ShockView,
+        shock,
         age_seconds=(bundle.as_of - shock.at) // SECOND_MS,
         source=BINANCE,
         direction="up" if shock.up else "down",

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
 from typing import Any, ClassVar, Final
 
-from zuno.kernel.clock import iso as iso
 from zuno.kernel.numbers_text import format_number, format_span
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
     Block,
     Document,
@@ -78,7 +77,7 @@ class SourceView(View):
     feed: str
     source: str
     series: str
-    as_of: str
+    as_of: IsoTime
     age_seconds: int
     stale: bool
     rows: int
@@ -107,7 +106,7 @@ class UnjudgedView(View):
 
 class ShockView(View):
     LEFT_OUT: ClassVar = frozenset({"price", "further"})
-    at: str
+    at: IsoTime
     age_seconds: int
     source: str
     price: float
@@ -122,7 +121,7 @@ class _SymbolView(OriginView):
 
     symbol: str
     mode: str
-    as_of: str
+    as_of: IsoTime
     bundle_hash: str
 
     @property
@@ -226,7 +225,7 @@ class CandlesView(OriginView):
 
     symbol: str
     interval: str
-    as_of: str
+    as_of: IsoTime
     source: str
     candles: tuple[CandleView, ...]
 
@@ -239,7 +238,7 @@ class MarketChartView(OriginView):
     mode: str
     interval: str
     interval_ms: int
-    as_of: str
+    as_of: IsoTime
     source: str
     age_seconds: int | None
     stale: bool | None

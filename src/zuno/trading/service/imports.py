@@ -17,7 +17,7 @@ from zuno.present.document import Document, Tone, document, lines, table
 from zuno.present.values import count, foreign
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
 from zuno.trading.data.intake import Now, clause
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
 from zuno.trading.model.venues import is_read
 from zuno.trading.ports.imports import (
@@ -294,18 +294,16 @@ def _parse_target(text: str) -> Series[Any]:
 
 
 def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
-    return ImportedFileView(
-        **pick(tally, "layout", "rows", "repeated", "blank", "failure", "incomplete"),
+    return derive(
+        ImportedFileView,
+        tally,
         file=file.path,
         series=tuple(_series_view(series, found) for series, found in tally.series.items()),
         set_aside=sum(tally.reasons.values()),
-        lines=tuple(tally.lines),
         reasons=dict(tally.reasons.most_common()),
-        notes=tuple(tally.notes),
     )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:
     place = "" if found.first is None or found.last is None else format_stretch(found.first, found.last)
-    own = pick(found, "rows", "new", "changed", "unmade", "first", "last")
-    return ImportedView(series=str(series), place=place, **own)
+    return derive(ImportedView, found, series=str(series), place=place)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.learn.evaluator import Evaluator
-from zuno.trading.model.known import pick
-from zuno.trading.model.memory import PostMortem, VetoScore
+from zuno.trading.model.known import derive
+from zuno.trading.model.memory import VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
 from zuno.trading.rules.performance import AccountLog
@@ -19,16 +18,12 @@ from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, to
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
-    AgentCalibrationView,
     EvaluationView,
     LearnedTradeView,
     NewLessonView,
-    ReliabilityBinView,
     TradeCalibrationView,
     VetoesView,
-    VetoRuleView,
     VetoScoreView,
-    VetoTotalsView,
 )
 
 NO_VERDICT: Final = f"Under {LEAST_OUTCOMES} outcomes no verdict is given: chance alone could explain what is seen."
@@ -37,46 +32,31 @@ RECENT: Final = 20
 """Scores that are listed."""
 
 
-@dataclass(frozen=True, slots=True)
-class LearningDeskBackends:
-    desk: TradingDesk
-    evaluator: Evaluator
-    log: AccountLog
-    now: Callable[[], Millis]
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    account: str
-    origin: str
-    now: Millis
-    """Of the market."""
-    before: Millis
-    """Nothing of this moment or later is known."""
-    head: Mapping[str, Any]
-
-
 class LearningDesk:
-    def __init__(self, backends: LearningDeskBackends, name: str | None = None) -> None:
+    def __init__(
+        self, desk: TradingDesk, evaluator: Evaluator, log: AccountLog, now: Callable[[], Millis], name: str | None
+    ) -> None:
         """`name`: of `--account`."""
         if name is not None:
             check_account_name(name)
-        self._with = backends
-        self._name = name
+        self._desk, self._evaluator, self._log, self._now, self._name = desk, evaluator, log, now, name
 
     async def evaluate(self) -> EvaluationView:
         """Score what resolved since the last time: closed trades, and decisions that were vetoed or cut."""
-        asked = await self._ask(None)
-        found = await self._with.evaluator.evaluate(asked.account, asked.origin, asked.now)
+        head, now, _ = await self._ask(None)
+        found = await self._evaluator.evaluate(head["account"], self._desk.origin, now)
         said = (
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
             f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
         )
         return EvaluationView(
-            **{**asked.head, "notes": (*asked.head["notes"], *found.notes)},
+            **{**head, "notes": (*head["notes"], *found.notes)},
             said=said,
-            post_mortems=tuple(map(_learned_view, found.post_mortems)),
-            vetoes=tuple(map(_score_view, found.vetoes)),
+            post_mortems=tuple(
+                derive(LearnedTradeView, learned, learned.path, trade=learned.summary.trade)
+                for learned in found.post_mortems
+            ),
+            vetoes=tuple(derive(VetoScoreView, score) for score in found.vetoes),
             lessons=tuple(NewLessonView(id=each.id, cases=len(each.cases), text=each.text) for each in found.lessons),
             waiting=found.waiting,
         )
@@ -84,7 +64,7 @@ class LearningDesk:
     async def calibration(self, as_of: str | None = None) -> tuple[TradeCalibrationView, bytes | None]:
         """How far each agent's claims can be relied on, and the picture of it where there is one."""
         view, rows = await self._measure_calibration(as_of)
-        painter = self._with.desk.painter
+        painter = self._desk.painter
         if not rows or painter.media_type != "image/png":
             return view, None
         chart = describe_reliability(rows, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic)
@@ -95,44 +75,45 @@ class LearningDesk:
         return (await self._measure_calibration(as_of))[0]
 
     async def _measure_calibration(self, as_of: str | None) -> tuple[TradeCalibrationView, tuple[Reliability, ...]]:
-        asked = await self._ask(as_of)
-        cases = await self._with.evaluator.cases(asked.account, asked.before)
+        head, _, before = await self._ask(as_of)
+        cases = await self._evaluator.cases(head["account"], before)
         rows = measure_reliability(cases)
         outcomes = sum(bool(case.claims) for case in cases)
         view = TradeCalibrationView(
-            **{**asked.head, "notes": await self._notes(asked, len(cases))},
+            **{**head, "notes": await self._notes(head, before, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
-            agents=tuple(map(calibration_view, rows)),
+            agents=rows,
         )
-        return view, tuple(rows)
+        return view, rows
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
         """What every veto and every cut saved or cost."""
-        asked = await self._ask(as_of)
+        head, _, before = await self._ask(as_of)
         scores = [
             score
-            for score in await self._with.evaluator.vetoes.read()
-            if score.origin == asked.origin
-            and belongs_to_account(asked.account, score.account)
-            and score.resolved < asked.before
+            for score in await self._evaluator.vetoes.read()
+            if score.origin == self._desk.origin
+            and belongs_to_account(head["account"], score.account)
+            and score.resolved < before
         ]
-        rules = total_veto_views(scores)
+        rules = total_vetoes(scores)
         return VetoesView(
-            **asked.head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
+            **head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
         )
 
-    async def _ask(self, as_of: str | None) -> _Asked:
-        """The account, and the moment up to which things are known: of a recording its end, live the present."""
-        desk = self._with.desk
+    async def _ask(self, as_of: str | None) -> tuple[dict[str, Any], Millis, Millis]:
+        """What every answer says; the market's moment, of a recording its end, live the present; and the one of which,
+        and of later, nothing is known."""
+        desk = self._desk
         notes: tuple[str, ...] = ()
         if as_of is None and desk.live(None):
-            at = self._with.now()
+            at = self._now()
         else:
             moment = await desk.newest_moment(as_of)
             at, notes = moment.as_of, moment.notes
         account = account_name(desk.origin, self._name)
-        await require_account(self._with.log, desk.origin, self._name)
+        await require_account(self._log, desk.origin, self._name)
         mode = account_mode(account)
         head = {
             "synthetic": mode == "paper" and desk.origin.startswith("SYNTHETIC"),
@@ -143,12 +124,12 @@ class LearningDesk:
             "as_of": iso(at),
             "notes": notes,
         }
-        return _Asked(account, desk.origin, at, EVER if as_of is None else at, head)
+        return head, at, EVER if as_of is None else at
 
-    async def _notes(self, asked: _Asked, learned: int) -> tuple[str, ...]:
-        book = await self._with.log.history(asked.account)
-        waiting = sum(summary.closed < asked.before for summary in book.closed) - learned
-        notes: tuple[str, ...] = asked.head["notes"]
+    async def _notes(self, head: Mapping[str, Any], before: Millis, learned: int) -> tuple[str, ...]:
+        book = await self._log.history(head["account"])
+        waiting = sum(summary.closed < before for summary in book.closed) - learned
+        notes: tuple[str, ...] = head["notes"]
         return (
             (*notes, f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`") if waiting > 0 else notes
         )
@@ -161,45 +142,12 @@ def describe_outcomes(outcomes: int) -> str:
     return NO_VERDICT if outcomes < LEAST_OUTCOMES else ""
 
 
-def describe_vetoes(rules: Sequence[VetoTotalsView]) -> str:
+def describe_vetoes(rules: Sequence[VetoTotals]) -> str:
     if not rules:
         return "No decision that was vetoed or cut has been scored yet."
     return "" if any(row.enough for row in rules) else NO_VERDICT
 
 
-def total_veto_views(scores: Iterable[VetoScore]) -> tuple[VetoTotalsView, ...]:
-    return tuple(map(_totals_view, total_vetoes(scores)))
-
-
 def newest_scores(scores: Iterable[VetoScore]) -> tuple[VetoScoreView, ...]:
     newest = sorted(scores, key=lambda score: (-score.decided, score.id))
-    return tuple(map(_score_view, newest[:RECENT]))
-
-
-def _learned_view(post_mortem: PostMortem) -> LearnedTradeView:
-    return LearnedTradeView(
-        **pick(post_mortem, "id", "symbol", "side", "verdict", "outcome", "constraint", "source", "why_rules"),
-        **pick(post_mortem.path, "first_touch", "r"),
-        trade=post_mortem.summary.trade,
-        closed=iso(post_mortem.closed),
-    )
-
-
-def _score_view(score: VetoScore) -> VetoScoreView:
-    return VetoScoreView(
-        **pick(score, "run", "symbol", "side", "regime", "exit", "r", "pct"),
-        decided=iso(score.decided),
-        resolved=iso(score.resolved),
-        rules=tuple(VetoRuleView(**pick(part, *VetoRuleView.model_fields)) for part in score.rules),
-    )
-
-
-def calibration_view(row: Reliability) -> AgentCalibrationView:
-    bins = tuple(ReliabilityBinView(**pick(part, *ReliabilityBinView.model_fields)) for part in row.bins)
-    return AgentCalibrationView(**pick(row, *AgentCalibrationView.model_fields) | {"bins": bins})
-
-
-def _totals_view(row: VetoTotals) -> VetoTotalsView:
-    own = ("rule", "owner", "n", "vetoes", "unfilled", "saved_trades", "cost_trades", "total_r", "mean_r", "error_r")
-    enough = row.n >= LEAST_OUTCOMES
-    return VetoTotalsView(**pick(row, *own, "mean_pct"), cuts=row.n - row.vetoes, enough=enough)
+    return tuple(derive(VetoScoreView, score) for score in newest[:RECENT])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, Final, Literal
 
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
     Document,
     Part,
@@ -22,6 +22,9 @@ from zuno.present.document import (
     table,
 )
 from zuno.present.values import count, foreign, id_, multiple, number, quiet
+from zuno.trading.model.memory import RuleShare
+from zuno.trading.rules.calibration import Reliability
+from zuno.trading.rules.trade_outcomes import VetoTotals
 from zuno.trading.service.origin_view import OriginView
 
 _TONES: Final = {"SUCCESS": Tone.GOOD, "FAILURE": Tone.BAD}
@@ -56,7 +59,7 @@ class LearnedTradeView(View):
     trade: str
     symbol: str
     side: str
-    closed: str
+    closed: IsoTime
     verdict: str
     first_touch: str | None
     r: float | None
@@ -83,18 +86,6 @@ class LearnedTradeView(View):
         )
 
 
-class VetoRuleView(View):
-    """How much of a wanted trade a rule took away."""
-
-    rule: str
-    owner: str
-    share: float
-    LEFT_OUT: ClassVar = frozenset({"owner"})
-
-    def describe(self) -> str:
-        return self.rule if self.share == 1 else f"{self.rule} {100 * self.share:.0f} %"
-
-
 class VetoScoreView(View):
     """A decision that was vetoed or cut, and how its trade would have come out."""
 
@@ -102,12 +93,12 @@ class VetoScoreView(View):
     symbol: str
     side: str
     regime: str
-    decided: str
-    resolved: str
+    decided: IsoTime
+    resolved: IsoTime
     exit: str
     r: float
     pct: float
-    rules: tuple[VetoRuleView, ...]
+    rules: tuple[RuleShare, ...]
     LEFT_OUT: ClassVar = frozenset({"regime", "resolved"})
 
 
@@ -135,34 +126,10 @@ class EvaluationView(LearningView):
         return self.write("Evaluation", *learned, section("", lines(*lessons)), vetoes)
 
 
-class ReliabilityBinView(View):
-    low: float
-    high: float
-    n: int
-    claimed: float
-    came: float
-    LEFT_OUT: ClassVar = frozenset({"low", "high"})
-
-
-class AgentCalibrationView(View):
-    role: str
-    source: str
-    regime: str
-    """`all`, or one regime."""
-    n: int
-    brier: float
-    skill: float | None
-    ece: float
-    bins: tuple[ReliabilityBinView, ...]
-    enough: bool
-    """Whether there are outcomes enough for a verdict."""
-    LEFT_OUT: ClassVar = frozenset({"enough"})
-
-
 class TradeCalibrationView(LearningView):
     outcomes: int
     """Closed trades that were scored."""
-    agents: tuple[AgentCalibrationView, ...]
+    agents: tuple[Reliability, ...]
     file: str | None = None
     """The picture."""
     LEFT_OUT: ClassVar = frozenset({"outcomes"})
@@ -198,30 +165,10 @@ class TradeCalibrationView(LearningView):
         )
 
 
-class VetoTotalsView(View):
-    """One rule. Above zero is saved, below zero is cost."""
-
-    rule: str
-    owner: str
-    n: int
-    vetoes: int
-    cuts: int
-    unfilled: int
-    saved_trades: int
-    cost_trades: int
-    total_r: float
-    mean_r: float
-    error_r: float | None
-    mean_pct: float
-    """Of the notional that was wanted."""
-    enough: bool
-    LEFT_OUT: ClassVar = frozenset({"unfilled", "enough"})
-
-
 class VetoesView(LearningView):
     outcomes: int
     """Decisions that were scored."""
-    rules: tuple[VetoTotalsView, ...]
+    rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""
     LEFT_OUT: ClassVar = frozenset({"outcomes"})
@@ -256,7 +203,7 @@ def _write_scores(scores: tuple[VetoScoreView, ...]) -> Table:
         (
             f"{score.side} {score.symbol}",
             number(score.r, signed=True),
-            ", ".join(map(VetoRuleView.describe, score.rules)),
+            ", ".join(map(RuleShare.describe, score.rules)),
             number(score.pct, signed=True),
             score.decided,
             score.exit,

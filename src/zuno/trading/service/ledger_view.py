@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import ClassVar
 
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import Document, Tone, Value, lines, row, section, table
 from zuno.present.values import bad, foreign, good
 from zuno.trading.service.account_view import AccountView, note_rest
@@ -19,7 +19,7 @@ class LedgerLineView(View):
 
 class PostingView(View):
     number: int
-    at: str
+    at: IsoTime
     exchange: str
     currency: str
     what: ForeignText

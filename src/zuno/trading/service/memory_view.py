@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
-from zuno.kernel.clock import iso
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
     Act,
     Block,
@@ -22,8 +21,8 @@ from zuno.present.document import (
     table,
 )
 from zuno.present.values import count, foreign, hours, id_, multiple, number, percent
-from zuno.trading.model.known import pick
-from zuno.trading.model.memory import Lesson, LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem
+from zuno.trading.model.known import derive
+from zuno.trading.model.memory import LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem, RealisedPath
 
 _NONE: Final = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
 
@@ -33,7 +32,7 @@ class MemoryView(View):
 
     id: str
     symbol: str
-    closed: str
+    closed: IsoTime
     setup: ForeignText
     outcome: ForeignText
     constraint: ForeignText
@@ -72,8 +71,8 @@ class LessonView(View):
     verdict: str
     cases: tuple[str, ...]
     """The post-mortems it was drawn from."""
-    written: str
-    expires: str
+    written: IsoTime
+    expires: IsoTime
 
 
 class MemoriesView(View):
@@ -104,19 +103,6 @@ class SearchView(View):
         return document(foreign(f"Memory: {self.query}"), nothing, *memories, notes=notes)
 
 
-class PathView(View):
-    """What the market did between entry and exit. Per cents are of the entry, in the trade's direction."""
-
-    first_touch: str | None
-    mfe_pct: float
-    mae_pct: float
-    exit_pct: float
-    r: float | None
-    hold_hours: float
-    bars: int
-    uncovered_hours: float
-
-
 class PostMortemView(View):
     """A post-mortem in full: SETUP / OUTCOME / FUTURE CONSTRAINT, and the path it was labelled from."""
 
@@ -128,14 +114,14 @@ class PostMortemView(View):
     mode: str | None
     regime: str | None
     exchange: str
-    opened: str
-    closed: str
+    opened: IsoTime
+    closed: IsoTime
     exit_reason: str
     setup: ForeignText
     outcome: ForeignText
     constraint: ForeignText
     verdict: str
-    path: PathView
+    path: RealisedPath
     fees: str
     funding: str
     net_pnl: str
@@ -182,7 +168,7 @@ class LessonStandingView(LessonView):
     """A lesson as it stands after the newest close."""
 
     state: str
-    since: str
+    since: IsoTime
     against: tuple[str, ...]
     """Cases of the same setup and side that came out otherwise when it was written."""
     confirmed: tuple[str, ...]
@@ -282,20 +268,17 @@ def _memory_table(memories: Sequence[MemoryView], *, recalled: bool = False) -> 
 
 
 def memory_view(note: MemoryNote) -> MemoryView:
-    return MemoryView(**pick(note, *MemoryView.model_fields) | {"closed": iso(note.closed)})
+    return derive(MemoryView, note)
 
 
 def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
     summary = post_mortem.summary
-    own = ("id", "account", "symbol", "side", "mode", "regime", "setup", "outcome", "constraint", "verdict")
-    return PostMortemView(
-        **pick(post_mortem, *own, "source", "why_rules"),
+    return derive(
+        PostMortemView,
+        post_mortem,
+        summary,
         market=post_mortem.origin,
-        exchange=summary.exchange,
-        opened=iso(summary.opened),
-        closed=iso(post_mortem.closed),
         exit_reason=summary.reason,
-        path=PathView(**pick(post_mortem.path, *PathView.model_fields)),
         fees=f"{summary.fees:f}",
         funding=f"{summary.funding:f}",
         net_pnl=f"{summary.net_pnl:f}",
@@ -304,19 +287,8 @@ def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
 
 
 def standing_view(standing: LessonStanding, review: LessonReview | None) -> LessonStandingView:
-    return LessonStandingView(
-        **_lesson_fields(standing.lesson),
-        **pick(standing, "state", "confirmed", "contradicted"),
-        since=iso(standing.since),
-        against=standing.lesson.against,
-        review="" if review is None else review.text,
-    )
+    return derive(LessonStandingView, standing, standing.lesson, review="" if review is None else review.text)
 
 
 def lesson_view(note: LessonNote) -> LessonView:
-    return LessonView(**_lesson_fields(note))
-
-
-def _lesson_fields(lesson: Lesson | LessonNote) -> dict[str, Any]:
-    times = {"written": iso(lesson.written), "expires": iso(lesson.expires)}
-    return pick(lesson, *LessonView.model_fields) | times
+    return derive(LessonView, note)

@@ -16,7 +16,7 @@ from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
 from zuno.trading.data.intake import clause
@@ -37,13 +37,14 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, or_none, pick
-from zuno.trading.model.market import HOUR_MS, Side, Symbol, Timeframe, candles, parse_hours, parse_symbol
+from zuno.trading.model.known import Known, Missing, derive, or_none
+from zuno.trading.model.market import Side, Symbol, Timeframe, candles, parse_hours, parse_symbol
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
+from zuno.trading.rules.book_state import hold_until
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
 from zuno.trading.rules.performance import AccountLog
@@ -102,8 +103,8 @@ class PositionView(HeldView):
     target: float | None
     hold: str | None
     """Longest holding time, such as 5d."""
-    hold_until: str | None
-    opened: str
+    hold_until: IsoTime | None
+    opened: IsoTime
 
 
 class OrderView(View):
@@ -116,7 +117,7 @@ class OrderView(View):
     leverage: float
     currency: str
     margin: float
-    placed: str
+    placed: IsoTime
 
 
 class BalanceView(View):
@@ -251,19 +252,16 @@ class PaperBookDesk:
         log: AccountLog,
         inventory: Inventory,
         fees: Fees | None = None,
-        name: str = "",
     ) -> None:
-        """`name`: of one of several paper accounts."""
         self._fees = fees or Fees()
         self._desk = desk
         self._store = store
         self._log = log
-        self._name = name
         self._inventory = inventory
 
     async def show(self, as_of: str | None = None) -> BookView:
         moment = await self._desk.newest_moment(as_of)
-        own = self._recorded_moment(await self._log.history(self._account(self._desk.origin)), as_of)
+        own = self._recorded_moment(await self._log.history(paper_account(self._desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
         prices = await read_prices(self._store, at, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
@@ -405,7 +403,7 @@ class PaperBookDesk:
 
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
         looked = await self._desk.newest_moment(as_of, symbols)
-        book = await self._log.open_book(self._account(self._desk.origin))
+        book = await self._log.open_book(paper_account(self._desk.origin))
         newest = book.newest
         moment = looked.as_of
         own = self._recorded_moment(book, as_of)
@@ -427,14 +425,11 @@ class PaperBookDesk:
         """Of an account in recorded time, where no moment is asked for."""
         return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
 
-    def _account(self, origin: str) -> str:
-        return paper_account(origin, self._name)
-
     async def _read_account(
         self, origin: str, moment: Millis, prices: Prices
     ) -> tuple[Account, tuple[PositionClosed, ...]]:
         """What was held strictly before a moment, and which positions were liquidated by then and nobody wrote it."""
-        book = await read_before(self._log, self._account(origin), moment)
+        book = await read_before(self._log, paper_account(origin), moment)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _without(book, liquidated), liquidated
 
@@ -484,7 +479,7 @@ class PaperBookDesk:
 
     async def _write_changes(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
         """All of them tried before the first is written."""
-        account = self._account(self._desk.origin)
+        account = paper_account(self._desk.origin)
         events = [ManualChange(at=change.at, change=change) for change in (*page.liquidated, *changes)]
         before = page.book.count
         page.book.apply_all(events)
@@ -499,16 +494,12 @@ class PaperBookDesk:
         known = or_none(whole)
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]
-        own = ("id", "symbol", "exchange", "side", "quantity", "price", "leverage", "margin")
         return BookView(
             synthetic=self._desk.origin.startswith("SYNTHETIC"),
             origin=self._desk.origin,
             as_of=iso(moment),
             positions=tuple(_position_view(position, prices) for position in account.positions),
-            pending=tuple(
-                OrderView(**pick(order, *own), currency=order.exchange.currency, placed=iso(order.placed))
-                for order in account.pending
-            ),
+            pending=tuple(derive(OrderView, order, currency=order.exchange.currency) for order in account.pending),
             liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
             purses=tuple(_balance_view(account, exchange, known) for exchange in Exchange),
             equity_usd=None if known is None else known.equity_usd,
@@ -618,16 +609,15 @@ def _check_entry(price: float, mark: Known[float], pending: bool) -> None:
 def _position_view(holding: Holding, prices: Prices) -> PositionView:
     mark = or_none(prices.of(holding.symbol, holding.exchange))
     gain = None if mark is None else unrealised_pnl(holding, mark)
-    own = ("id", "symbol", "exchange", "side", "quantity", "entry", "leverage", "margin", "stop", "hold")
-    return PositionView(
-        **pick(holding, *own),
+    return derive(
+        PositionView,
+        holding,
         currency=holding.exchange.currency,
         mark=mark,
         unrealised=gain,
         gain_pct=None if gain is None else gain / (holding.quantity * holding.entry) * 100,
         target=holding.take,
-        hold_until=None if holding.hold is None else iso(Millis(holding.opened + parse_hours(holding.hold) * HOUR_MS)),
-        opened=iso(holding.opened),
+        hold_until=hold_until(holding.opened, holding.hold),
     )
 
 

@@ -31,7 +31,7 @@ from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, content_for_hash, recorded_content
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive, pick
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run.nodes import Cycle, CycleSources, outcome_at_end
@@ -164,10 +164,9 @@ def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> Re
     names |= {lesson_id(place): note.id for place, note in enumerate(feedback.lessons, 1)}
     argued = decision.model_dump(include={"reasoning", "ev_rationale", "key_factors"})
     used = {id_.partition(".")[0] for id_ in cited_ids(_texts(argued))}
-    return ReadMemoryView(
-        setup=recalled.setup,
-        source=recalled.source,
-        note=recalled.note,
+    return derive(
+        ReadMemoryView,
+        recalled,
         memories=tuple(map(memory_view, recalled.memories)),
         lessons=tuple(map(lesson_view, feedback.lessons)),
         cited=tuple(id_ for name, id_ in names.items() if name in used),

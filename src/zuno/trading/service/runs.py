@@ -37,6 +37,7 @@ from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
@@ -302,14 +303,14 @@ class Cycles:
             shown = pack_view(*view_run_journal(notebook, outcome, await cycle.load_case()))
             journal, run_id = notebook.journal, notebook.run_id
             await journal.append_once(kind=DECISION_VIEW, author=DESK, payload=shown, request_id=run_id)
-            await _delete_checkpoints(notebook.run_id, saver)
+            await saver.adelete_thread(run_id)  # a finished run is in the journal as a whole
         return outcome
 
     async def _expire(self, notebook: RunJournal, asked: RunRequest) -> None:
         """The end of a run that an older edition began: on record once, its checkpoints forgotten, and `Refused`."""
         await notebook.keep(EXPIRED, RunExpiry(why=_expiry_text(notebook.run_id, asked)))
         async with self._with.checkpoints() as saver:
-            await _delete_checkpoints(notebook.run_id, saver)
+            await saver.adelete_thread(notebook.run_id)
         _check_current(notebook)
 
     async def _sources(
@@ -376,9 +377,7 @@ class Cycles:
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
             moment = notebook.read(Node.COLLECT_DATA, MarketMoment)
-            claim = ExplorationClaim(
-                origin=moment.origin, symbol=asked.symbol, mode=asked.mode, explored=own, account=asked.account
-            )
+            claim = derive(ExplorationClaim, asked, moment, explored=own)
             entry = await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=notebook.run_id)
             return await list_explorations(past, asked, moment, before=entry.seq)
 
@@ -443,12 +442,6 @@ class Cycles:
         if not notebook.has(STARTED):
             raise NotFound(f"No run {run_id} in this journal; `zuno trade runs` lists them.")
         return notebook
-
-
-async def _delete_checkpoints(run_id: str, saver: Saver) -> None:
-    from zuno.trading.run.graph import delete_checkpoints
-
-    await delete_checkpoints(run_id, saver)
 
 
 def _check_current(notebook: RunJournal) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.llm.port import Attempt
 from zuno.present.document import Act, Block, Document, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, count, foreign, id_, number, percent, quiet, strong
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.cycle import Node, Outcome, RuleChange
-from zuno.trading.model.known import pick
+from zuno.trading.model.known import derive
 from zuno.trading.run.record import MarketMoment, RunRequest, RunSummary
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.run_view import RunView, call_text, model_cost
@@ -125,21 +124,21 @@ class RunLineView(View):
     run_id: str
     symbol: str
     mode: str
-    as_of: str | None
+    as_of: IsoTime | None
     """Null: it was cut off before the moment was known."""
-    started: str
+    started: IsoTime
     state: str
     """ended, unfinished, or expired: an older edition began it, and nobody can finish it any more."""
     synthetic: bool | None
     candles_only: bool | None
     """Both null: it was cut off before the moment was known."""
-    regime: str | None
-    decision: str | None
-    ruling: str | None
-    allocation_pct: float | None
-    leverage: float | None
-    veto: ForeignText | None
-    hash: str | None
+    regime: str | None = None
+    decision: str | None = None
+    ruling: str | None = None
+    allocation_pct: float | None = None
+    leverage: float | None = None
+    veto: ForeignText | None = None
+    hash: str | None = None
 
 
 class RunsView(View):
@@ -208,9 +207,10 @@ def run_view(record: RunRecord) -> RunView:
 
 def why_view(record: RunRecord) -> CycleWhyView:
     line, run = record.line, record.view
-    return CycleWhyView(
-        **pick(line, "run_id", "symbol", "mode", "state", "started"),
-        **pick(record, "origin", "live"),
+    return derive(
+        CycleWhyView,
+        line,
+        record,
         synthetic=bool(line.synthetic),
         as_of=line.as_of or "",
         bundle_hash=None if run is None else run.bundle_hash,
@@ -223,25 +223,20 @@ def why_view(record: RunRecord) -> CycleWhyView:
 
 
 def _attempt_view(attempt: Attempt) -> AttemptView:
-    return AttemptView(
-        **pick(attempt, "role", "attempt", "model", "outcome", "why", "estimated", "latency_ms"),
-        said=attempt.raw,
-        tokens=attempt.tokens_in + attempt.tokens_out,
-        usd=None if attempt.usd is None else float(attempt.usd),
-    )
+    return derive(AttemptView, attempt, said=attempt.raw, tokens=attempt.tokens_in + attempt.tokens_out)
 
 
 def run_line_view(
     run_id: str, started: Millis, asked: RunRequest, moment: MarketMoment | RunSummary | None, end: RunSummary | None
 ) -> RunLineView:
     """`moment`: None where it was cut off before the moment was known."""
-    ended = ("regime", "decision", "ruling", "allocation_pct", "leverage", "veto", "hash")
-    return RunLineView(
-        **pick(asked, "symbol", "mode"),
-        **(dict.fromkeys(ended) if end is None else pick(end, *ended)),
+    return derive(
+        RunLineView,
+        end,
+        asked,
         run_id=run_id,
-        as_of=None if moment is None else iso(moment.as_of),
-        started=iso(started),
+        as_of=None if moment is None else moment.as_of,
+        started=started,
         state="ended" if end is not None else "expired" if asked.older else "unfinished",
         synthetic=None if moment is None else moment.origin.startswith("SYNTHETIC"),
         candles_only=None if moment is None else moment.origin.startswith(CANDLES_ONLY),

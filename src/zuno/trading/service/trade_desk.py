@@ -20,13 +20,14 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, View
+from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.cycle import Exchange
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
@@ -48,7 +49,7 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.runs import Cycles
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock, list_symbols
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
 EVALUATED: Final = "trading_evaluation"
 STOP_REQUEST: Final = "trading_stop"
@@ -89,12 +90,16 @@ class LedgerTotals(View):
 class ProtectionView(View):
     protection: str
     symbol: str | None
-    until: str | None
+    until: IsoTime | None
     """When it ends by itself."""
     ends: str
     """The same in words."""
     reason: ForeignText
     LEFT_OUT: ClassVar = frozenset({"until"})
+
+    def write(self, tone: Tone) -> Value:
+        symbol = "" if self.symbol is None else f" {self.symbol}"
+        return foreign(f"LOCKED{symbol} by {self.protection} {self.ends}: {self.reason}", tone)
 
 
 DeskEventKind = Literal["cycle", "opened", "closed", "learned", "lock", "note"]
@@ -166,10 +171,7 @@ class DeskRunView(OriginView):
                 ("invariants", Value(self.invariants, Tone.GOOD if self.invariants == "ok" else Tone.BAD)),
             ),
             lines(foreign(self.said, Tone.QUIET)),
-            urgent=[
-                foreign(f"LOCKED {lock.symbol or ''} by {lock.protection} {lock.ends}: {lock.reason}", Tone.BAD)
-                for lock in self.protections
-            ],
+            urgent=[lock.write(Tone.BAD) for lock in self.protections],
             notes=map(foreign, self.notes),
         )
 
@@ -233,7 +235,7 @@ class TradeDesk:
     ) -> DeskRunView:
         """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
         money, once everything is there and the word was typed."""
-        plan = DeskPlan(list_symbols([parse_symbol(symbol) for symbol in symbols]), parse_mode(mode))
+        plan = DeskPlan(tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(Symbol), parse_mode(mode))
         account = check_account_choice(account, live=live)
         fast = _parse_speed(speed, since, until)
         if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
@@ -606,13 +608,7 @@ def describe_post_mortem(written: PostMortem) -> str:
 
 
 def protection_view(lock: LockSet) -> ProtectionView:
-    return ProtectionView(
-        protection=lock.protection.value,
-        symbol=None if lock.symbol is None else lock.symbol.value,
-        until=None if lock.until is None else iso(lock.until),
-        ends=describe_end(lock),
-        reason=lock.reason,
-    )
+    return derive(ProtectionView, lock, ends=describe_end(lock))
 
 
 def _parse_speed(speed: str | None, since: str | None, until: str | None) -> bool:

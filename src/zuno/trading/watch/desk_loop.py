@@ -8,7 +8,7 @@ same steps are taken one after the other, and the clock jumps to the next moment
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -282,7 +282,3 @@ class DeskLoop:
         if trouble and trouble != self._troubles.get(of):
             self._report(f"{of}: {trouble}")
         self._troubles[of] = trouble
-
-
-def list_symbols(symbols: Sequence[Symbol]) -> tuple[Symbol, ...]:
-    return tuple(dict.fromkeys(symbols)) or tuple(Symbol)

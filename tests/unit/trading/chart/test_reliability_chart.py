@@ -9,14 +9,19 @@ import pytest
 from tests.examples import mark_all_but
 from zuno.adapters.chart.painter import MatplotlibPainter
 from zuno.trading.chart.account_charts import describe_reliability
-from zuno.trading.model.chart import ReliabilityChart, ReliabilityPoint
+from zuno.trading.model.chart import ReliabilityChart
 from zuno.trading.model.cycle import JudgeKind
-from zuno.trading.rules.calibration import Reliability, ReliabilityBin
+from zuno.trading.model.memory import ReliabilityBin
+from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability
+
+
+def bin_of(n: int) -> ReliabilityBin:
+    return ReliabilityBin(low=0.5, high=0.6, n=n, claimed=0.55, came=0.25)
 
 
 def row(role: str, regime: str = "all", n: int = 4) -> Reliability:
-    bins = (ReliabilityBin(0.5, 0.6, n, 0.55, 0.25),)
-    return Reliability(role, JudgeKind.RULES, regime, n, 0.2, None, 0.3, bins)
+    figures = {"n": n, "brier": 0.2, "skill": None, "ece": 0.3, "bins": (bin_of(n),), "enough": n >= LEAST_OUTCOMES}
+    return Reliability(role=role, source=JudgeKind.RULES, regime=regime, **figures)
 
 
 def chart(*rows: Reliability, synthetic: bool = False) -> ReliabilityChart:
@@ -26,8 +31,8 @@ def chart(*rows: Reliability, synthetic: bool = False) -> ReliabilityChart:
 def test_an_agent_has_a_panel_with_its_regimes() -> None:
     found = chart(row("judge"), row("judge", "RANGE_BOUND", 3), row("macro", n=60))
     judge, macro = found.panels
-    assert judge.points == (ReliabilityPoint(0.55, 0.25, 4),)
-    assert judge.regimes == (("RANGE_BOUND", (ReliabilityPoint(0.55, 0.25, 3),)),)
+    assert judge.points == (bin_of(4),)
+    assert judge.regimes == (("RANGE_BOUND", (bin_of(3),)),)
     assert not macro.regimes
     assert "verdict" not in found.figures
     assert "verdict" in chart(row("judge")).figures

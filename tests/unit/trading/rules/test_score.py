@@ -28,7 +28,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.score import (
     DEAD_BAND,
-    bias_stance,
+    STANCES,
     board_entries,
     entry_stance,
     expert_weights,
@@ -122,7 +122,7 @@ def test_the_dead_band(given_: float, named: str) -> None:
 
 @pytest.mark.parametrize(("word", "stance"), [("BULLISH", 1), ("UP", 1), ("NEUTRAL", 0), ("DOWN", -1), ("BEARISH", -1)])
 def test_a_lean_is_a_stance(word: str, stance: int) -> None:
-    assert bias_stance(word) == stance
+    assert STANCES[word] == stance
 
 
 def test_stances_are_computed_and_not_believed() -> None:

@@ -50,7 +50,7 @@ from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.rules.trade_outcomes import judge_outcome
 from zuno.trading.run.record import ENDED, load_bundle
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.learning import LearningDesk, LearningDeskBackends
+from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.report import build_report
@@ -374,13 +374,8 @@ async def test_what_a_person_closes_is_learned_from_and_the_next_run_shows_it(de
     for trade in list(gate.book.trades):
         await gate.close(trade)
     heard: dict[Node, NodeEvent] = {}
-    backends_of = LearningDeskBackends(
-        desk=TradingDesk(desk.store, desk.opened, Brush()),
-        evaluator=desk.evaluator(),
-        log=JournalTradeLog(desk.opened),
-        now=lambda: Millis(END),
-    )
-    learning = LearningDesk(backends_of)
+    market, log = TradingDesk(desk.store, desk.opened, Brush()), JournalTradeLog(desk.opened)
+    learning = LearningDesk(market, desk.evaluator(), log, lambda: Millis(END), None)
     before, _ = await learning.calibration()
     assert not before.agents
     assert any("trade evaluate" in note for note in before.notes)
