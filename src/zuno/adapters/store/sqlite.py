@@ -78,9 +78,12 @@ class SqliteTables:
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]:
-        # A request has few entries and a kind has many: the plus keeps SQLite from going through all of a kind.
-        of_kind = "kind = ?" if request_id is None else "+kind = ?"
-        limits = {"seq > ?": after, "seq <= ?": upto, "request_id = ?": request_id, of_kind: kind}
+        # A request has few entries and a kind has many: the plus keeps SQLite from going through all of a kind. Of many
+        # requests it goes through what is new of the kind.
+        several = request_id is not None and request_id.endswith("*")
+        of_request = f"{'+' * bool(several and after)}request_id {'GLOB' if several else '='} ?"
+        of_kind = "kind = ?" if request_id is None or (several and after) else "+kind = ?"
+        limits = {"seq > ?": after, "seq <= ?": upto, of_request: request_id, of_kind: kind}
         chosen = {clause: value for clause, value in limits.items() if value is not None}
         where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
         order = "DESC" if newest else "ASC"
