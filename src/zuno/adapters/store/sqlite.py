@@ -26,7 +26,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL)",
 )
-_NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_MUST_WRITE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
 _PACKED: Final = b"\0packed\n"
 _LARGE_BODY: Final = 2_000
@@ -186,7 +186,7 @@ class SqliteTables:
                 if code not in MAY_PASS or not unwritten:
                     raise
                 connection = self._connect("ro&immutable=1")  # nobody writes either
-            elif code in _NO_ROOM:
+            elif code in _MUST_WRITE:
                 return self._connect_alone()
             else:
                 raise
@@ -194,7 +194,8 @@ class SqliteTables:
         return connection
 
     def _connect_alone(self) -> sqlite3.Connection:
-        """On a full disk: an exclusive connection needs no file beside it. For one read."""
+        """On a full disk: an exclusive connection needs no file beside it. And where a process was killed amid a write
+        to an archive file: this one undoes its half. For one read."""
         connection = self._connect("rw")
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
