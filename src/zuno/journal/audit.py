@@ -36,7 +36,8 @@ class JournalVerdictView(VerdictView):
     def to_document(self) -> Document:
         entries = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
         if self.first_bad is None:
-            whole = good(f"The journal is whole: {entries}, each chained to the one before and signed.")
+            held = "is whole" if self.first == 1 else f"holds from entry {self.first:,} on"
+            whole = good(f"The journal {held}: {entries}, each chained to the one before and signed.")
             done = facts(
                 ("verified", self.mode),
                 ("from entry", count(self.first)),

@@ -287,6 +287,8 @@ class ChainedJournal:
             sealed = max(seals, default=None)
             verdict = replace(verdict, sealed=sealed, mode=VerifyMode.ALL if sealed is None else mode)
             if sealed is not None and mode is VerifyMode.QUICK:
+                if tail.broken is not None:  # somebody looked where this look has no eyes
+                    return replace(verdict, fault=Fault(None, tail.broken)), prev
                 verdict, count, prev = replace(verdict, first=sealed), sealed - 1, ""
             signed_from = 1 if sealed is None or mode is VerifyMode.ALL else sealed + 1
             public = self._key.public
