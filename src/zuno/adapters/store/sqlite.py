@@ -83,7 +83,7 @@ class SqliteTables:
         several = request_id is not None and request_id.endswith("*")
         of_request = f"{'+' * bool(several and after)}request_id {'GLOB' if several else '='} ?"
         of_kind = "kind = ?" if request_id is None or (several and after) else "+kind = ?"
-        limits = {"seq > ?": after, "seq <= ?": upto, of_request: request_id, of_kind: kind}
+        limits = {"seq > ?": after or None, "seq <= ?": upto, of_request: request_id, of_kind: kind}
         chosen = {clause: value for clause, value in limits.items() if value is not None}
         where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
         order = "DESC" if newest else "ASC"

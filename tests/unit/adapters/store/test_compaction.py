@@ -21,6 +21,7 @@ from tests.unit.journal.test_blocks import bundle, rows
 from zuno.adapters.file_lock import compaction_lock
 from zuno.adapters.home_files import copy_files, measure_home
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store import table_store
 from zuno.adapters.store.sqlite import SqliteTables, open_sqlite
 from zuno.adapters.store.table_store import Archive
 from zuno.journal.blocks import ArchiveMissing
@@ -309,6 +310,32 @@ async def test_a_full_disk_stops_it_and_nothing_is_lost(home: Path, monkeypatch:
     assert (await verify(home)).ok
     await compact(home)
     assert (await verify(home)).ok
+
+
+async def test_numbers_of_blocks_that_are_given_anew_amid_a_verification_break_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, other = Desk(home), Desk(home)
+    await desk.compaction().compact(None)
+    read_bundles, new = desk.store.read_bundles, [bundle(rows(9_000 + 400 * n, 400), note=str(n)) for n in range(20)]
+
+    async def read_and_compact() -> Any:
+        compacted = False
+        async for item in read_bundles():
+            yield item
+            if not compacted and item[0] > "8":
+                compacted = True
+                names = [digest(content) for content in (*BUNDLES, APPROVED, ORPHAN)]
+                await other.store.archive_bundles("bundles-2026-01.db", names)
+                await other.store.shrink()
+                for content in new:
+                    await other.journal.put_bundle(content)
+
+    monkeypatch.setattr(desk.store, "read_bundles", read_and_compact)
+    monkeypatch.setattr(table_store, "PAGE", 1)
+    assert (await desk.journal.verify()).fault is None
+    await desk.close()
+    await other.close()
 
 
 async def test_others_write_and_read_while_it_runs(home: Path) -> None:
