@@ -253,6 +253,9 @@ async def test_rows_are_found_by_request_kind_and_place(store: JournalStore) -> 
     assert await seqs(store.rows(kind="kind_0", after=3, upto=9)) == [5, 7, 9]
     assert await seqs(store.rows(request_id="req_0", kind="kind_1")) == [4, 10]
     assert await seqs(store.rows(request_id="req_9")) == []
+    assert await seqs(store.rows(request_id="req_*", kind="kind_1")) == await seqs(store.rows(kind="kind_1"))
+    assert await seqs(store.rows(request_id="req_1*", kind="kind_1", after=2)) == [8]
+    assert await seqs(store.rows(request_id="re_*", after=2)) == []
     assert [row.seq for row in await store.newest(2)] == [12, 11]
     assert [row.seq for row in await store.newest(2, before=11)] == [10, 9]
     assert await store.newest(2, before=1) == []

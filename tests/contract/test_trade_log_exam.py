@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
 
@@ -33,7 +36,6 @@ from zuno.trading.model.trade_events import (
     LockSet,
     ManualChange,
     Protection,
-    TradeEntry,
     TradeEvent,
     paper_account,
 )
@@ -248,14 +250,72 @@ async def test_an_entry_no_log_writes_is_broken(tmp_path: Path, payload: dict[st
         await log_of(journal).events(HERE)
 
 
-async def test_an_account_with_a_gap_is_broken(tmp_path: Path) -> None:
-    journal = journal_in(tmp_path)
-    await log_of(journal).append(HERE, STORY[:1], 0)
-    payload = TradeEntry(account=HERE, first=3, events=STORY[2:3])
-    place = trade_log._place(HERE, 3)
-    await journal.append(kind=TRADE_EVENTS, author=Author("desk"), payload=payload, request_id=place)
+@pytest.fixture(scope="module")
+def two_accounts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A journal with ten entries of one account, and behind them more of another than a process looks at first."""
+
+    async def write(log: JournalTradeLog) -> None:
+        for account, count in ((HERE, 10), (THERE, 33)):
+            for number in range(count):
+                await log.append(account, [lock(number)], number)
+
+    folder = tmp_path_factory.mktemp("journal")
+    asyncio.run(write(log_of(journal_in(folder))))
+    return folder
+
+
+def remove_entries(folder: Path, which: str) -> None:
+    with closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as database:
+        database.execute(f"DELETE FROM entries WHERE {which}")
+
+
+LOOKS: dict[str, Callable[[JournalTradeLog], Awaitable[object]]] = {
+    "events": lambda log: log.events(HERE),
+    "events from": lambda log: log.events(HERE, 4),
+    "accounts": lambda log: log.accounts(),
+    "history": lambda log: log.history(HERE),
+    "book": lambda log: log.open_book(HERE),
+    "writer": lambda log: AccountWriter(log, HERE).refresh(),
+    "append": lambda log: log.append(HERE, [lock(90)], 4),
+}
+
+
+@pytest.mark.parametrize(
+    ("look", "missing"), [*((look, 5) for look in LOOKS), ("events", 1), ("history", 1), ("writer", 1)]
+)
+async def test_an_account_with_a_hole_is_broken_for_whoever_looks(
+    two_accounts: Path, tmp_path: Path, look: str, missing: int
+) -> None:
+    folder = shutil.copytree(two_accounts, tmp_path / "copy")
+    remove_entries(folder, f"seq = {missing}")
     with pytest.raises(Broken):
-        await log_of(journal).accounts()
+        await LOOKS[look](log_of(journal_in(folder)))
+    log = log_of(journal_in(folder))
+    assert len(await log.events(THERE)) == (await log.history(THERE)).count == 33
+    assert await log.events("live") == ()
+
+
+@pytest.mark.parametrize("look", ["history", "book", "events"])
+async def test_events_that_were_there_are_missed(tmp_path: Path, look: str) -> None:
+    log = log_of(journal_in(tmp_path))
+    for number in range(10):
+        await log.append(HERE, [lock(number)], number)
+    remove_entries(tmp_path, "seq > 5")
+    with pytest.raises(Unavailable):
+        await LOOKS[look](log)
+
+
+@pytest.mark.usefixtures("often")
+async def test_a_hole_behind_a_snapshot_is_broken_and_one_before_it_costs_no_figure(tmp_path: Path) -> None:
+    events = await write_long(log_of(journal_in(tmp_path)), 90)
+    snapshot = (await journal_in(tmp_path).latest(1, kind=ACCOUNT_SNAPSHOT))[0]
+    remove_entries(tmp_path, "seq = 3")
+    assert dump_whole((await read_cold(tmp_path))[0]) == dump_whole(trace_account(events))
+    with pytest.raises(Broken):
+        await log_of(journal_in(tmp_path)).events(HERE)
+    remove_entries(tmp_path, f"seq = {snapshot.seq + 1}")
+    with pytest.raises(Broken):
+        await read_cold(tmp_path)
 
 
 # -- snapshots

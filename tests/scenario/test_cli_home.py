@@ -64,6 +64,8 @@ def test_a_backup_is_restored_elsewhere_and_says_what_is_missing(zuno: Zuno, liv
     (elsewhere / "kill.lock").unlink()
     stale = there("plan", "apply", plan, "--yes")
     assert (stale.code, "backup" in stale.err) == (3, True)
+    assert there("plan", "simulate", plan).code == 0
+    assert there("plan", "apply", plan, "--yes").code == 3  # a look renews no approval
     assert there("plan", "approve", plan, "--yes").code == 0
     assert there("plan", "apply", plan, "--yes").code == 0
 

@@ -129,7 +129,8 @@ def copy_files(home: Path, folder: Path, names: Iterable[str], *, held: bool = F
                     (folder / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
                     with suppress(FileNotFoundError):  # gone since it was listed
                         if name.endswith(".db"):
-                            databases[name] = reading.enter_context(_open_database(home / name, "ro"))
+                            mode = "rw" if name.startswith("archive/") else "ro"  # to undo what a kill left half done
+                            databases[name] = reading.enter_context(_open_database(home / name, mode))
                             databases[name].execute("BEGIN")
                             databases[name].execute("SELECT count(*) FROM sqlite_master").fetchone()
                         else:

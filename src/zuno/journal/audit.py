@@ -10,7 +10,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 from zuno.journal.chain import Fault
 from zuno.journal.journal import ChainedJournal, Verdict, VerifyMode
 from zuno.journal.port import Entry
-from zuno.kernel.errors import NotFound, UsageError
+from zuno.kernel.errors import NotFound, UsageError, ZunoError
 from zuno.kernel.view import VerdictView, View
 from zuno.present.document import Document, document, facts, lines, table
 from zuno.present.values import bad, count, good, quiet, when
@@ -36,7 +36,8 @@ class JournalVerdictView(VerdictView):
     def to_document(self) -> Document:
         entries = f"{self.entries:,} {'entry' if self.entries == 1 else 'entries'}"
         if self.first_bad is None:
-            whole = good(f"The journal is whole: {entries}, each chained to the one before and signed.")
+            held = "is whole" if self.first == 1 else f"holds from entry {self.first:,} on"
+            whole = good(f"The journal {held}: {entries}, each chained to the one before and signed.")
             done = facts(
                 ("verified", self.mode),
                 ("from entry", count(self.first)),
@@ -90,13 +91,23 @@ class JournalAudit:
     """Reads: neither a repair nor a key is written here. A checkpoint is, where `verify` is to seal."""
 
     def __init__(
-        self, journal: ChainedJournal, recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+        self,
+        journal: ChainedJournal,
+        recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
+        check_writable: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it."""
+        """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it.
+        `check_writable`: `Refused` for a journal that this Zuno leaves alone."""
         self._journal = journal
         self._recompute = recompute
+        self._check_writable = check_writable
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
+        try:
+            if seal and self._check_writable is not None:
+                await self._check_writable()
+        except ZunoError:  # whatever it is, the verdict says more of it
+            seal = False
         verdict = await self._journal.verify(mode, seal=seal)
         fault = verdict.fault
         if fault is None and mode is VerifyMode.ALL and verdict.entries and self._recompute is not None:

@@ -75,7 +75,8 @@ class Journal(Protocol):
     def entries(
         self, *, request_id: str | None = None, kind: str | None = None, after: int = 0
     ) -> AsyncIterator[Entry]:
-        """Entries in the order they were written, read in pages; all, or those of a request, a kind, or both."""
+        """Entries in the order they were written, read in pages; all, or those of a request, a kind, or both.
+        `request_id` with a star at its end: those of all requests whose names begin so."""
 
     async def verify_range(self, first: int, last: int | None) -> None:
         """`Broken` unless every entry from `first` to `last` is there and chained to the one before. None means up to
@@ -179,7 +180,8 @@ class JournalStore(Protocol):
         request_id: str | None = None,
         kind: str | None = None,
     ) -> AsyncIterator[Row | DamagedRow]:
-        """Rows numbered above `after` and not above `upto`, oldest first, without holding them all in memory."""
+        """Rows numbered above `after` and not above `upto`, oldest first, without holding them all in memory;
+        `request_id` may end with a star."""
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None

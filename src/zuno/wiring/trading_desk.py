@@ -20,7 +20,7 @@ from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
 from zuno.wiring.recordings import Recordings
-from zuno.wiring.shared import SharedWiring
+from zuno.wiring.shared import SharedWiring, check_editions
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
@@ -379,7 +379,8 @@ class TradingWiring(SharedWiring):
     def audit(self) -> JournalAudit:
         from zuno.journal.audit import JournalAudit
 
-        return JournalAudit(self._journal_to_read(), lambda: self._trade_log().verify_snapshots())
+        journal = self._journal_to_read()
+        return JournalAudit(journal, lambda: self._trade_log().verify_snapshots(), lambda: check_editions(journal))
 
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog

@@ -75,6 +75,16 @@ def test_everything_moves_and_the_old_one_says_where(filled: Path, tmp_path: Pat
         move(target, filled)
 
 
+def test_a_kill_during_the_move_is_carried(filled: Path, tmp_path: Path) -> None:
+    async def kill_and_verify(copy: Path) -> int:
+        KillLockFile(filled).lock("demo", "cli")
+        return await verify_journals(copy)
+
+    target = tmp_path / "elsewhere"
+    asyncio.run(move_home(filled, target, kill_and_verify, HeadFile(filled, "journal")))
+    assert {account for account, _ in KillLockFile(target).list_kills()} == {"demo", "live"}
+
+
 def test_bundles_in_each_form_and_the_archive_are_carried(filled: Path, tmp_path: Path) -> None:
     bundles = put_bundle_forms(filled)
     move(filled, tmp_path / "elsewhere")

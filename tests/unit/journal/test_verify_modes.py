@@ -176,7 +176,10 @@ async def test_bundles_are_checked_but_for_what_quick_does_not_read(
         fault = (await journal.verify(mode)).fault
         assert fault is not None
         assert fault.seq == 16
+    known = await journal.verify(QUICK)  # a whole look has found what this one does not read
+    assert (known.fault is not None, store.broken is not None) == (True, True)
     store.bundles[name] = b"bundle 15"
+    assert (await journal.verify()).ok
     store.bundles[digest(b"orphan")] = b"no orphan"
     assert (await journal.verify(QUICK)).ok
     assert not (await journal.verify()).ok

@@ -144,6 +144,8 @@ class JournalTradeLog:
         self._read = read or journal
         self._counts: dict[str, int] = {}
         """Events up to the end of the last entry that was read or written."""
+        self._seen_to: dict[str, int] = {}
+        """The number of that entry in the journal."""
         self._ends_by_name: dict[str, int] = {}
         self._named_to = 0
         self._old_books: dict[str, list[TradeEvent]] | None = None
@@ -236,6 +238,8 @@ class JournalTradeLog:
         while book.count < upto and (entry := await self._find_entry(journal, account, book.count + 1)):
             _fold(account, book, _read_entry(entry).events)
             last = entry
+        if book.count < upto:
+            await self._check_end(journal, account, book.count)
         self._counts[account] = max(book.count, self._counts.get(account, 0))
         return last
 
@@ -289,7 +293,20 @@ class JournalTradeLog:
         written = _read_entry(entries[0])
         if (written.account, written.first) != (account, first):
             raise Broken(f"Entry {entries[0].seq} is not event {first} of account {account}.")
+        self._seen_to[account] = max(entries[0].seq, self._seen_to.get(account, 0))
         return entries[0]
+
+    async def _check_end(self, journal: Journal, account: str, count: int) -> None:
+        """`Broken` where an account goes on behind events that are missing, `Unavailable` where this process has read
+        more of it: whoever took it for whole would order by half a book."""
+        known, seen_to = self._counts.get(account, 0), self._seen_to.get(account, 0)
+        later = journal.entries(request_id=_place(account, "*"), kind=TRADE_EVENTS, after=seen_to)
+        goes_on = count < known or await anext(later, None) is not None
+        if not goes_on or await self._find_entry(journal, account, count + 1):  # written just now
+            return
+        if count < known:
+            raise Unavailable(f"Account {account} had {known} events; the journal does not hold them any more.")
+        raise Broken(f"Event {count + 1} of account {account} is missing; run `zuno journal verify`.")
 
     async def _events(self, account: str, after: int) -> tuple[TradeEvent, ...]:
         journal, known = await self._read(), self._counts.get(account, 0)
@@ -298,8 +315,7 @@ class JournalTradeLog:
             events += _read_entry(entry).events
         if after and not events and after != known:  # amid an entry, or beyond the last one
             return (await self._events(account, 0))[after:]
-        if after + len(events) < known:
-            raise Unavailable(f"Account {account} had {known} events; the journal does not hold them any more.")
+        await self._check_end(journal, account, after + len(events))
         self._counts[account] = after + len(events)
         return tuple(events)
 
@@ -318,7 +334,7 @@ class JournalTradeLog:
         stands = await journal.append_once(kind=TRADE_EVENTS, author=_DESK, payload=entry, request_id=place)
         if stands.payload != to_json(entry):
             raise _conflict(account, after)
-        self._counts[account] = after + len(events)
+        self._counts[account], self._seen_to[account] = after + len(events), stands.seq
 
     async def _read_old_books(self, journal: Journal) -> Mapping[str, list[TradeEvent]]:
         """What the paper books of an old home become, by account: the first events there."""
@@ -347,7 +363,7 @@ def _fold(account: str, book: TradingBook, events: Iterable[TradeEvent]) -> None
         raise Broken(f"The events of account {account} contradict each other: {error}") from error
 
 
-def _place(account: str, first: int) -> str:
+def _place(account: str, first: int | str) -> str:
     return f"trade_{digest(account.encode())[:16]}_{first}"
 
 

@@ -92,4 +92,6 @@ class MemoryStore:
 def _matches(row: Row | DamagedRow, request_id: str | None, kind: str | None) -> bool:
     if isinstance(row, DamagedRow):
         return request_id is None and kind is None
+    if request_id is not None and request_id.endswith("*"):
+        request_id = row.request_id if (row.request_id or "").startswith(request_id[:-1]) else request_id
     return request_id in (None, row.request_id) and kind in (None, row.kind)

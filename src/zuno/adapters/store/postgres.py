@@ -72,10 +72,12 @@ class PostgresTables:
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]:
+        prefix = request_id[:-1] if request_id is not None and request_id.endswith("*") else None
         limits: tuple[tuple[LiteralString, int | str | None], ...] = (
             (" AND seq > %s", after),
             (" AND seq <= %s", upto),
-            (" AND request_id = %s", request_id),
+            (" AND request_id = %s", request_id if prefix is None else None),
+            (" AND starts_with(request_id, %s)", prefix),
             (" AND kind = %s", kind),
         )
         query: LiteralString = (

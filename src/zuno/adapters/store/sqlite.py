@@ -26,7 +26,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS bundles (hash TEXT PRIMARY KEY, content BLOB NOT NULL) WITHOUT ROWID",
     "CREATE TABLE IF NOT EXISTS blocks (id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, content BLOB NOT NULL)",
 )
-_NO_ROOM = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}
+_MUST_WRITE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY}
 _COLUMNS = "seq, at, request_id, kind, body, hash, signature"
 _PACKED: Final = b"\0packed\n"
 _LARGE_BODY: Final = 2_000
@@ -78,9 +78,12 @@ class SqliteTables:
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]:
-        # A request has few entries and a kind has many: the plus keeps SQLite from going through all of a kind.
-        of_kind = "kind = ?" if request_id is None else "+kind = ?"
-        limits = {"seq > ?": after, "seq <= ?": upto, "request_id = ?": request_id, of_kind: kind}
+        # A request has few entries and a kind has many: the plus keeps SQLite from going through all of a kind. Of many
+        # requests it goes through what is new of the kind.
+        several = request_id is not None and request_id.endswith("*")
+        of_request = f"{'+' * bool(several and after)}request_id {'GLOB' if several else '='} ?"
+        of_kind = "kind = ?" if request_id is None or (several and after) else "+kind = ?"
+        limits = {"seq > ?": after or None, "seq <= ?": upto, of_request: request_id, of_kind: kind}
         chosen = {clause: value for clause, value in limits.items() if value is not None}
         where = f"WHERE {' AND '.join(chosen)}" if chosen else ""
         order = "DESC" if newest else "ASC"
@@ -183,7 +186,7 @@ class SqliteTables:
                 if code not in MAY_PASS or not unwritten:
                     raise
                 connection = self._connect("ro&immutable=1")  # nobody writes either
-            elif code in _NO_ROOM:
+            elif code in _MUST_WRITE:
                 return self._connect_alone()
             else:
                 raise
@@ -191,7 +194,8 @@ class SqliteTables:
         return connection
 
     def _connect_alone(self) -> sqlite3.Connection:
-        """On a full disk: an exclusive connection needs no file beside it. For one read."""
+        """On a full disk: an exclusive connection needs no file beside it. And where a process was killed amid a write
+        to an archive file: this one undoes its half. For one read."""
         connection = self._connect("rw")
         try:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")

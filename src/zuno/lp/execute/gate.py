@@ -95,7 +95,8 @@ class Gate:
         draft = checks.check_approval(progress, self.context.key)
         await checks.check_chain(self.context, draft)
         check_not_killed(self.context, progress)
-        if progress.seq <= self.context.restored:
+        approved, *_ = await self.context.journal.latest(1, request_id=plan_id, kind=PlanApproved.kind)
+        if approved.seq <= self.context.restored:
             act = "cancel it, then" if progress.begun else "look at the positions, then approve it again, or"
             raise Refused(f"{plan_id} is older than the backup of this home and may be done by now: {act} ask anew.")
         return progress, draft

@@ -7,6 +7,8 @@ import os
 import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -17,8 +19,9 @@ import pytest
 
 from tests.unit.journal.test_blocks import bundle, rows
 from zuno.adapters.file_lock import compaction_lock
-from zuno.adapters.home_files import measure_home
+from zuno.adapters.home_files import copy_files, measure_home
 from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store import table_store
 from zuno.adapters.store.sqlite import SqliteTables, open_sqlite
 from zuno.adapters.store.table_store import Archive
 from zuno.journal.blocks import ArchiveMissing
@@ -253,6 +256,34 @@ def end_in_child(prepare: Callable[[], None], home: Path) -> None:
     assert os.waitstatus_to_exitcode(status) == -signal.SIGKILL
 
 
+HALF_A_WRITE = """
+import os, signal, sqlite3, sys
+archive = sqlite3.connect(sys.argv[1], isolation_level=None)
+archive.execute("PRAGMA cache_size = 2")  # pages go to the file before the end
+archive.execute("BEGIN IMMEDIATE")
+archive.execute("UPDATE blocks SET content = zeroblob(9000)")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def leave_half_a_write(file: Path) -> None:
+    subprocess.run([sys.executable, "-c", HALF_A_WRITE, file], check=False)
+    assert file.with_name(f"{file.name}-journal").stat().st_size
+
+
+async def test_half_a_write_to_an_archive_file_is_undone_by_whoever_reads_it(home: Path, tmp_path: Path) -> None:
+    await compact(home)
+    name = "archive/bundles-2026-01.db"
+    half, copied = tmp_path / "half", tmp_path / "copied"
+    leave_half_a_write(home / name)
+    shutil.copytree(home, half)
+    assert list(copy_files(half, copied, [name])) == [name]
+    assert (await verify(home)).ok
+    shutil.copy(copied / name, home / name)
+    assert (await verify(home)).ok
+    assert (await compact(home, 10)).archived == 10
+
+
 @pytest.mark.parametrize("file", ["journal.db", "bundles-2026-01.db"])
 async def test_a_full_disk_stops_it_and_nothing_is_lost(home: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     connect = SqliteTables._connect
@@ -279,6 +310,32 @@ async def test_a_full_disk_stops_it_and_nothing_is_lost(home: Path, monkeypatch:
     assert (await verify(home)).ok
     await compact(home)
     assert (await verify(home)).ok
+
+
+async def test_numbers_of_blocks_that_are_given_anew_amid_a_verification_break_nothing(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk, other = Desk(home), Desk(home)
+    await desk.compaction().compact(None)
+    read_bundles, new = desk.store.read_bundles, [bundle(rows(9_000 + 400 * n, 400), note=str(n)) for n in range(20)]
+
+    async def read_and_compact() -> Any:
+        compacted = False
+        async for item in read_bundles():
+            yield item
+            if not compacted and item[0] > "8":
+                compacted = True
+                names = [digest(content) for content in (*BUNDLES, APPROVED, ORPHAN)]
+                await other.store.archive_bundles("bundles-2026-01.db", names)
+                await other.store.shrink()
+                for content in new:
+                    await other.journal.put_bundle(content)
+
+    monkeypatch.setattr(desk.store, "read_bundles", read_and_compact)
+    monkeypatch.setattr(table_store, "PAGE", 1)
+    assert (await desk.journal.verify()).fault is None
+    await desk.close()
+    await other.close()
 
 
 async def test_others_write_and_read_while_it_runs(home: Path) -> None:
