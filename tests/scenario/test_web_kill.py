@@ -102,7 +102,7 @@ def test_a_kill_waits_for_no_look_and_closes_everything(page: ServedPage) -> Non
 
 def test_the_lock_stands_before_the_second_step_is_asked_for(page: ServedPage) -> None:
     """A helper that does not answer keeps no account unlocked."""
-    helper = page.door._on.helper
+    helper = page.door.on.helper
     os.kill(helper.process.pid, signal.SIGSTOP)
     try:
         with page.client() as client, pytest.raises(httpx2.TimeoutException):
@@ -115,7 +115,7 @@ def test_the_lock_stands_before_the_second_step_is_asked_for(page: ServedPage) -
 
 
 def test_a_helper_that_is_killed_is_started_again_and_asked_again(page: ServedPage) -> None:
-    helper = page.door._on.helper
+    helper = page.door.on.helper
     before = helper.process.pid
     os.kill(before, signal.SIGSTOP)
     answers: list[int] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from zuno.kernel.view import View
 from zuno.llm.port import ModelRegistry
@@ -40,35 +41,29 @@ class AgentsView(View):
         return document(f"The agents; the LP desk {self.where}", agents, install, *mesh)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Agents:
     """Looks at the registry and at the mesh; no model is asked."""
 
-    def __init__(
-        self,
-        registry: ModelRegistry,
-        mesh: Callable[[], Awaitable[MeshView | None]],
-        roles: Mapping[str, Sequence[str]],
-        install: str | None,
-    ) -> None:
-        """`roles` by desk; `install`: what installs the models' libraries, where they are not there."""
-        self._registry = registry
-        self._mesh = mesh
-        self._roles = roles
-        self._install = install
+    registry: ModelRegistry
+    mesh: Callable[[], Awaitable[MeshView | None]]
+    roles: Mapping[str, Sequence[str]]
+    install: str | None
+    """`roles` by desk; `install`: what installs the models' libraries, where they are not there."""
 
     async def status(self) -> AgentsView:
-        chairs = [self._chair(desk, role) for desk, roles in self._roles.items() for role in roles]
-        missing = self._install if any(chair.why == _ABSENT for chair in chairs) else None
-        await self._registry.close()
-        mesh = await self._mesh()
+        chairs = [self._chair(desk, role) for desk, roles in self.roles.items() for role in roles]
+        missing = self.install if any(chair.why == _ABSENT for chair in chairs) else None
+        await self.registry.close()
+        mesh = await self.mesh()
         there = mesh is not None and all(peer.answers for peer in mesh.peers)
         where = f"on the mesh over {mesh.transport}" if mesh is not None and there else "in this process"
         return AgentsView(chairs=tuple(chairs), where=where, install=missing, mesh=mesh)
 
     def _chair(self, desk: str, role: str) -> AgentView:
-        assigned = self._registry.models_for(role, 0)
+        assigned = self.registry.models_for(role, 0)
         names = tuple(model.name for model in assigned.models)
-        if names and self._install is not None:
+        if names and self.install is not None:
             return AgentView(desk=desk, role=role, models=(), why=_ABSENT)
         return AgentView(desk=desk, role=role, models=names, why=assigned.why)
 

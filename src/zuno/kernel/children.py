@@ -60,10 +60,7 @@ class ChildKeeper(Generic[Kept]):
     """Holds the children that live now, by name. Intervals are measured by `stopwatch`, which no clock step moves."""
 
     def __init__(
-        self,
-        policy: RestartPolicy,
-        stopwatch: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
+        self, policy: RestartPolicy, stopwatch: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
     ) -> None:
         self.children: dict[str, Kept] = {}
         self._policy = policy

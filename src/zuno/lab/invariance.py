@@ -257,11 +257,7 @@ async def change_moment(
             ChangedRuling(change, decision.value, ruling.value, veto, decision is wanted[0], ruling is wanted[1])
         )
     return InvarianceMoment(
-        *moment.place_in(seed),
-        decision=own[0].value,
-        ruling=own[1].value,
-        veto=own[2],
-        changes=tuple(changes),
+        *moment.place_in(seed), decision=own[0].value, ruling=own[1].value, veto=own[2], changes=tuple(changes)
     )
 
 
@@ -355,11 +351,7 @@ def _sum_change(change: Change, moments: Sequence[InvarianceMoment]) -> ChangeVi
         active=measure_rate(sum(not each.ruling_kept for _, each in active), len(active)),
         flips=tuple(
             FlipView(
-                **moment.describe(),
-                ruling=moment.ruling,
-                veto=moment.veto,
-                changed=each.ruling,
-                changed_veto=each.veto,
+                **moment.describe(), ruling=moment.ruling, veto=moment.veto, changed=each.ruling, changed_veto=each.veto
             )
             for moment, each in flipped[:LISTED]
         ),

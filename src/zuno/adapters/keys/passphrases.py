@@ -1,6 +1,5 @@
 """Where passphrases come from: a file that only its owner can read, or a person at a terminal; never from an argument
-or the environment, which others can read.
-"""
+or the environment, which others can read."""
 
 from __future__ import annotations
 

@@ -402,8 +402,7 @@ class SqliteSeries:
 
         names = tables.shape_of(series.row).columns
         live = connection.execute(
-            f"SELECT {', '.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at",
-            (number, *span),
+            f"SELECT {', '.join(names)} FROM rows WHERE series = ? AND at BETWEEN ? AND ? ORDER BY at", (number, *span)
         ).fetchall()
         stacks = [np.array(live, dtype=np.float64).reshape(-1, len(names)).T]
         times = [np.array([row[0] for row in live], dtype=np.int64)]

@@ -148,27 +148,21 @@ OpenModelContext = Callable[[str, Speaker], Awaitable[ModelContext | None]]
 """What asking needs, for one request of a person; None where no model answers them."""
 
 
+@dataclass(slots=True, eq=False)
 class ChatDesk:
     """One for the life of a door. It reads through the same services as the commands, and can propose, never act."""
 
-    def __init__(
-        self,
-        zuno: Zuno,
-        journal: Callable[[], Awaitable[Journal]],
-        model_context: OpenModelContext,
-        new_request: Callable[[], str],
-    ) -> None:
-        self._zuno = zuno
-        self._journal = journal
-        self._model_context = model_context
-        self._new_request = new_request
-        self._chats: OrderedDict[str, _Chat] = OrderedDict()
+    zuno: Zuno
+    journal: Callable[[], Awaitable[Journal]]
+    model_context: OpenModelContext
+    new_request: Callable[[], str]
+    _chats: OrderedDict[str, _Chat] = field(default_factory=OrderedDict, init=False)
 
     async def answer(self, text: str, who: Speaker) -> ChatAnswer:
         """Always an answer: what the model found, the view the line asks for, a proposal, or a question back."""
         chat = await self._open_chat(who.chat)
         async with chat.lock:
-            request = self._new_request()
+            request = self.new_request()
             secret = looks_secret(text)
             try:
                 answer = await self._answer(text, who, chat, request, secret=secret)
@@ -201,7 +195,7 @@ class ChatDesk:
 
     async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
         """The model's answer, or why there is none; empty where none sits."""
-        model_context = await self._model_context(request, who)
+        model_context = await self.model_context(request, who)
         if model_context is None:
             return ""
         question = QuestionRecord(chat=who.chat, user=who.user, question=text, history=_history(chat.turns))
@@ -210,7 +204,7 @@ class ChatDesk:
         except ZunoError as error:  # a configured secret stands in the line, or nothing can be written
             _log.warning("a question was not sent to a model: it cannot be recorded (%s)", type(error).__name__)
             return "the question cannot be recorded"
-        box = _JournaledTools(self._zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
+        box = _JournaledTools(self.zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
         result = await answer_in_rounds(build_task(question, box.call), model_context)
         return finish_answer(result)
 
@@ -221,7 +215,7 @@ class ChatDesk:
         if talk.has_positions or not asks_for_list(reading := read(text)):
             return
         try:
-            talk.remember_view(await self._zuno.lp(reading.slots.get("chain", talk.chain)).positions())
+            talk.remember_view(await self.zuno.lp(reading.slots.get("chain", talk.chain)).positions())
         except ZunoError:
             return
 
@@ -246,7 +240,7 @@ class ChatDesk:
                 tool, arguments = tool_call
                 try:
                     async with asyncio.timeout(TOOL_SECONDS):
-                        view = await tool.look(self._zuno, arguments)
+                        view = await tool.look(self.zuno, arguments)
                 except TimeoutError:
                     return ChatAnswer(f"It could not be read within {TOOL_SECONDS:g} s.")
                 talk.remember_view(view)
@@ -268,7 +262,7 @@ class ChatDesk:
     async def _load_turns(self, name: str) -> deque[tuple[str, str]]:
         """The last turns of a chat as the journal has them."""
         turns: list[tuple[str, str]] = []
-        for entry in await (await self._journal()).latest(_LOOKED_BACK, kind=TURN_KIND):
+        for entry in await (await self.journal()).latest(_LOOKED_BACK, kind=TURN_KIND):
             try:
                 turn = TurnRecord.model_validate(entry.payload)
             except ValidationError:  # a command, which another room wrote down
@@ -296,7 +290,7 @@ class ChatDesk:
             await self._append(TURN_KIND, withheld, request)
 
     async def _append(self, kind: str, payload: QuestionRecord | CallRecord | TurnRecord, request: str) -> None:
-        await (await self._journal()).append(kind=kind, author=Author(ROLE), payload=payload, request_id=request)
+        await (await self.journal()).append(kind=kind, author=Author(ROLE), payload=payload, request_id=request)
 
 
 class _JournaledTools:

@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from html import unescape
 from typing import Any, Final, TypeVar
 
@@ -130,23 +131,16 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
+@dataclass(slots=True, eq=False, repr=False)  # the bot's repr holds its token
 class ChatSender:
     """The `ChatWriter` of one chat."""
 
-    def __init__(
-        self,
-        bot: Bot,
-        store: ChatStore,
-        chat: int,
-        chance: Callable[[int], bytes],
-        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-    ) -> None:
-        """`chance`: unguessable bytes, for the keys of buttons."""
-        self._bot = bot
-        self._store = store
-        self._chat = chat
-        self._chance = chance
-        self._sleep = sleep
+    bot: Bot
+    store: ChatStore
+    chat: int
+    chance: Callable[[int], bytes]
+    """Unguessable bytes, for the keys of buttons."""
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
     async def send(self, reply: Reply) -> int | None:
         sent: int | None = None
@@ -155,16 +149,16 @@ class ChatSender:
             try:
                 sent = await self._send_part(part, keyboard)
             except TelegramError as error:
-                _log.warning("a message to the chat %s was given up: %s", self._chat, explain(error))
+                _log.warning("a message to the chat %s was given up: %s", self.chat, explain(error))
                 return None
         return sent
 
     async def edit(self, message: int, reply: Reply) -> SendResult:
         keyboard = await self._keyboard(reply.buttons)
         try:
-            await self._bot.edit_message_text(
+            await self.bot.edit_message_text(
                 reply.html,
-                chat_id=self._chat,
+                chat_id=self.chat,
                 message_id=message,
                 parse_mode="HTML",
                 reply_markup=keyboard,
@@ -173,7 +167,7 @@ class ChatSender:
         except BadRequest as error:
             if NOT_MODIFIED in str(error).lower():
                 return Sent()
-            _log.warning("a message of the chat %s was not edited: %s", self._chat, explain(error))
+            _log.warning("a message of the chat %s was not edited: %s", self.chat, explain(error))
             return Undeliverable(explain(error), all=False)
         except TelegramError as error:
             return _judge_failure(error)
@@ -204,16 +198,16 @@ class ChatSender:
         return await self._try(lambda: self._post(plain, keyboard, None))
 
     async def _post(self, part: Reply, keyboard: InlineKeyboardMarkup | None, mode: str | None) -> int:
-        common: dict[str, Any] = {"chat_id": self._chat, "parse_mode": mode, "reply_markup": keyboard}
+        common: dict[str, Any] = {"chat_id": self.chat, "parse_mode": mode, "reply_markup": keyboard}
         caption = part.html or None
         if part.photo is not None:
-            sent = await self._bot.send_photo(photo=InputFile(part.photo, "chart.png"), caption=caption, **common)
+            sent = await self.bot.send_photo(photo=InputFile(part.photo, "chart.png"), caption=caption, **common)
         elif part.document is not None:
             file = InputFile(part.document.content, part.document.name)
-            sent = await self._bot.send_document(document=file, caption=caption, **common)
+            sent = await self.bot.send_document(document=file, caption=caption, **common)
         else:
             quiet = LinkPreviewOptions(is_disabled=True)
-            sent = await self._bot.send_message(text=part.html, link_preview_options=quiet, **common)
+            sent = await self.bot.send_message(text=part.html, link_preview_options=quiet, **common)
         return int(sent.message_id)
 
     async def _try(self, act: Callable[[], Awaitable[T]]) -> T:
@@ -224,23 +218,23 @@ class ChatSender:
             except RetryAfter as error:
                 if (wait := retry_seconds(error)) > LONGEST_WAIT:
                     raise
-                await self._sleep(wait)
+                await self.sleep(wait)
             except ChatMigrated as error:
                 _log.warning("%s; set ZUNO_TELEGRAM_GROUPS to it", _sentence(explain(error)).rstrip("."))
-                self._chat = error.new_chat_id
+                self.chat = error.new_chat_id
             except BadRequest:
                 raise
             except NetworkError:
-                await self._sleep(BACKOFF.delay(attempt))
+                await self.sleep(BACKOFF.delay(attempt))
         return await act()
 
     async def _keyboard(self, buttons: tuple[Button, ...]) -> InlineKeyboardMarkup | None:
         """Each button by a key that stands for its words; a store that cannot be written leaves them out."""
         if not buttons:
             return None
-        keys = {self._chance(_KEY_BYTES).hex(): button for button in buttons}
+        keys = {self.chance(_KEY_BYTES).hex(): button for button in buttons}
         try:
-            await self._store.put_buttons({key: ChatButton(each.words, self._chat) for key, each in keys.items()})
+            await self.store.put_buttons({key: ChatButton(each.words, self.chat) for key, each in keys.items()})
         except ZunoError as error:
             _log.warning("an answer has no buttons: %s", error)
             return None

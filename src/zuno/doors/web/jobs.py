@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeVar
 
 from zuno.doors.web.events import EventFeed
@@ -41,26 +42,19 @@ class JobsView(View):
     """The newest first."""
 
 
+@dataclass(slots=True, eq=False)
 class Jobs:
-    def __init__(
-        self,
-        services: Services,
-        feed: EventFeed,
-        now: Callable[[], Millis],
-        chance: Callable[[int], bytes],
-        count: Callable[[str, str], None],
-    ) -> None:
-        """`count`: told what was asked and how it ended."""
-        self._services = services
-        self._feed = feed
-        self._now = now
-        self._chance = chance
-        self._count = count
-        self._jobs: dict[str, JobView] = {}
-        self._running: set[asyncio.Task[object]] = set()
-        """References to running tasks: a task without one may be garbage-collected."""
-        self._arguing: set[asyncio.Task[object]] = set()
-        """Those that count against `MOST_RUNNING`."""
+    services: Services
+    feed: EventFeed
+    now: Callable[[], Millis]
+    chance: Callable[[int], bytes]
+    count: Callable[[str, str], None]
+    """Told what was asked and how it ended."""
+    _jobs: dict[str, JobView] = field(default_factory=dict, init=False)
+    _running: set[asyncio.Task[object]] = field(default_factory=set, init=False)
+    """References to running tasks: a task without one may be garbage-collected."""
+    _arguing: set[asyncio.Task[object]] = field(default_factory=set, init=False)
+    """Those that count against `MOST_RUNNING`."""
 
     def list(self) -> JobsView:
         return JobsView(jobs=tuple(reversed(self._jobs.values())))
@@ -76,27 +70,27 @@ class Jobs:
         return self._jobs[id_]
 
     def new_id(self, prefix: str) -> str:
-        return prefix + hashlib.sha256(self._chance(16)).hexdigest()[:16]
+        return prefix + hashlib.sha256(self.chance(16)).hexdigest()[:16]
 
     def start(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[object]]) -> JobView:
         """Begin a debate or a cycle, and answer at once. `Problem` where too many of them run."""
         if len(self._arguing) >= MOST_RUNNING:
             raise Problem(429, f"{len(self._arguing)} debates and cycles run already; wait for one to end.")
-        task = self._begin(id_, what, about, self._services.ask(work))
+        task = self._begin(id_, what, about, self.services.ask(work))
         self._arguing.add(task)
         task.add_done_callback(self._arguing.discard)
         return self._jobs[id_]
 
     async def finish(self, id_: str, what: str, about: str, work: Callable[[Zuno], Awaitable[T]]) -> T:
         """Begin and wait. The job goes on if the caller goes away; it is never refused because of other jobs."""
-        return await self.follow(id_, what, about, self._services.ask(work))
+        return await self.follow(id_, what, about, self.services.ask(work))
 
     async def follow(self, id_: str, what: str, about: str, work: Awaitable[T]) -> T:
         """The same for what the services do not do: the kill switch comes this way."""
         return await asyncio.shield(self._begin(id_, what, about, work))
 
     def _begin(self, id_: str, what: str, about: str, work: Awaitable[T]) -> asyncio.Task[T]:
-        self._put(JobView(id=id_, what=what, about=about, state="running", started=self._now()))
+        self._put(JobView(id=id_, what=what, about=about, state="running", started=self.now()))
         task = asyncio.create_task(self._run(id_, work))
         self._running.add(task)
 
@@ -125,7 +119,7 @@ class Jobs:
         self._jobs.pop(job.id, None)
         self._jobs[job.id] = job
         if job.state != "running":
-            self._count(job.what, job.state)
+            self.count(job.what, job.state)
         for old in [key for key, kept in self._jobs.items() if kept.state != "running"][:-MOST_KEPT]:
             del self._jobs[old]
-        self._feed.publish("job", job.model_dump(mode="json", by_alias=True))
+        self.feed.publish("job", job.model_dump(mode="json", by_alias=True))

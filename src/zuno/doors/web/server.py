@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable
+from dataclasses import dataclass
 from errno import EACCES, EADDRINUSE, EADDRNOTAVAIL
 from functools import partial
 from ipaddress import ip_address
@@ -45,42 +46,33 @@ class _Server(uvicorn.Server):
             listening.listen(WAITING_AT_ONCE)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class WebServer:
     """The `WebDoor`."""
 
-    def __init__(
-        self,
-        zuno: Zuno,
-        on: WebBackends,
-        logins: Logins,
-        host: str,
-        port: int,
-        lock: ProcessLock,
-        notes: tuple[str, ...] = (),
-    ) -> None:
-        """`notes`: what is to be said at the start."""
-        self._zuno = zuno
-        self._on = on
-        self._logins = logins
-        self._host = host
-        self._port = port
-        self._lock = lock
-        self._notes = notes
+    zuno: Zuno
+    on: WebBackends
+    logins: Logins
+    host: str
+    port: int
+    lock: ProcessLock
+    notes: tuple[str, ...] = ()
+    """What is to be said at the start."""
 
     async def run(self, hear: Callable[[WebEventView], None], stop: asyncio.Event) -> WebEndView:
-        site = self._on.access.site
-        with hold(self._lock), open_port(self._host, self._port, wildcard=site is not None) as listening:
-            self._zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
+        site = self.on.access.site
+        with hold(self.lock), open_port(self.host, self.port, wildcard=site is not None) as listening:
+            self.zuno.unlock_wallet()  # while somebody may be at the terminal: later nobody is asked
             return await self._serve(listening, hear, stop)
 
     async def _serve(
         self, listening: socket.socket, hear: Callable[[WebEventView], None], stop: asyncio.Event
     ) -> WebEndView:
         loop = asyncio.get_running_loop()
-        services = Services(self._zuno, loop)
-        self._on.helper.start()
+        services = Services(self.zuno, loop)
+        self.on.helper.start()
         feed = EventFeed(services)
-        app = create_app(services, self._on, feed)
+        app = create_app(services, self.on, feed)
         server = _Server(
             uvicorn.Config(
                 app,
@@ -97,11 +89,11 @@ class WebServer:
                 timeout_graceful_shutdown=_CLOSE_SECONDS,
             )
         )
-        host = f"[{self._host}]" if ":" in self._host else self._host
+        host = f"[{self.host}]" if ":" in self.host else self.host
         url = f"http://{host}:{listening.getsockname()[1]}/"
-        if (site := self._on.access.site) is not None:
+        if (site := self.on.access.site) is not None:
             url = f"{site.origin}{site.base}/"
-        self._logins.start(url, end_sessions=has_real_money(self._zuno.config()))
+        self.logins.start(url, end_sessions=has_real_money(self.zuno.config()))
         ended = asyncio.Event()
 
         def serve() -> None:
@@ -113,9 +105,9 @@ class WebServer:
 
         thread = Thread(target=serve, name="zuno-web", daemon=True)
         thread.start()
-        for note in self._notes:
+        for note in self.notes:
             self._tell(hear, "warning", note)
-        link = self._logins.link("act").url
+        link = self.logins.link("act").url
         self._tell(hear, "serving", f"{url} is served; log in by {link}", link)
         waiting = [asyncio.ensure_future(stop.wait()), asyncio.ensure_future(ended.wait())]
         try:
@@ -127,13 +119,13 @@ class WebServer:
             feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop
-            await asyncio.to_thread(self._on.helper.stop)
+            await asyncio.to_thread(self.on.helper.stop)
         if failed:
             raise Unavailable("The page's server ended by itself; `zuno logs` says more.")
-        return WebEndView(url=url, requests=self._on.metrics.requests, refused=self._on.metrics.refused)
+        return WebEndView(url=url, requests=self.on.metrics.requests, refused=self.on.metrics.refused)
 
     def _tell(self, hear: Callable[[WebEventView], None], event: str, text: str, url: str | None = None) -> None:
-        hear(WebEventView(at=self._on.now(), event=event, text=text, url=url))
+        hear(WebEventView(at=self.on.now(), event=event, text=text, url=url))
 
 
 def open_port(host: str, port: int, *, wildcard: bool = False) -> socket.socket:

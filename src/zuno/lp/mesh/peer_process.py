@@ -479,10 +479,7 @@ class MeshPeer:
             to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries
         )
         await self._journal.append(
-            kind=DEAD_LETTER,
-            author=Author(self._role.value),
-            payload=note,
-            request_id=letter.envelope.request_id,
+            kind=DEAD_LETTER, author=Author(self._role.value), payload=note, request_id=letter.envelope.request_id
         )
 
     async def _recent(self) -> list[Envelope]:

@@ -203,12 +203,7 @@ def leftover_of(
 
 
 def _swap_to_fit(
-    market: SwapMarket,
-    zero_for_one: bool,
-    band: Range,
-    have0: int,
-    have1: int,
-    exact: QuoteSwap | None,
+    market: SwapMarket, zero_for_one: bool, band: Range, have0: int, have1: int, exact: QuoteSwap | None
 ) -> Quote | None:
     """The swap after which both tokens go in; None where there is too little to swap."""
     rough = estimate(market)

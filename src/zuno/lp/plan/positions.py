@@ -44,13 +44,7 @@ def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: 
 
 
 def finish_rebalance(
-    half: SecondHalf,
-    terms: PlanContext,
-    pool: PoolState,
-    paid0: int,
-    paid1: int,
-    *,
-    quotes: QuoteSwap | None = None,
+    half: SecondHalf, terms: PlanContext, pool: PoolState, paid0: int, paid1: int, *, quotes: QuoteSwap | None = None
 ) -> tuple[Step, ...]:
     """The second half of a rebalance, from what the first half really paid. `Refused`, with the number, where the
     bounds of the approval no longer hold: then the tokens stay in the wallet."""

@@ -179,10 +179,7 @@ def floor_margin(candidate: Candidate, limits: ProfileLimits) -> Fraction | None
         return None
     if stress is None:
         return Fraction(-1)
-    return min(
-        stress.x1.median_hours / limits.floor_1x_hours - 1,
-        stress.x2.median_hours / limits.floor_2x_hours - 1,
-    )
+    return min(stress.x1.median_hours / limits.floor_1x_hours - 1, stress.x2.median_hours / limits.floor_2x_hours - 1)
 
 
 def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, str]:
@@ -267,10 +264,7 @@ def _decide(
     return Decision(index, verdict, decided_by, tuple(cautions))
 
 
-_NOT_WORTH_IT: Final = (
-    "not worth moving: hold is accepted",
-    "not worth opening: opening nothing is accepted",
-)
+_NOT_WORTH_IT: Final = ("not worth moving: hold is accepted", "not worth opening: opening nothing is accepted")
 
 
 def _find_cost_objection(chosen: Candidate, hold: Candidate, held: Judgment) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -70,20 +70,18 @@ T = TypeVar("T")
 ReadEnds = Callable[[str], Awaitable["Mapping[int, EndedPosition]"]]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class LpDesk:
     """Questions about one chain. Every answer belongs to one block."""
 
-    def __init__(
-        self, chain: Chain, feeds_of: Callable[[HexId], Feeds], now: Callable[[], Seconds] | None = None
-    ) -> None:
-        """`now`: what a head is held against; None for local chains, which keep their own time."""
-        self._chain = chain
-        self._feeds_of = feeds_of
-        self._now = now
+    chain: Chain
+    feeds_of: Callable[[HexId], Feeds]
+    now: Callable[[], Seconds] | None = None
+    """What a head is held against; None for local chains, which keep their own time."""
 
     async def pools(self) -> PoolsView:
-        pools = await self._chain.pools()
-        name = self._chain.info.name
+        pools = await self.chain.pools()
+        name = self.chain.info.name
         return PoolsView(
             **to_views.place(name, pools.block),
             pools=tuple(to_views.pool_view(pool, name) for pool in pools.pools),
@@ -92,12 +90,12 @@ class LpDesk:
 
     async def pool(self, which: str, fee: str | None = None) -> PoolView:
         """One pool by its id, or by its pair and fee."""
-        name, description = self._chain.info.name, " ".join(filter(None, (which, fee)))
+        name, description = self.chain.info.name, " ".join(filter(None, (which, fee)))
         wanted = self._pool_of(which, fee) if re.search("[/-]", which) else arguments.pool_id(which)
         if wanted == which.lower() and fee is not None:
             raise UsageError("A pool's id says its fee already; give the id alone, or a pair and a fee.")
         try:
-            state = await self._chain.pool(wanted)
+            state = await self.chain.pool(wanted)
         except PoolNotInitialized as error:
             raise PoolNotInitialized(
                 f"The pool {description} on {name} is not initialised: nobody has given it a price yet; "
@@ -109,7 +107,7 @@ class LpDesk:
 
     async def liquidity(self, which: str) -> LiquidityView:
         """How a pool's liquidity lies around its price."""
-        return liquidity_view(self._chain.info.name, await self._chain.depth(arguments.pool_id(which)))
+        return liquidity_view(self.chain.info.name, await self.chain.depth(arguments.pool_id(which)))
 
     async def history(self, text: str) -> PositionHistoryView:
         """The price of the last 30 days beside a position's range, and what it earned on each of the last 7."""
@@ -117,7 +115,7 @@ class LpDesk:
         pool, now, notes = position.pool, position.block.timestamp, []
         base, quote = base_and_quote(pool.token0, pool.token1)
         pair = Pair(market_name(base), market_name(quote))
-        series, why_not = await _ask(self._feeds_of(pool.id).prices.history(pair, VOLATILITY_HOURS, now))
+        series, why_not = await _ask(self.feeds_of(pool.id).prices.history(pair, VOLATILITY_HOURS, now))
         if series is None:
             notes.append(f"no price history: {why_not}")
         try:
@@ -150,13 +148,13 @@ class LpDesk:
 
     async def _earned_since(self, position: LpPosition, moment: Seconds) -> tuple[int, int] | None:
         """With what it earned as the positions it was rebalanced from; None where neither was there a day later."""
-        window = await self._chain.window([position], moment)
+        window = await self.chain.window([position], moment)
         if window.opened.timestamp > moment + HOUR:
             return None
         if position.id in window.fees:
             return window.fees[position.id]
         try:
-            history = await self._chain.history(position.id, moment)
+            history = await self.chain.history(position.id, moment)
             result = attribute(history)
         except (Unavailable, Malformed, Broken):
             return None
@@ -180,19 +178,19 @@ class LpDesk:
             raise UsageError("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: OwnedPositions | None = None
         if ids:
-            snapshot = await self._chain.positions([arguments.position_id(text) for text in ids])
+            snapshot = await self.chain.positions([arguments.position_id(text) for text in ids])
             if not snapshot.positions:
                 raise self._absent(snapshot.missing[0])
         else:
-            owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+            owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
             if owner is None:
                 raise UsageError("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
-            holdings = await self._chain.holdings(owner)
+            holdings = await self.chain.holdings(owner)
             owned, snapshot = holdings.owned, holdings.snapshot
             if not (owned.complete or snapshot.positions):
                 raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
         return PositionsView(
-            **to_views.place(self._chain.info.name, snapshot.block),
+            **to_views.place(self.chain.info.name, snapshot.block),
             wallet=owned.owner if owned else None,
             complete=(owned is None or owned.complete) and not snapshot.missing,
             note="; ".join(filter(None, (owned.note if owned else "", *self._clock_notes(snapshot.block)))),
@@ -202,9 +200,9 @@ class LpDesk:
 
     def _clock_notes(self, head: Block) -> tuple[str, ...]:
         """What the head's time says against the node that gave it."""
-        if self._now is None:
+        if self.now is None:
             return ()
-        age, block_millis = self._now() - head.timestamp, self._chain.info.block_millis
+        age, block_millis = self.now() - head.timestamp, self.chain.info.block_millis
         if age > min(STALE, max(2 * AHEAD, _BEHIND_BLOCKS * block_millis // 1000)):
             old = f"{age // 60} min" if age >= 120 else f"{age} s"
             blocks = age * 1000 // block_millis
@@ -215,14 +213,14 @@ class LpDesk:
 
     async def list_closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
         """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""
-        owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
         if owner is None:
             raise UsageError("Whose positions? Give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
-        past = await self._chain.past_positions(owner)
+        past = await self.chain.past_positions(owner)
         notes = [past.note] if past.note else []
         ends: Mapping[int, EndedPosition] = {}
         try:
-            ends = await read_ends(self._chain.info.name)
+            ends = await read_ends(self.chain.info.name)
         except ZunoError as error:
             notes.append(f"the journal was not read: {str(error).rstrip('.')}")
         newest = sorted(past.ids, reverse=True)
@@ -233,7 +231,7 @@ class LpDesk:
         ]
         followed = {ancestor: line.id for line in lines for ancestor in line.position_ids[:-1]}
         return ClosedPositionsView(
-            **to_views.place(self._chain.info.name, past.block),
+            **to_views.place(self.chain.info.name, past.block),
             wallet=owner,
             complete=past.complete,
             note="; ".join(notes),
@@ -244,7 +242,7 @@ class LpDesk:
         new = None if end is None or end.new_position_id is None else str(end.new_position_id)
         known = {"id": str(position_id), "new_position_id": new, "plan_id": None if end is None else end.plan_id}
         try:
-            history = await self._with_native_price(await self._chain.history(position_id, None))
+            history = await self._with_native_price(await self.chain.history(position_id, None))
             result = attribute(history)
         except (Unavailable, Malformed, Broken, NotFound) as error:
             nothing = dict.fromkeys(("pool", "opened_at", "closed_at", "unit", *CLOSED_TERMS))
@@ -252,7 +250,7 @@ class LpDesk:
             return ClosedPositionView(
                 **known, **nothing, became=became, position_ids=(str(position_id),), why=str(error)
             )
-        pnl = to_views.pnl_view(self._chain.info.name, position_id, history, result)
+        pnl = to_views.pnl_view(self.chain.info.name, position_id, history, result)
         terms = pnl.in_token1 if base_and_quote(history.token0, history.token1)[1] is history.token1 else pnl.in_token0
         became = "transferred" if pnl.open else "closed" if end is None else end.what
         return ClosedPositionView(
@@ -271,17 +269,17 @@ class LpDesk:
         """Of every position the wallet holds or held, oldest first; and what could not be read."""
         from zuno.lp.rules.taxable import list_taxable_events
 
-        owner = await self._chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
         if owner is None:
             return [], []
-        name = self._chain.info.name
-        native = next((token.symbol for token in self._chain.info.tokens if token.native), "ETH")
-        owned, past = await self._chain.owned(owner), await self._chain.past_positions(owner)
+        name = self.chain.info.name
+        native = next((token.symbol for token in self.chain.info.tokens if token.native), "ETH")
+        owned, past = await self.chain.owned(owner), await self.chain.past_positions(owner)
         notes = [f"{name}: {note}" for note in (owned.note, past.note) if note]
         events: dict[object, tuple[TaxableEvent, ...]] = {}  # a position's history holds those it was rebalanced from
         for position_id in sorted({*owned.ids, *past.ids}):
             try:
-                history = await self._chain.history(position_id, None)
+                history = await self.chain.history(position_id, None)
             except (Unavailable, Malformed, Broken, NotFound) as error:
                 notes.append(f"{name}, position {position_id}: {plain_text(str(error), 300)}")
                 continue
@@ -297,16 +295,16 @@ class LpDesk:
         position = await self.position(arguments.position_id(text))
         return InspectView(
             **dict(to_views.position_view(position)),
-            pool_state=to_views.pool_view(position.pool, self._chain.info.name),
+            pool_state=to_views.pool_view(position.pool, self.chain.info.name),
             market=await self._market(position),
         )
 
     async def pnl(self, text: str, since: str | None) -> PnlView:
         position_id = arguments.position_id(text)
-        start = None if since is None else parse_moment(since, (await self._chain.head()).timestamp)
-        history = await self._with_native_price(await self._chain.history(position_id, start))
+        start = None if since is None else parse_moment(since, (await self.chain.head()).timestamp)
+        history = await self._with_native_price(await self.chain.history(position_id, start))
         result = attribute(history)
-        view = to_views.pnl_view(self._chain.info.name, position_id, history, result)
+        view = to_views.pnl_view(self.chain.info.name, position_id, history, result)
         if not result.adds_up:
             known = "".join(f" Note: {note}." for note in (*view.notes, *view.computed))
             raise Broken(
@@ -352,7 +350,7 @@ class LpDesk:
         from zuno.lp.rules.worth import deposited_amounts
 
         try:
-            put_in = deposited_amounts(await self._chain.history(position.id, None), position.id)
+            put_in = deposited_amounts(await self.chain.history(position.id, None), position.id)
         except (Unavailable, Malformed) as error:
             return None, (f"what was put in at the mint is unknown: {error}",)
         return put_in, () if put_in else ("what was put in at the mint is unknown: its mint is not on record",)
@@ -363,7 +361,7 @@ class LpDesk:
             return history
         key, now, why_not = history.key, history.closed.timestamp, ""
         own_id = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
-        native = self._feeds_of(own_id).native
+        native = self.feeds_of(own_id).native
         in_token1 = {history.token1: Fraction(1), history.token0: price_of(history.path[-1].sqrt_price_x96)}
         for token, rate in in_token1.items():
             fact, why_not = await _ask(native.native(market_name(token), now))
@@ -391,7 +389,7 @@ class LpDesk:
         """A token's address; by symbol only those we named ourselves."""
         if name.lower().startswith("0x"):
             return arguments.wallet_address(name)
-        info = self._chain.info
+        info = self.chain.info
         for token in info.tokens:
             if token.symbol == name:
                 return token.address
@@ -400,14 +398,14 @@ class LpDesk:
 
     async def position(self, position_id: int) -> LpPosition:
         """One position, or why it cannot be had."""
-        snapshot = await self._chain.positions([position_id])
+        snapshot = await self.chain.positions([position_id])
         if not snapshot.positions:
             raise self._absent(snapshot.missing[0])
         return snapshot.positions[0]
 
     def _absent(self, missing: Missing) -> NotFound | Unavailable:
         """What to say of a position that is not in the answer."""
-        name = self._chain.info.name
+        name = self.chain.info.name
         if missing.unread:
             return Unavailable(f"Position {missing.id} on {name} could not be read: {missing.reason}; try again.")
         return NotFound(
@@ -417,7 +415,7 @@ class LpDesk:
     async def _market(self, position: LpPosition) -> MarketView:
         """What is known around the position; a feed that fails leaves its reason, never a number."""
         pool, now = position.pool, position.block.timestamp
-        feeds = self._feeds_of(pool.id)
+        feeds = self.feeds_of(pool.id)
         base, quote = base_and_quote(pool.token0, pool.token1)
         pair, unit = Pair(market_name(base), market_name(quote)), to_views.price_unit(pool.token0, pool.token1)
         gas, no_gas = await _ask(feeds.gas.gas(now))

@@ -398,9 +398,6 @@ def _append_events(
 ) -> tuple[AlertBook, tuple[Event, ...]]:
     numbered = tuple(replace(event, number=number) for number, event in enumerate(happened, start=book.last_number + 1))
     grown = replace(
-        book,
-        active=tuple(active),
-        events=(*book.events, *numbered),
-        last_number=book.last_number + len(numbered),
+        book, active=tuple(active), events=(*book.events, *numbered), last_number=book.last_number + len(numbered)
     )
     return trim_events(grown), numbered

@@ -30,10 +30,7 @@ from zuno.trading.model.venues import PERPETUALS, UPBIT
 from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
-COARSER: Final = {
-    Timeframe.M1: (Timeframe.H1,),
-    Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1),
-}
+COARSER: Final = {Timeframe.M1: (Timeframe.H1,), Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1)}
 """What is made of which bars."""
 _UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000

@@ -186,8 +186,7 @@ class EntryChecker:
         book, exchanges = self._state.book, tuple(leg.venue for leg in order.ruling.legs)
         places = {
             exchange: ExchangeState(
-                await self._state.quote(exchange, order.symbol),
-                await self._state.fresh_filters(exchange, order.symbol),
+                await self._state.quote(exchange, order.symbol), await self._state.fresh_filters(exchange, order.symbol)
             )
             for exchange in exchanges
         }

@@ -412,10 +412,7 @@ DOLLAR: Final = (
     MacroQuote(YAHOO, "DXY", "DXY"),
     MacroQuote(FRED, "DTWEXBGS", "broad dollar index of FRED (DTWEXBGS, not DXY)"),
 )
-STOCKS: Final = (
-    MacroQuote(YAHOO, "NASDAQ", "Nasdaq"),
-    MacroQuote(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"),
-)
+STOCKS: Final = (MacroQuote(YAHOO, "NASDAQ", "Nasdaq"), MacroQuote(FRED, "NASDAQCOM", "Nasdaq by FRED (NASDAQCOM)"))
 """Who is asked first, and who stands in for it."""
 
 

@@ -21,13 +21,7 @@ from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    LockSet,
-    account_mode,
-    account_name,
-    paper_account,
-)
+from zuno.trading.model.trade_events import AccountOpened, LockSet, account_mode, account_name, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog

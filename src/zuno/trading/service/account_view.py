@@ -28,20 +28,7 @@ from zuno.present.document import (
     section,
     table,
 )
-from zuno.present.values import (
-    bad,
-    count,
-    foreign,
-    gain,
-    good,
-    hours,
-    id_,
-    money,
-    number,
-    percent,
-    quiet,
-    warn,
-)
+from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, quiet, warn
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word

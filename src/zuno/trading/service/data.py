@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -202,28 +203,26 @@ class SynthView(View):
         return document(self.said, notes=(dirt, *self.notes))
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class DataDesk:
-    def __init__(
-        self, store: SeriesStore, now: Now, fetch: Fetch | None = None, invent: Invent | None = None, choice: str = ""
-    ) -> None:
-        """`fetch`: a live source to ask again for bars that are missing; `choice`: why the desk reads this store."""
-        self._choice = choice
-        self._store = store
-        self._now = now
-        self._fetch = fetch
-        self._invent = invent
+    store: SeriesStore
+    now: Now
+    fetch: Fetch | None = None
+    invent: Invent | None = None
+    choice: str = ""
+    """`fetch`: a live source to ask again for bars that are missing; `choice`: why the desk reads this store."""
 
     async def status(self) -> DataStatusView:
-        spans, flaws = await self._store.spans(), await self._store.flaws()
+        spans, flaws = await self.store.spans(), await self.store.flaws()
         sources: dict[Series[Any], list[SourceOfRowsView]] = {}
-        for found in await self._store.sources():
+        for found in await self.store.sources():
             sources.setdefault(found.series, []).append(SourceOfRowsView.model_validate(found, from_attributes=True))
         views = tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans])
         doubled = [f"{view.series} counts {view.doubled:,} intervals twice" for view in views if view.doubled]
-        filled = [self._choice] if spans else [f"nothing is here yet: {_how_to_fill(self._store.origin)}"]
+        filled = [self.choice] if spans else [f"nothing is here yet: {_how_to_fill(self.store.origin)}"]
         return DataStatusView(
-            **_origin_fields(self._store.origin),
-            chosen_by=self._choice,
+            **_origin_fields(self.store.origin),
+            chosen_by=self.choice,
             series=views,
             rows=sum(span.count for span in spans),
             unsettled=dict(sorted(Counter(flaw.kind for flaw in flaws if flaw.mended is None).items())),
@@ -232,7 +231,7 @@ class DataDesk:
 
     async def _span_view(self, span: Span, sources: Sequence[SourceOfRowsView]) -> SpanView:
         missing = count_missing(span)
-        runs = await find_holes(self._store, span) if missing else []
+        runs = await find_holes(self.store, span) if missing else []
         newest = max(sources, key=lambda source: source.last, default=None)
         longest = sorted(sorted(runs, key=lambda run: -run.count)[:MOST_GAPS], key=lambda run: run.first)
         return derive(
@@ -245,16 +244,16 @@ class DataDesk:
             gaps=tuple(derive(GapView, run, place=format_stretch(run.first, run.last)) for run in longest),
             used=is_read(span.series),
             used_from="" if newest is None else f"{newest.source} {newest.file}".strip(),
-            doubled=len(await find_doubled(self._store, span)),
+            doubled=len(await find_doubled(self.store, span)),
         )
 
     async def check(self, *, repair: bool = False) -> DataCheckView:
-        flaws, before = await Check(self._store, self._now, repair=repair, fetch=self._fetch).run()
+        flaws, before = await Check(self.store, self.now, repair=repair, fetch=self.fetch).run()
         mended = sum(flaw.mended is not None for flaw in flaws)
         return DataCheckView(
             ok=mended == len(flaws),
-            **_origin_fields(self._store.origin),
-            checked=len(await self._store.spans()),
+            **_origin_fields(self.store.origin),
+            checked=len(await self.store.spans()),
             flaws=tuple(map(_flaw_view, flaws)),
             mended=mended,
             remaining=len(flaws) - mended,
@@ -265,11 +264,11 @@ class DataDesk:
         """Forget the invented market that is here, and invent another."""
         if not 0 <= seed <= LARGEST_SEED:
             raise UsageError(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
-        if self._invent is None:
+        if self.invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
-        begun = await self._invent(seed)
+        begun = await self.invent(seed)
         count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
-        elsewhere = () if self._store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
+        elsewhere = () if self.store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
         return SynthView(
             **_origin_fields(begun.origin),
             seed=seed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Final
 
 from zuno.kernel import arguments
@@ -79,32 +80,31 @@ class DownloadView(VerdictView):
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class Downloads:
     """From every venue into one store, as history: each row is known from the moment it was complete. What lies among
     rows that are here already mends them or fills a hole, and is known from now."""
 
-    def __init__(
-        self, sources: Sources, store: SeriesStore, now: Now, *, read_here: bool, patience: float = PATIENCE
-    ) -> None:
-        """`read_here`: the desk reads that store."""
-        self._sources = sources
-        self._store = store
-        self._now = now
-        self._read_here = read_here
-        self._patience = patience
+    sources: Sources
+    store: SeriesStore
+    now: Now
+    _: KW_ONLY
+    read_here: bool
+    """The desk reads that store."""
+    patience: float = PATIENCE
 
     async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
         """Venues are asked at the same time, each for one thing after the other. What fails is told, and the rest goes
         on; a second call asks for what is missing alone."""
         chosen = parse_symbol(symbol)
-        first, last = arguments.parse_period(since, until, Seconds(self._now() // 1_000))
+        first, last = arguments.parse_period(since, until, Seconds(self.now() // 1_000))
         low, high = Millis(first * 1_000), Millis(last * 1_000 - 1)
         refused = dict(self._skipped_venues(chosen, high))
         by_venue: dict[str, list[Series[Any]]] = {}
         for series in wanted_series(chosen):
             if str(series) not in refused:
                 by_venue.setdefault(series.venue, []).append(series)
-        kept = {span.series: range(span.first, span.last + 1) for span in await self._store.spans()}
+        kept = {span.series: range(span.first, span.last + 1) for span in await self.store.spans()}
         found = await asyncio.gather(*(self._venue(mine, low, high, kept, tell) for mine in by_venue.values()))
         done = sorted((download for several in found for download in several), key=lambda download: download.series)
         return self._view(chosen, low, high, done, refused)
@@ -115,9 +115,9 @@ class Downloads:
                 yield str(series), "a stream has no past: `zuno data collect` hears it from now on"
             elif is_snapshot_only(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
                 yield str(series), "venues tell it of now alone: `zuno data collect` keeps it from now on"
-            elif (why := self._sources.closed.get(series.venue)) is not None:
+            elif (why := self.sources.closed.get(series.venue)) is not None:
                 yield str(series), why
-            elif until < (kept := kept_since(series, self._now())):
+            elif until < (kept := kept_since(series, self.now())):
                 yield str(series), _gone_note(series, kept)
 
     async def _venue(
@@ -131,7 +131,7 @@ class Downloads:
         """`kept`: from the first row to the last that were here before, whenever they are of."""
         done = []
         for series in several:
-            oldest = kept_since(series, self._now())
+            oldest = kept_since(series, self.now())
             download = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
             if since < oldest:
                 download = download.model_copy(update={"beyond": _gone_note(series, oldest)})
@@ -143,9 +143,9 @@ class Downloads:
     async def _series(
         self, series: Series[Any], since: Millis, until: Millis, kept: range, tell: Tell
     ) -> DownloadedView:
-        new, failure, began = 0, "", self._now()
+        new, failure, began = 0, "", self.now()
         try:
-            here = [row.at for row in await self._store.read(series, since, until, _EVER)]
+            here = [row.at for row in await self.store.read(series, since, until, _EVER)]
             for low, high in _pages(series, since, until):
                 there = here[bisect_left(here, low) : bisect_right(here, high)]
                 for hole in find_missing(series, there, low, high):
@@ -154,17 +154,17 @@ class Downloads:
                     tell(f"{series}: {new:,} new rows up to {format_minute(high + 1)} UTC")
         except ZunoError as error:
             failure = clause(error)
-        rows = await self._store.read(series, since, until, _EVER)
+        rows = await self.store.read(series, since, until, _EVER)
         failure = failure or _missing_note(
             series, find_missing_spans(series, [row.at for row in rows], since, until, began)
         )
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
-        rows = await self._sources.ask_within(self._patience, series, since, until)
+        rows = await self.sources.ask_within(self.patience, series, since, until)
         past = Batch(series, [row for row in rows if row.at not in kept], source=Source.DOWNLOADED)
-        mending = Batch(series, [row for row in rows if row.at in kept], self._now(), Source.DOWNLOADED)
-        return (await self._store.write([past, mending])).new
+        mending = Batch(series, [row for row in rows if row.at in kept], self.now(), Source.DOWNLOADED)
+        return (await self.store.write([past, mending])).new
 
     def _view(
         self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]
@@ -173,7 +173,7 @@ class Downloads:
         failed = [download for download in done if download.failure]
         when = f"from {format_minute(since)} to {format_minute(until + 1)} UTC"
         said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
-        notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
+        notes = [] if self.read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
         if failed:
             notes.append(
                 f"{len(failed)} series are not complete; the same command again asks for what is missing alone"

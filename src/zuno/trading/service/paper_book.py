@@ -246,12 +246,7 @@ class _Page:
 
 class PaperBookDesk:
     def __init__(
-        self,
-        desk: TradingDesk,
-        store: SeriesStore,
-        log: AccountLog,
-        inventory: Inventory,
-        fees: Fees | None = None,
+        self, desk: TradingDesk, store: SeriesStore, log: AccountLog, inventory: Inventory, fees: Fees | None = None
     ) -> None:
         self._fees = fees or Fees()
         self._desk = desk

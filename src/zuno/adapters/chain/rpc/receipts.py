@@ -142,14 +142,7 @@ class NonceTracker:
         block = head if receipt.block_number == head.number else await self._node.block(receipt.block_number)
         if block.hash != known.block_hash:
             return None
-        return Mined(
-            known.tx,
-            block,
-            known.success,
-            known.gas_used,
-            receipt.cost,
-            self._minted_ids(receipt, wallet),
-        )
+        return Mined(known.tx, block, known.success, known.gas_used, receipt.cost, self._minted_ids(receipt, wallet))
 
     def _minted_ids(self, receipt: Receipt, wallet: Address) -> tuple[int, ...]:
         given = (abi.TRANSFER, abi.address_word(NATIVE), abi.address_word(wallet))
