@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final, TypeVar
@@ -25,6 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.002
 
 
+@dataclass(eq=False)
 class FileLock:
     """Taken at once or after at most `timeout` seconds.
 
@@ -33,23 +34,14 @@ class FileLock:
     others may read too; neither file nor folder is made, and the file need not be writable.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        refusal: str = "",
-        *,
-        timeout: float = 0.0,
-        signed: bool = True,
-        parents: bool = True,
-        shared: bool = False,
-    ) -> None:
-        self.path = path
-        self._refusal = refusal
-        self._timeout = timeout
-        self._signed = signed
-        self._parents = parents
-        self._shared = shared
-        self._handle: int | None = None
+    path: Path
+    refusal: str = ""
+    _: KW_ONLY
+    timeout: float = 0.0
+    signed: bool = True
+    parents: bool = True
+    shared: bool = False
+    _handle: int | None = field(default=None, init=False)
 
     @property
     def handle(self) -> int:
@@ -59,12 +51,12 @@ class FileLock:
 
     def take(self) -> None:
         with translate_write_errors(self.path, "; nothing was done"):
-            if self._parents and not self._shared:
+            if self.parents and not self.shared:
                 self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             handle = self._open()
         try:
             self._acquire(handle)
-            if self._signed:
+            if self.signed:
                 _sign(handle)
         except BaseException:
             os.close(handle)
@@ -72,7 +64,7 @@ class FileLock:
         self._handle = handle
 
     def _open(self) -> int:
-        if not self._shared:
+        if not self.shared:
             return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
@@ -81,7 +73,7 @@ class FileLock:
 
     def leave(self) -> None:
         if self._handle is not None:
-            if self._signed:
+            if self.signed:
                 with suppress(OSError):
                     os.ftruncate(self._handle, 0)
             os.close(self._handle)  # closing is unlocking
@@ -122,21 +114,21 @@ class FileLock:
 
     def _acquire(self, handle: int) -> None:
         began = time.monotonic()
-        while not _try_lock(handle, fcntl.LOCK_SH if self._shared else fcntl.LOCK_EX):
+        while not _try_lock(handle, fcntl.LOCK_SH if self.shared else fcntl.LOCK_EX):
             # A shared lock is to be had where nobody holds it exclusively: then somebody is only looking.
             only_looked_at = _try_lock(handle, fcntl.LOCK_SH)
             fcntl.flock(handle, fcntl.LOCK_UN)
-            limit = max(self._timeout, _LOOK_SECONDS) if only_looked_at else self._timeout
+            limit = max(self.timeout, _LOOK_SECONDS) if only_looked_at else self.timeout
             if time.monotonic() - began >= limit:
-                signature = parse_process(os.pread(handle, 200, 0)) if self._signed else None
+                signature = parse_process(os.pread(handle, 200, 0)) if self.signed else None
                 raise self._busy("another process" if signature is None else f"process {signature.pid}")
             time.sleep(_POLL_SECONDS)
 
     def _busy(self, holder: str) -> Refused | Unavailable:
-        if self._refusal:
-            return Refused(self._refusal.format(holder))
+        if self.refusal:
+            return Refused(self.refusal.format(holder))
         return Unavailable(
-            f"{holder.capitalize()} holds {self.path} for more than {self._timeout:g} s; find it and end it."
+            f"{holder.capitalize()} holds {self.path} for more than {self.timeout:g} s; find it and end it."
         )
 
 

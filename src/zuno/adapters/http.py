@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, unquote_plus, urlsplit
@@ -73,25 +73,17 @@ def is_loopback(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
+@dataclass(eq=False, repr=False)
 class HttpClient:
     """Requests of one client. No error quotes a server or keeps a transport error: our key stays out of logs."""
 
-    def __init__(
-        self,
-        name: str,
-        client: httpx2.AsyncClient,
-        patience: RequestLimits,
-        *,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
-        reads: Collection[int] = (OK,),
-    ) -> None:
-        self._name = name
-        self._reads = reads
-        self._client = client
-        self._patience = patience
-        self._sleep = sleep
-        self._chance = chance
+    name: str
+    client: httpx2.AsyncClient
+    patience: RequestLimits
+    _: KW_ONLY
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    chance: Callable[[], float] = random.random
+    reads: Collection[int] = (OK,)
 
     async def get(self, path: str, params: Mapping[str, str]) -> HttpAnswer:
         """The answer with its status; rate limits and server errors are retried, then raised."""
@@ -102,7 +94,7 @@ class HttpClient:
         return await self._answer("POST", path, {"json": document})
 
     async def _answer(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer:
-        patience = self._patience
+        patience = self.patience
         attempt = 1
         while True:
             outcome = await self._attempt(method, path, content)
@@ -110,42 +102,42 @@ class HttpClient:
                 return outcome
             asked, last = outcome.asked_wait, attempt == patience.attempts
             if asked is not None and (last or asked > patience.longest_wait):
-                raise RateLimited(f"{self._name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
+                raise RateLimited(f"{self.name} {outcome.reason} and asks to wait {asked:.0f} s", asked)
             if last:
                 tries = "once" if attempt == 1 else f"{attempt} times"
-                raise outcome.kind(f"{self._name} {outcome.reason}; tried {tries}")
+                raise outcome.kind(f"{self.name} {outcome.reason}; tried {tries}")
             backoff = Backoff(patience.first_wait, patience.longest_wait, SPREAD)
-            await self._sleep(backoff.delay(attempt, self._chance()) if asked is None else asked)
+            await self.sleep(backoff.delay(attempt, self.chance()) if asked is None else asked)
             attempt += 1
 
     async def _attempt(self, method: str, path: str, content: Mapping[str, Any]) -> HttpAnswer | _RetryableFailure:
         try:
             async with (
-                asyncio.timeout(self._patience.timeout),
-                self._client.stream(method, path, **content) as response,
+                asyncio.timeout(self.patience.timeout),
+                self.client.stream(method, path, **content) as response,
             ):
                 if response.status_code in WORTH_RETRYING or response.status_code >= SERVER_ERROR:
                     limited = response.status_code == TOO_MANY_REQUESTS
                     reason = "limits our requests (HTTP 429)" if limited else f"failed (HTTP {response.status_code})"
                     return _RetryableFailure(reason, asked_wait(response.headers))
-                if response.status_code not in self._reads:
+                if response.status_code not in self.reads:
                     return HttpAnswer(response.status_code)
                 return HttpAnswer(response.status_code, await self._body(response))
         except (TimeoutError, httpx2.TimeoutException):
-            return _RetryableFailure(f"did not answer within {self._patience.timeout:g} s")
+            return _RetryableFailure(f"did not answer within {self.patience.timeout:g} s")
         except httpx2.ConnectError:
             return _RetryableFailure("could not be reached", kind=Unreachable)
         except httpx2.TransportError as error:
             return _RetryableFailure(f"broke off ({type(error).__name__})")
         except httpx2.DecodingError as error:
-            raise Malformed(f"{self._name} answered in bytes that do not decompress") from error
+            raise Malformed(f"{self.name} answered in bytes that do not decompress") from error
 
     async def _body(self, response: httpx2.Response) -> bytes:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
-            if len(body) > self._patience.max_bytes:
-                raise Malformed(f"{self._name} answered with more than {self._patience.max_bytes} bytes")
+            if len(body) > self.patience.max_bytes:
+                raise Malformed(f"{self.name} answered with more than {self.patience.max_bytes} bytes")
         return bytes(body)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
@@ -87,31 +88,26 @@ class JournalTailView(View):
 MAX_TAIL = 1_000
 
 
+@dataclass(eq=False)
 class JournalAudit:
     """Reads: neither a repair nor a key is written here. A checkpoint is, where `verify` is to seal."""
 
-    def __init__(
-        self,
-        journal: ChainedJournal,
-        recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
-        check_writable: Callable[[], Awaitable[None]] | None = None,
-    ) -> None:
-        """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it.
-        `check_writable`: `Refused` for a journal that this Zuno leaves alone."""
-        self._journal = journal
-        self._recompute = recompute
-        self._check_writable = check_writable
+    journal: ChainedJournal
+    recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    """Computes again what entries say of other entries, with `--all`; what is wrong with it."""
+    check_writable: Callable[[], Awaitable[None]] | None = None
+    """`Refused` for a journal that this Zuno leaves alone."""
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
         try:
-            if seal and self._check_writable is not None:
-                await self._check_writable()
+            if seal and self.check_writable is not None:
+                await self.check_writable()
         except ZunoError:  # whatever it is, the verdict says more of it
             seal = False
-        verdict = await self._journal.verify(mode, seal=seal)
+        verdict = await self.journal.verify(mode, seal=seal)
         fault = verdict.fault
-        if fault is None and mode is VerifyMode.ALL and verdict.entries and self._recompute is not None:
-            wrong = await self._recompute()
+        if fault is None and mode is VerifyMode.ALL and verdict.entries and self.recompute is not None:
+            wrong = await self.recompute()
             fault = Fault(None, "; ".join(wrong)) if wrong else None
         shown = ("entries", "mode", "first", "signatures", "sealed", "notes")
         return JournalVerdictView(
@@ -123,7 +119,7 @@ class JournalAudit:
 
     async def last_request(self, kinds: Collection[str]) -> str:
         """The request or run whose entry of one of these kinds is the newest."""
-        latest = [entry for kind in kinds for entry in await self._journal.latest(1, kind=kind)]
+        latest = [entry for kind in kinds for entry in await self.journal.latest(1, kind=kind)]
         newest = max(latest, key=lambda entry: entry.seq, default=None)
         if newest is None or newest.request_id is None:
             raise NotFound("Nothing was decided here yet; `zuno lp recommend` and `zuno trade run` do.")
@@ -132,20 +128,20 @@ class JournalAudit:
     async def since(self, seq: int, count: int) -> list[Entry]:
         """At most `count` entries after a number, oldest first."""
         entries: list[Entry] = []
-        async for entry in self._journal.entries(after=seq):
+        async for entry in self.journal.entries(after=seq):
             entries.append(entry)
             if len(entries) == count:
                 break
         return entries
 
     async def newest(self) -> Entry | None:
-        return next(iter(await self._journal.latest(1)), None)
+        return next(iter(await self.journal.latest(1)), None)
 
     async def page(self, count: int, before: int | None = None) -> JournalTailView:
         """The newest `count` entries, or those before an entry's number."""
         if not 1 <= count <= MAX_TAIL:
             raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
-        entries = await self._journal.latest(count, before=before)
+        entries = await self.journal.latest(count, before=before)
         return JournalTailView(entries=tuple(map(_to_entry_view, entries)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from zuno.journal.port import Entry, Journal
@@ -40,38 +41,29 @@ class NoticeSource(Protocol):
         """What became due by the clock alone."""
 
 
+@dataclass(eq=False)
 class JournalFeed:
     """Any process may run one, several at a time: the outbox takes each key once. The first ever starts at the
     journal's end; the cursor moves after its notices are appended, so a kill loses nothing."""
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        journal: Callable[[], Awaitable[Journal]],
-        sources: Sequence[NoticeSource],
-        now: Callable[[], Millis],
-        tell: Callable[[str], None],
-        *,
-        wake: Callable[[], None] = lambda: None,
-        name: str = "journal",
-    ) -> None:
-        self._outbox = outbox
-        self._journal = journal
-        self._sources = sources
-        self._now = now
-        self._tell = tell
-        self._wake = wake
-        self._name = name
-        self._last_complaint = ""
+    outbox: Outbox
+    journal: Callable[[], Awaitable[Journal]]
+    sources: Sequence[NoticeSource]
+    now: Callable[[], Millis]
+    tell: Callable[[str], None]
+    _: KW_ONLY
+    wake: Callable[[], None] = lambda: None
+    name: str = "journal"
+    _last_complaint: str = field(default="", init=False)
 
     async def step(self) -> int:
         """Append what is new; returns how many notices."""
-        journal, now = await self._journal(), self._now()
+        journal, now = await self.journal(), self.now()
         newest = await journal.latest(1)
         head = newest[0].seq if newest else 0
-        cursor = await self._outbox.cursor(self._name)
+        cursor = await self.outbox.cursor(self.name)
         if cursor is None:
-            await self._outbox.move_cursor(self._name, str(head))
+            await self.outbox.move_cursor(self.name, str(head))
             cursor = str(head)
         count, reached = 0, int(cursor)
         while reached < head:
@@ -79,11 +71,11 @@ class JournalFeed:
             for entry, source in entries:
                 if now - entry.at <= OLDEST_MS:
                     count += await self._append(await self._describe(source, entry, journal))
-            await self._outbox.move_cursor(self._name, str(reached))
-        for source in self._sources:
+            await self.outbox.move_cursor(self.name, str(reached))
+        for source in self.sources:
             count += await self._append(await source.find_due(now, journal))
         if count:
-            self._wake()
+            self.wake()
         return count
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -106,7 +98,7 @@ class JournalFeed:
     async def _read(self, journal: Journal, after: int, upto: int) -> tuple[list[tuple[Entry, NoticeSource]], int]:
         """A page of entries behind `after`, and the place up to which they are complete."""
         entries: list[tuple[Entry, NoticeSource]] = []
-        for source in self._sources:
+        for source in self.sources:
             for kind in source.kinds:
                 page = 0
                 async for entry in journal.entries(kind=kind, after=after):
@@ -130,10 +122,10 @@ class JournalFeed:
 
     async def _append(self, notices: Sequence[KeyedNotice]) -> int:
         for key, notice in notices:
-            await self._outbox.append(notice, key)
+            await self.outbox.append(notice, key)
         return len(notices)
 
     def _complain(self, line: str) -> None:
         if line != self._last_complaint:
             self._last_complaint = line
-            self._tell(line)
+            self.tell(line)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable
@@ -54,23 +55,16 @@ LOOKED_AT: Final = 24
 _NOTE: Final = 200
 
 
+@dataclass(eq=False)
 class CaseRecall:
     """Recalls for one case at a time. Contents are the journal's: an index only says which ones are alike."""
 
-    def __init__(
-        self,
-        index: MemoryIndex | MemoryIndexes,
-        book: MemoryBook,
-        lessons: LessonBook,
-        counts: Callable[[str], Awaitable[bool]] | None = None,
-    ) -> None:
-        """`counts`: whether the trades of a run may be recalled; None: all may. On a live market those of a recorded
-        past may not."""
-        self._index = index
-        self._book = book
-        self._lessons = lessons
-        self._counts = counts
-        self._known: dict[str, bool] = {}
+    index: MemoryIndex | MemoryIndexes
+    book: MemoryBook
+    lessons: LessonBook
+    counts: Callable[[str], Awaitable[bool]] | None = None
+    """Whether the trades of a run may be recalled; None: all may. On a live market those of a recorded past may not."""
+    _known: dict[str, bool] = field(default_factory=dict, init=False)
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
         setup = _describe_case(case)
@@ -85,12 +79,12 @@ class CaseRecall:
             text=setup, origin=bundle.origin, before=bundle.as_of, recent_of=bundle.symbol, limit=LOOKED_AT
         )
         try:
-            answer = await self._index.recall(query)
+            answer = await self.index.recall(query)
         except (Unavailable, Broken) as error:
             return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
         notes: list[MemoryNote] = []
         for recalled in answer.found:
-            post_mortem = await self._book.find(recalled.id) if len(notes) < MOST_MEMORIES else None
+            post_mortem = await self.book.find(recalled.id) if len(notes) < MOST_MEMORIES else None
             if post_mortem is None or post_mortem.origin != bundle.origin or post_mortem.closed >= bundle.as_of:
                 continue
             if not await self._may_recall(post_mortem):
@@ -100,21 +94,21 @@ class CaseRecall:
         return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
     async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
-        if not await self._lessons.read():
+        if not await self.lessons.read():
             return FeedbackSlot()  # outcomes are not read for nothing
         known = [
-            post_mortem for post_mortem in (await self._book.read()).values() if await self._may_recall(post_mortem)
+            post_mortem for post_mortem in (await self.book.read()).values() if await self._may_recall(post_mortem)
         ]
-        standings = await self._lessons.advise(known, bundle.origin, setup, bundle.as_of)
+        standings = await self.lessons.advise(known, bundle.origin, setup, bundle.as_of)
         lessons = (derive(LessonNote, each.lesson) for each in standings[:MOST_LESSONS])
         return FeedbackSlot(lessons=tuple(lessons))
 
     async def _may_recall(self, post_mortem: PostMortem) -> bool:
         run = post_mortem.summary.decision
-        if self._counts is None or run is None:
-            return self._counts is None
+        if self.counts is None or run is None:
+            return self.counts is None
         if run not in self._known:
-            self._known[run] = await self._counts(run)
+            self._known[run] = await self.counts(run)
         return self._known[run]
 
 

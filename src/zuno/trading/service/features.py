@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from zuno.journal.port import Journal
@@ -69,27 +69,21 @@ class DrawnChart:
     image: bytes
 
 
+@dataclass(eq=False)
 class TradingDesk:
-    """Reads one store of market data, and keeps in the journal what a cycle could know."""
+    """Reads one store of market data, and keeps in the journal what a cycle could know.
 
-    def __init__(
-        self,
-        store: SeriesStore,
-        journal: Callable[[], Awaitable[Journal]],
-        painter: Painter,
-        invent: Invent | None = None,
-        refresh: Refresh | None = None,
-        now: Callable[[], Millis] | None = None,
-    ) -> None:
-        """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first. `now`: of a
-        market that goes on, which may be asked for as it is known at any moment that has come."""
-        self._store = store
-        self._journal = journal
-        self._painter = painter
-        self._invent = invent
-        self._refresh = refresh
-        self._now = now
-        self._encoder = BundleEncoder()
+    `invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first. `now`: of a market
+    that goes on, which may be asked for as it is known at any moment that has come.
+    """
+
+    store: SeriesStore
+    journal: Callable[[], Awaitable[Journal]]
+    painter: Painter
+    invent: Invent | None = None
+    refresh: Refresh | None = None
+    now: Callable[[], Millis] | None = None
+    _encoder: BundleEncoder = field(default_factory=BundleEncoder, init=False)
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
@@ -100,7 +94,7 @@ class TradingDesk:
         """The picture of what could be known then, and every number that is drawn in it."""
         frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
-        image = await self._painter.paint(picture)
+        image = await self.painter.paint(picture)
         view = chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes)
         return DrawnChart(view.model_copy(update={"live": self.live(as_of)}), image)
 
@@ -112,7 +106,7 @@ class TradingDesk:
         end = (await self.moment(asked, until)).as_of
         start = arguments.parse_market_moment(since, end, end, Millis(0))
         series = candles(BINANCE, asked, timeframe)
-        rows = await self._store.read(series, start, end, end, MOST_CANDLES)
+        rows = await self.store.read(series, start, end, end, MOST_CANDLES)
         return CandlesView(
             synthetic=self.synthetic,
             origin=self.origin,
@@ -146,54 +140,50 @@ class TradingDesk:
 
     async def read_at(self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()) -> Bundle:
         """Everything that could be known then, not stored yet."""
-        return await build_bundle(self._store, symbol, mode, moment.as_of, slots, moment.failures)
+        return await build_bundle(self.store, symbol, mode, moment.as_of, slots, moment.failures)
 
     async def keep(self, bundle: Bundle) -> Digest:
-        return await (await self._journal()).put_bundle(self._encoder.encode(bundle))
-
-    @property
-    def painter(self) -> Painter:
-        return self._painter
+        return await (await self.journal()).put_bundle(self._encoder.encode(bundle))
 
     @property
     def origin(self) -> str:
         """The market that the store holds; final once a moment was asked for, which may make a synthetic one."""
-        return self._store.origin.label
+        return self.store.origin.label
 
     @property
     def synthetic(self) -> bool:
-        return self._store.origin.synthetic
+        return self.store.origin.synthetic
 
     def live(self, as_of: str | None) -> bool:
         """Whether `as_of` means the present of a live market."""
-        return self._refresh is not None and as_of is None
+        return self.refresh is not None and as_of is None
 
     async def moment(self, symbol: Symbol, as_of: str | None) -> MarketMoment:
         """The moment somebody asks for; the present of a live market is asked for from every source."""
-        if self._refresh is not None and as_of is None:
-            at, failures = await self._refresh(symbol)
+        if self.refresh is not None and as_of is None:
+            at, failures = await self.refresh(symbol)
             silent = silent_venues(wanted_series(symbol), failures)
             return self._moment(at, failures, tuple(f"no answer from {venue}: {why}" for venue, why in silent.items()))
         end = await self._end(symbol)
         notes: tuple[str, ...] = ()
-        if end is None and self._invent is not None:
-            self._store = await self._invent(DEFAULT_SEED)
+        if end is None and self.invent is not None:
+            self.store = await self.invent(DEFAULT_SEED)
             end = await self._end(symbol)
-            notes = (f"no market was here yet: one was invented, {self._store.origin.label}",)
+            notes = (f"no market was here yet: one was invented, {self.store.origin.label}",)
         if end is None:
             raise Refused(
                 f"Nothing is recorded of {symbol}: `zuno data download {symbol} --from 400d` fetches its past, "
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
-        invented = self._store.origin.synthetic
+        invented = self.store.origin.synthetic
         if as_of is None:
             return (
                 self._moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
             )
         latest = await self._invented_end(end) if invented else end
-        if self._now is not None:
-            latest = Millis(max(latest, self._now()))
-        counted = end if self._refresh is None else latest
+        if self.now is not None:
+            latest = Millis(max(latest, self.now()))
+        counted = end if self.refresh is None else latest
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
@@ -219,7 +209,7 @@ class TradingDesk:
         """The newest moment at which a row became known while the symbol's candles were fresh. Macro prints are left
         out: one may be published before the day it is stamped with."""
         wanted = [series for series in wanted_series(symbol) if series.row is not MacroRelease]
-        newest = dict(zip(wanted, await self._store.newest_known(wanted), strict=True))
+        newest = dict(zip(wanted, await self.store.newest_known(wanted), strict=True))
         ends = [known for known in newest.values() if known is not None]
         for timeframe in _JUDGED:
             closed = newest[candles(BINANCE, symbol, timeframe)]
@@ -230,20 +220,20 @@ class TradingDesk:
 
     async def _beginning(self, symbol: Symbol) -> Millis:
         bars = tuple(bars_of(symbol))
-        firsts = zip(bars, await self._store.first_times(bars), strict=True)
+        firsts = zip(bars, await self.store.first_times(bars), strict=True)
         closes = (Millis(at + timeframe_of(series).millis) for series, at in firsts if at is not None)
         return min(closes, default=Millis(0))
 
     async def _invented_end(self, end: Millis) -> Millis:
         """The end of a synthetic market: when any of its bars last became known, for all symbols alike."""
         bars = [series for symbol in Symbol for series in bars_of(symbol)]
-        return max((end, *(known for known in await self._store.all_known(bars) if known is not None)))
+        return max((end, *(known for known in await self.store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
         """The end of the recording. Rows that arrived in the same visit belong to it. Rows that filled or corrected it
         much later do not, because everything else would be stale by then; a note says that there are some."""
         several = (*wanted_series(symbol), *neighbour_series(symbol))
-        newest = zip(several, await self._store.all_known(several), strict=True)
+        newest = zip(several, await self.store.all_known(several), strict=True)
         whole = {series: known for series, known in newest if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
         own = [

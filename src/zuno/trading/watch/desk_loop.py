@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -115,41 +115,31 @@ class MarketClock:
         self._at = Millis(max(self._at, at))
 
 
+@dataclass(eq=False)
 class DeskLoop:
-    """Drives one account."""
+    """Drives one account. `tick_ms`: between two looks over recorded time, where its bars are longer than a minute."""
 
-    def __init__(
-        self,
-        gate: OrderGate,
-        plan: DeskPlan,
-        work: DeskWork,
-        report: Callable[[str], None] = lambda text: None,
-        *,
-        watch_seconds: float = WATCH_SECONDS,
-        look_seconds: float = LOOK_SECONDS,
-        tick_ms: int = TICK_MS,
-    ) -> None:
-        """`tick_ms`: between two looks over recorded time, where its bars are longer than a minute."""
-        self._watch_seconds = watch_seconds
-        self._look_seconds = look_seconds
-        self._tick_ms = tick_ms
-        self._gate = gate
-        self._plan = plan
-        self._work = work
-        self._report = report
-        self._done: set[Job] = set()
-        self._retry: dict[Job, Millis] = {}
-        self._troubles: dict[str, str] = {}
+    gate: OrderGate
+    plan: DeskPlan
+    work: DeskWork
+    report: Callable[[str], None] = lambda text: None
+    _: KW_ONLY
+    watch_seconds: float = WATCH_SECONDS
+    look_seconds: float = LOOK_SECONDS
+    tick_ms: int = TICK_MS
+    _done: set[Job] = field(default_factory=set, init=False)
+    _retry: dict[Job, Millis] = field(default_factory=dict, init=False)
+    _troubles: dict[str, str] = field(default_factory=dict, init=False)
 
     async def run_recorded(self, clock: MarketClock, until: Millis, stop: asyncio.Event) -> None:
         """From the clock's moment to another, as fast as it goes."""
-        await self._gate.reconcile()
+        await self.gate.reconcile()
         last = Millis(clock.now() - 1)  # a slot may begin with the first moment
         while not stop.is_set():
             at = self._next_moment(last, until)
             if at is None:
                 break
-            if at == slot_of(CADENCE[self._plan.mode], at):
+            if at == slot_of(CADENCE[self.plan.mode], at):
                 # The account of a cycle is what was before its moment.
                 clock.move(Millis(at - 1))
                 await self._watch_once()
@@ -165,7 +155,7 @@ class DeskLoop:
         self, now: Callable[[], Millis], stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]
     ) -> None:
         """By the wall's clock. `stopped`: whether somebody asked this desk to end."""
-        await self._gate.reconcile()
+        await self.gate.reconcile()
         watch = asyncio.create_task(self._watch(stop, stopped))
         learning: asyncio.Task[None] | None = None
         jobs: set[asyncio.Task[None]] = set()
@@ -184,7 +174,7 @@ class DeskLoop:
         try:
             while not stop.is_set():
                 at = now()
-                for job in current_jobs(self._plan.symbols, self._plan.mode, at):
+                for job in current_jobs(self.plan.symbols, self.plan.mode, at):
                     if at >= job.slot + SETTLED_MS and job not in running and await self._is_due(job, at):
                         running.add(job)
                         jobs.add(task := asyncio.create_task(do(job, at)))
@@ -196,7 +186,7 @@ class DeskLoop:
                 if watch.done() or broken:
                     break
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), self._look_seconds)
+                    await asyncio.wait_for(stop.wait(), self.look_seconds)
         finally:
             stop.set()
             for task in jobs:
@@ -211,11 +201,11 @@ class DeskLoop:
 
     def _next_moment(self, last: Millis, until: Millis) -> Millis | None:
         """The next at which something is due; None where nothing is before the end."""
-        slot = next_slot(self._plan.mode, last)
-        due, tick = [slot], Millis((last // self._tick_ms + 1) * self._tick_ms)
-        if self._gate.needs_watch:
+        slot = next_slot(self.plan.mode, last)
+        due, tick = [slot], Millis((last // self.tick_ms + 1) * self.tick_ms)
+        if self.gate.needs_watch:
             due.append(tick)
-        if (ends := self._gate.next_due()) is not None:
+        if (ends := self.gate.next_due()) is not None:
             due.append(ends if ends > last else tick)  # what is overdue could not be done: by the minute
         at = min(due)
         if at > until:
@@ -223,23 +213,23 @@ class DeskLoop:
         return at
 
     async def _do_due_jobs(self, at: Millis) -> None:
-        for job in current_jobs(self._plan.symbols, self._plan.mode, at):
+        for job in current_jobs(self.plan.symbols, self.plan.mode, at):
             if job.slot == at and await self._is_due(job, at):
                 await self._do_job(job, at)
 
     async def _is_due(self, job: Job, at: Millis) -> bool:
         if job in self._done or at < self._retry.get(job, 0):
             return False
-        if await self._work.is_done(job):
+        if await self.work.is_done(job):
             self._done.add(job)
             return False
         return True
 
     async def _do_job(self, job: Job, at: Millis) -> None:
         act = {
-            JobKind.CYCLE: self._work.run_cycle,
-            JobKind.DAILY_SUMMARY: self._work.summarise_day,
-            JobKind.EVALUATION: self._work.evaluate,
+            JobKind.CYCLE: self.work.run_cycle,
+            JobKind.DAILY_SUMMARY: self.work.summarise_day,
+            JobKind.EVALUATION: self.work.evaluate,
         }[job.kind]
         try:
             await act(job, at)
@@ -247,7 +237,7 @@ class DeskLoop:
         except (Unavailable, Refused) as error:
             self._retry[job] = Millis(at + LEAST_RETRY_MS)
             of = "" if job.symbol is None else f" of {job.symbol}"
-            self._report(f"{job.kind.value}{of}: {error}")
+            self.report(f"{job.kind.value}{of}: {error}")
 
     async def _watch(self, stop: asyncio.Event, stopped: Callable[[], Awaitable[bool]]) -> None:
         while not stop.is_set():
@@ -256,13 +246,13 @@ class DeskLoop:
                 if await stopped():
                     stop.set()
             with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), self._watch_seconds)
+                await asyncio.wait_for(stop.wait(), self.watch_seconds)
 
     async def _watch_once(self) -> None:
         try:
-            await self._gate.advance()
-            trouble = "; ".join(f"{exchange}: {why}" for exchange, why in self._gate.troubles.items())
-            self._work.tell_changes()
+            await self.gate.advance()
+            trouble = "; ".join(f"{exchange}: {why}" for exchange, why in self.gate.troubles.items())
+            self.work.tell_changes()
         except (
             ZunoError
         ) as error:  # a store that is away or a disk that is full is tried again; stops stand at the venue
@@ -271,7 +261,7 @@ class DeskLoop:
 
     async def _learn_once(self) -> None:
         try:
-            await self._work.learn()
+            await self.work.learn()
             trouble = ""
         except ZunoError as error:  # what was closed is on record: it is learned from at the next look
             trouble = str(error)
@@ -280,5 +270,5 @@ class DeskLoop:
     def _tell_trouble(self, of: str, trouble: str) -> None:
         """Once, until it changes."""
         if trouble and trouble != self._troubles.get(of):
-            self._report(f"{of}: {trouble}")
+            self.report(f"{of}: {trouble}")
         self._troubles[of] = trouble

@@ -79,48 +79,41 @@ class DeploymentBlock:
         return known
 
 
+@dataclass(eq=False)
 class OwnedReader:
     """Which positions a wallet holds. PositionManager cannot be asked, so its Transfer events are."""
 
-    def __init__(
-        self,
-        node: RpcNode,
-        scanner: Scanner,
-        positions: PositionReader,
-        deployment: DeploymentBlock,
-        info: ChainInfo,
-        cache: JsonCache,
-    ):
-        self._node = node
-        self._scanner = scanner
-        self._positions = positions
-        self._deployment = deployment
-        self._info = info
-        self._cache = cache
-        self._manager = info.deployment.position_manager
+    node: RpcNode
+    scanner: Scanner
+    positions: PositionReader
+    deployment: DeploymentBlock
+    info: ChainInfo
+    cache: JsonCache
 
     async def read_owned(self, owners: Sequence[Address], head: Block) -> list[OwnedPositions]:
         """Every id whose last Transfer went to one of `owners`: candidates from events, each confirmed by ownerOf at
         `head`. Many owners share a search; its record is theirs together."""
-        balances = await self._positions.balances(owners, head)
+        balances = await self.positions.balances(owners, head)
         wanted = {owner: balance for owner, balance in balances.items() if balance}
         held, why = Held(), ""
         if wanted:
             words = [abi.address_word(owner) for owner in owners]
             name = owners[0] if len(owners) == 1 else sha256("".join(sorted(owners)).encode()).hexdigest()[:40]
             # Only what came in: what left again is told apart by ownerOf, which must be asked anyway.
-            query = Query(self._manager, (abi.TRANSFER, None, words[0] if len(words) == 1 else words))
+            query = Query(
+                self.info.deployment.position_manager, (abi.TRANSFER, None, words[0] if len(words) == 1 else words)
+            )
             log_search = LogSearch(
-                self._node, self._scanner, self._cache, f"owned-{name}", query, _format_transfer, _parse_token_id
+                self.node, self.scanner, self.cache, f"owned-{name}", query, _format_transfer, _parse_token_id
             )
             try:
                 await log_search.open()
                 held = await self._confirm_owned(wanted, log_search.found, head)
                 held, why = await self._search(log_search, held, wanted, head)
-                if len(held) < sum(wanted.values()) and not why and (log_search.resumed or self._deployment.remembered):
+                if len(held) < sum(wanted.values()) and not why and (log_search.resumed or self.deployment.remembered):
                     # What was remembered misses something (a deep reorganisation, a wrong answer): once more, then.
                     log_search.forget()
-                    self._deployment.forget()
+                    self.deployment.forget()
                     held, why = await self._search(log_search, held, wanted, head)
             except (Unavailable, Malformed) as fault:
                 if isinstance(fault, NoSuchState):
@@ -133,15 +126,15 @@ class OwnedReader:
 
     async def read_past(self, owner: Address, head: Block) -> PastPositions:
         """Every id that a Transfer took from `owner` and none has brought back."""
-        query = Query(self._manager, (abi.TRANSFER, abi.address_word(owner)))
+        query = Query(self.info.deployment.position_manager, (abi.TRANSFER, abi.address_word(owner)))
         log_search = LogSearch(
-            self._node, self._scanner, self._cache, f"past-{owner}", query, _format_transfer, _parse_token_id
+            self.node, self.scanner, self.cache, f"past-{owner}", query, _format_transfer, _parse_token_id
         )
         spans, note, held = 0, "", set[int]()
         try:
             await log_search.open()
-            first = await self._deployment.block(head.number)
-            async for _ in log_search.walk(first, head, self._info.confirmations):
+            first = await self.deployment.block(head.number)
+            async for _ in log_search.walk(first, head, self.info.confirmations):
                 spans += 1
                 if spans >= OWNED_QUERIES:
                     note = f"stopped after {spans} log queries; run again to go on from here"
@@ -163,9 +156,7 @@ class OwnedReader:
             return held, ""
         spans = 0
         try:
-            async for news in log_search.walk(
-                await self._deployment.block(head.number), head, self._info.confirmations
-            ):
+            async for news in log_search.walk(await self.deployment.block(head.number), head, self.info.confirmations):
                 held = held | await self._confirm_owned(wanted, news, head)
                 if len(held) == balance:
                     return held, ""
@@ -179,7 +170,7 @@ class OwnedReader:
         return held, ""
 
     async def _confirm_owned(self, owners: Collection[Address], candidates: Iterable[str], head: Block) -> Held:
-        read = await self._positions.read(map(_parse_token_id, candidates), head)
+        read = await self.positions.read(map(_parse_token_id, candidates), head)
         if read.unread:
             raise next(iter(read.unread.values()))
         return {token: nft.owner for token, nft in read.nfts.items() if nft.owner in owners}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
@@ -111,43 +111,34 @@ def gaps(spans: Spans, first: int, last: int) -> Spans:
     return [(low, top) for low, top in missing if low <= top]
 
 
+@dataclass(eq=False)
 class LogSearch:
     """A search that is cached on disk after every span. Blocks younger than the chain's confirmations are searched
-    again; the anchor's hash voids the record after a deeper reorganisation or on another chain."""
+    again; the anchor's hash voids the record after a deeper reorganisation or on another chain. `keep` makes a finding
+    of an event; `check` raises ValueError for a finding it cannot have made."""
 
-    def __init__(
-        self,
-        node: RpcNode,
-        scanner: Scanner,
-        cache: JsonCache,
-        name: str,
-        query: Query,
-        keep: Callable[[Log], str],
-        check: Callable[[str], object],
-    ) -> None:
-        """`keep` makes a finding of an event; `check` raises ValueError for a finding it cannot have made."""
-        self._node = node
-        self._scanner = scanner
-        self._cache = cache
-        self._name = name
-        self._query = query
-        self._keep = keep
-        self._check = check
-        self._anchor: tuple[int, str] | None = None
-        self._searched: Spans = []
-        self.found: dict[str, None] = {}
-        """In the order found; a dict because sets have none."""
-        self.resumed = False
+    node: RpcNode
+    scanner: Scanner
+    cache: JsonCache
+    name: str
+    query: Query
+    keep: Callable[[Log], str]
+    check: Callable[[str], object]
+    _anchor: tuple[int, str] | None = field(default=None, init=False)
+    _searched: Spans = field(default_factory=list, init=False)
+    found: dict[str, None] = field(default_factory=dict, init=False)
+    """In the order found; a dict because sets have none."""
+    resumed: bool = field(default=False, init=False)
 
     async def open(self) -> None:
         """Load the record, if it is of this chain."""
         self.forget()
-        record = self._cache.load(self._name, self._parse_record)
+        record = self.cache.load(self.name, self._parse_record)
         if record is None:
             return
         anchor, searched, found = record
         with suppress(NoSuchState):
-            if (await self._node.block(anchor[0])).hash == anchor[1]:
+            if (await self.node.block(anchor[0])).hash == anchor[1]:
                 self._anchor, self._searched, self.found, self.resumed = anchor, searched, dict.fromkeys(found), True
 
     def _parse_record(self, written: dict[str, Any]) -> tuple[tuple[int, str], Spans, list[str]]:
@@ -156,7 +147,7 @@ class LogSearch:
         if not all(type(at) is int and at >= 0 for at in (number, *chain.from_iterable(searched))):
             raise ValueError("a block number that is none")
         for finding in written["found"]:
-            self._check(finding)
+            self.check(finding)
         return (number, str(block_hash)), searched, list(written["found"])
 
     def forget(self) -> None:
@@ -165,14 +156,14 @@ class LogSearch:
     def drop(self) -> None:
         """Forget the record on disk too: it was wrong."""
         self.forget()
-        self._cache.drop(self._name)
+        self.cache.drop(self.name)
 
     async def walk(self, first: int, head: Block, confirmations: int) -> AsyncIterator[list[str]]:
         """Search what is still unsearched, newest first; yields what each span brought."""
         settled = head.number - confirmations
         for low, high in gaps(self._searched, first, head.number):
-            async for block_span in self._scanner.back(self._query, low, high):
-                kept = dict.fromkeys(self._keep(log) for log in reversed(block_span.logs))
+            async for block_span in self.scanner.back(self.query, low, high):
+                kept = dict.fromkeys(self.keep(log) for log in reversed(block_span.logs))
                 news = [finding for finding in kept if finding not in self.found]
                 self.found.update(kept)
                 await self._tick_off(block_span, settled)
@@ -187,9 +178,9 @@ class LogSearch:
         if last < block_span.first:
             return
         if self._anchor is None or last > self._anchor[0]:
-            block = await self._node.block(last)
+            block = await self.node.block(last)
             self._anchor = (block.number, block.hash)
         self._searched = add_span(self._searched, block_span.first, last)
-        self._cache.save(
-            self._name, {"anchor": list(self._anchor), "searched": self._searched, "found": list(self.found)}
+        self.cache.save(
+            self.name, {"anchor": list(self._anchor), "searched": self._searched, "found": list(self.found)}
         )
