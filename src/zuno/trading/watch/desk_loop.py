@@ -145,7 +145,9 @@ class DeskLoop:
                 await self._watch_once()
                 await self._learn_once()
                 clock.move(at)
-                await self._do_due_jobs(at)
+                for job in current_jobs(self.plan.symbols, self.plan.mode, at):
+                    if job.slot == at and await self._is_due(job, at):
+                        await self._do_job(job, at)
             clock.move(at)
             await self._watch_once()
             await self._learn_once()
@@ -211,11 +213,6 @@ class DeskLoop:
         if at > until:
             return until if last < until else None
         return at
-
-    async def _do_due_jobs(self, at: Millis) -> None:
-        for job in current_jobs(self.plan.symbols, self.plan.mode, at):
-            if job.slot == at and await self._is_due(job, at):
-                await self._do_job(job, at)
 
     async def _is_due(self, job: Job, at: Millis) -> bool:
         if job in self._done or at < self._retry.get(job, 0):
