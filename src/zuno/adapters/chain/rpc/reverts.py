@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
@@ -94,10 +93,6 @@ def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:
     inner = bytes(values[_WRAPPERS[signature]]) if signature in _WRAPPERS else b""
     if inner and depth:
         return decode_reason(inner, depth - 1)
-    return _format_error(signature, values)
-
-
-def _format_error(signature: str, values: Sequence[object]) -> str:
     name = signature.partition("(")[0]
     shown = ", ".join("0x" + value.hex() if isinstance(value, bytes) else str(value) for value in values)
     return plain_text(f"{name}({shown})" if values else name, _MAX_SAID)
