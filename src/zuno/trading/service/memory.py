@@ -14,6 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE, split_words
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
 from zuno.trading.model.trade_events import ExitReason
@@ -22,9 +23,9 @@ from zuno.trading.service.memory_view import (
     ForgottenView,
     LessonsView,
     MemoriesView,
+    MemoryView,
     PostMortemView,
     SearchView,
-    memory_view,
     post_mortem_view,
     standing_view,
 )
@@ -62,7 +63,7 @@ class MemoryDesk:
         wanted = None if symbol is None else parse_symbol(symbol)
         newest = await self.book.newest(MOST if wanted else min(max(1, lines), MOST), before)
         kept = [memory for memory in newest if wanted is None or memory.symbol is wanted][: max(0, lines)]
-        return MemoriesView(memories=tuple(memory_view(note_memory(memory)) for memory in kept))
+        return MemoriesView(memories=tuple(derive(MemoryView, note_memory(memory)) for memory in kept))
 
     async def show(self, id_: str) -> PostMortemView:
         """`NotFound` for one that was never written, or was forgotten."""
@@ -103,7 +104,8 @@ class MemoryDesk:
         elif not notes and not note:
             nearest = max((hit.similarity or 0.0 for hit in answer.found), default=0.0)
             note = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
-        return SearchView(query=text, source=answer.source, note=note, memories=tuple(map(memory_view, notes[:lines])))
+        memories = tuple(derive(MemoryView, memory) for memory in notes[:lines])
+        return SearchView(query=text, source=answer.source, note=note, memories=memories)
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands now, on a recording after its newest close; the newest first."""

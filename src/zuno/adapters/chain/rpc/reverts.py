@@ -55,11 +55,6 @@ _WRAPPERS: Final = {"ExecutionFailed(uint256,bytes)": 1, "WrappedError(address,b
 """Errors that carry another one: the router's, and v4's around a hook, a subscriber or a token; which argument."""
 
 
-def _arguments(signature: str) -> list[str]:
-    inside = signature[signature.index("(") + 1 : -1]
-    return inside.split(",") if inside else []
-
-
 _BY_SELECTOR: Final = {abi.selector(signature): signature for signature in (*_ERRORS, *_WRAPPERS)}
 
 
@@ -87,7 +82,8 @@ def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:
             return f"panic {code:#04x} ({_PANICS.get(code, 'the contract failed')})"
         if signature is None:
             return "0x" + selector.hex()
-        values = abi.decode_abi(_arguments(signature), body, "an error")
+        inside = signature[signature.index("(") + 1 : -1]
+        values = abi.decode_abi(inside.split(",") if inside else [], body, "an error")
     except Malformed:
         return "0x" + selector.hex() if signature is None else signature.partition("(")[0]
     inner = bytes(values[_WRAPPERS[signature]]) if signature in _WRAPPERS else b""
