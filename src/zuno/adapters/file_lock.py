@@ -25,7 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 0.002
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class FileLock:
     """Taken at once or after at most `timeout` seconds.
 

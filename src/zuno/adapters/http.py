@@ -73,7 +73,7 @@ def is_loopback(url: str | None) -> bool:
     return url is not None and urlsplit(url).hostname in LOOPBACK
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class HttpClient:
     """Requests of one client. No error quotes a server or keeps a transport error: our key stays out of logs."""
 

@@ -88,15 +88,15 @@ class JournalTailView(View):
 MAX_TAIL = 1_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class JournalAudit:
     """Reads: neither a repair nor a key is written here. A checkpoint is, where `verify` is to seal."""
 
     journal: ChainedJournal
     recompute: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    """Computes again what entries say of other entries, with `--all`; what is wrong with it."""
     check_writable: Callable[[], Awaitable[None]] | None = None
-    """`recompute`: computes again what entries say of other entries, with `--all`; what is wrong with it.
-    `check_writable`: `Refused` for a journal that this Zuno leaves alone."""
+    """`Refused` for a journal that this Zuno leaves alone."""
 
     async def verify(self, mode: VerifyMode = VerifyMode.CHAIN, *, seal: bool = False) -> JournalVerdictView:
         try:

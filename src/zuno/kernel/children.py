@@ -4,7 +4,7 @@ a row."""
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 from zuno.kernel.backoff import Backoff
@@ -56,16 +56,14 @@ class Death:
     """The signal or exit code, and the last line."""
 
 
+@dataclass(eq=False)
 class ChildKeeper(Generic[Kept]):
     """Holds the children that live now, by name. Intervals are measured by `stopwatch`, which no clock step moves."""
 
-    def __init__(
-        self, policy: RestartPolicy, stopwatch: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
-    ) -> None:
-        self.children: dict[str, Kept] = {}
-        self._policy = policy
-        self._stopwatch = stopwatch
-        self._sleep = sleep
+    policy: RestartPolicy
+    stopwatch: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]]
+    children: dict[str, Kept] = field(default_factory=dict, init=False)
 
     async def keep(
         self,
@@ -83,16 +81,16 @@ class ChildKeeper(Generic[Kept]):
         while True:
             child = self.children[name] = start()
             hear_start(child)
-            began = self._stopwatch()
+            began = self.stopwatch()
             code = await child.wait()
             del self.children[name]
-            lived = has_lived(child) and self._stopwatch() - began > self._policy.long_life
+            lived = has_lived(child) and self.stopwatch() - began > self.policy.long_life
             deaths = 1 if lived else deaths + 1
             ended = f"signal {-code}" if code < 0 else f"exit code {code}"
             death = Death(child.pid, code, deaths, f"{ended}: {child.last_words()}")
-            hopeless = 0 if code == self._policy.passing else 1 if lived else hopeless + 1
-            if is_over(code) or hopeless > self._policy.most_deaths:
+            hopeless = 0 if code == self.policy.passing else 1 if lived else hopeless + 1
+            if is_over(code) or hopeless > self.policy.most_deaths:
                 return death
-            pause = self._policy.backoff.delay(deaths)
+            pause = self.policy.backoff.delay(deaths)
             hear_death(death, pause)
-            await self._sleep(pause)
+            await self.sleep(pause)

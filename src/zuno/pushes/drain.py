@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.kernel.backoff import Backoff
@@ -23,32 +24,24 @@ LEASE_EVERY: Final = 5.0
 """Seconds between tries to take over from the process that sends."""
 
 
+@dataclass(eq=False)
 class OutboxDrain:
     """The process that holds `lease` sends; others wait for it. `tell` gets each trouble once.
 
     A notice may be sent twice where the answer was lost, or the process died before marking it.
     """
 
-    def __init__(
-        self,
-        outbox: Outbox,
-        notifier: Notifier,
-        lease: ProcessLock,
-        clock: Clock,
-        tell: Callable[[str], None],
-        rules: PushRules | None = None,
-    ) -> None:
-        self._outbox = outbox
-        self._notifier = notifier
-        self._lease = lease
-        self._clock = clock
-        self._tell = tell
-        self._rules = PushRules() if rules is None else rules
-        self._news = asyncio.Event()
-        self._holds_lease = False
-        self._unmarked: tuple[int, SendResult] | None = None
-        self._failures = 0
-        self._last_complaint = ""
+    outbox: Outbox
+    notifier: Notifier
+    lease: ProcessLock
+    clock: Clock
+    tell: Callable[[str], None]
+    rules: PushRules = field(default_factory=PushRules)
+    _news: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _holds_lease: bool = field(default=False, init=False)
+    _unmarked: tuple[int, SendResult] | None = field(default=None, init=False)
+    _failures: int = field(default=0, init=False)
+    _last_complaint: str = field(default="", init=False)
 
     def wake(self) -> None:
         """Call after appending."""
@@ -62,7 +55,7 @@ class OutboxDrain:
         while True:
             if self._unmarked is not None:
                 await self._mark(*self._unmarked)
-            entry = await self._outbox.next()
+            entry = await self.outbox.next()
             if entry is None:
                 return None
             wait = await self._send(entry)
@@ -100,12 +93,12 @@ class OutboxDrain:
 
     async def close(self) -> None:
         self._leave_lease()
-        await self._notifier.close()
+        await self.notifier.close()
 
     def _take_lease(self) -> bool:
         if not self._holds_lease:
             try:
-                self._lease.take()
+                self.lease.take()
             except Refused:
                 return False
             self._holds_lease = True
@@ -113,16 +106,16 @@ class OutboxDrain:
 
     def _leave_lease(self) -> None:
         if self._holds_lease:
-            self._lease.leave()
+            self.lease.leave()
             self._holds_lease = False
 
     async def _send(self, entry: OutboxEntry) -> float | None:
-        now = self._clock.now()
-        mode = self._rules.choose_mode(entry.notice, now)
+        now = self.clock.now()
+        mode = self.rules.choose_mode(entry.notice, now)
         if mode is PushMode.OFF:
-            await self._outbox.mark_skipped(entry.number, now)
+            await self.outbox.mark_skipped(entry.number, now)
             return None
-        outcome = await self._notifier.send(entry, silent=mode is PushMode.SILENT)
+        outcome = await self.notifier.send(entry, silent=mode is PushMode.SILENT)
         match outcome:
             case Sent():
                 self._failures, self._last_complaint = 0, ""
@@ -146,14 +139,14 @@ class OutboxDrain:
         """Retried, so that a full disk does not send a notice again."""
         self._unmarked = number, outcome
         if isinstance(outcome, Undeliverable):
-            await self._outbox.mark_undeliverable(number, outcome.reason, self._clock.now())
+            await self.outbox.mark_undeliverable(number, outcome.reason, self.clock.now())
         else:
-            await self._outbox.mark_delivered(number, self._clock.now())
+            await self.outbox.mark_delivered(number, self.clock.now())
         self._unmarked = None
 
     async def _record_trouble(self, reason: str) -> None:
-        if (await self._outbox.status()).trouble != reason:
-            await self._outbox.record_trouble(reason)
+        if (await self.outbox.status()).trouble != reason:
+            await self.outbox.record_trouble(reason)
 
     def _back_off(self, reason: str) -> float:
         self._failures += 1
@@ -163,7 +156,7 @@ class OutboxDrain:
     def _complain(self, line: str) -> None:
         if line != self._last_complaint:
             self._last_complaint = line
-            self._tell(line)
+            self.tell(line)
 
 
 async def _wait_first(*waits: Awaitable[object]) -> None:

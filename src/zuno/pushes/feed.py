@@ -41,7 +41,7 @@ class NoticeSource(Protocol):
         """What became due by the clock alone."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class JournalFeed:
     """Any process may run one, several at a time: the outbox takes each key once. The first ever starts at the
     journal's end; the cursor moves after its notices are appended, so a kill loses nothing."""

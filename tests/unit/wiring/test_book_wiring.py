@@ -15,7 +15,7 @@ from zuno.wiring import Application
 async def test_the_book_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fees() -> Fees:
         house = Application(read_settings(os.environ, tmp_path))
-        found = house.book()._fees
+        found = house.book().fees
         await house.close()
         return found
 

@@ -59,8 +59,10 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     for path in files:
         for _, minute in _read_file(path):
             rows += 1
-            minute, fits = _hold_open_and_close(minute)
-            widened += not fits
+            low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
+            high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
+            if (low, high) != (minute.lowest_tick, minute.highest_tick):
+                widened, minute = widened + 1, replace(minute, lowest_tick=low, highest_tick=high)
             before = by_time.setdefault(minute.at, minute)
             if before is not minute:
                 repeated, contradicted = repeated + (before == minute), contradicted + (before != minute)
@@ -87,13 +89,6 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
             without_liquidity=sum(minute.liquidity == 0 for minute in minutes),
         ),
     )
-
-
-def _hold_open_and_close(minute: PoolMinute) -> tuple[PoolMinute, bool]:
-    low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
-    high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
-    fits = low == minute.lowest_tick and high == minute.highest_tick
-    return (minute, True) if fits else (replace(minute, lowest_tick=low, highest_tick=high), False)
 
 
 def _check_gaps(files: Sequence[Path], minutes: Sequence[PoolMinute]) -> None:

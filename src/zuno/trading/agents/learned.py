@@ -224,10 +224,13 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
     if not stories:
         return NewsReading()
     section = _stories_section(bundle, stories)
+    texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
+    # Quotable, because a summary repeats some words of its texts and is itself untrusted.
+    quoted = Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
     spoken = await ask_agent(
         AgentQuestion(
             role=RAG_ROLE,
-            sections=lambda: (section, _texts_section(stories)),
+            sections=lambda: (section, quoted),
             output=RagOpinion,
             fallback=lambda: answer_by_rules(stories),
             prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
@@ -257,12 +260,6 @@ def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
         name = story_id(place)
         lines.append(Line(f"{{{name}}} {label}", (Figure(name, label, Unit.WORDS),)))
     return Section("stories", 100, tuple(lines))
-
-
-def _texts_section(stories: Sequence[StoryNote]) -> Section:
-    """Quotable, because a summary repeats some words of its texts and is itself untrusted."""
-    texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
-    return Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
 
 
 EXTRACTION_ROLE: Final = "rag_extraction"

@@ -650,10 +650,7 @@ def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int,
     rows: Known[Sequence[Text]] = fresh_rows(case.bundle, texts(feed, venue, case.bundle.symbol.base))
     if isinstance(rows, Missing):
         return Section(title, weight, strangers=Untrusted(f"none is known: {rows.reason}", limit=limit, quotable=True))
-    return Section(title, weight, strangers=Untrusted(_join_texts(rows, limit), limit=limit))
-
-
-def _join_texts(rows: Iterable[Text], limit: int) -> str:
-    """The newest first, each cut short, so that a long one cannot push out the others."""
     newest = sorted(rows, key=lambda row: (row.at, row.id), reverse=True)
-    return " · ".join(row.body[: max(limit // 4, 200)] for row in newest[:12])
+    # Each cut short, so that a long one cannot push out the others.
+    joined = " · ".join(row.body[: max(limit // 4, 200)] for row in newest[:12])
+    return Section(title, weight, strangers=Untrusted(joined, limit=limit))

@@ -81,7 +81,9 @@ class Check:
                 self._earlier.setdefault((str(flaw.series), flaw.first), []).append(flaw.replaced)
         spans = await self._store.spans()
         if self._store.origin.synthetic:
-            self._present = await self._after_the_end(spans)
+            series = [span.series for span in spans if span.series.row is not MacroRelease]
+            known = [moment for moment in await self._store.newest_known(series) if moment is not None]
+            self._present = Millis(max(known) + 1) if known else None
         for span in spans:
             if span.series.feed in FROZEN_AFTER and span.series.row is not Candle:
                 await self._watch(span)
@@ -95,11 +97,6 @@ class Check:
             open_notes = await self._settle(open_notes)
         flaws = [*_join_gaps(self._found), *open_notes]
         return tuple(sorted(flaws, key=_order)), len(noted) - len(open_notes)
-
-    async def _after_the_end(self, spans: Sequence[Span]) -> Millis | None:
-        moments = await self._store.newest_known([span.series for span in spans if span.series.row is not MacroRelease])
-        known = [moment for moment in moments if moment is not None]
-        return Millis(max(known) + 1) if known else None
 
     # -- feeds that are no candles
 

@@ -368,7 +368,9 @@ class Intake:
         if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = rows[-1].at
             if series.feed is not Feed.NEWS:
-                self._holes[series] = _few(find_missing(series, [row.at for row in rows], oldest, rows[-1].at))
+                holes = find_missing(series, [row.at for row in rows], oldest, rows[-1].at)
+                # Many small holes are asked for as one large one.
+                self._holes[series] = holes if len(holes) <= MOST_HOLES else [(holes[0][0], holes[-1][1])]
         known = self._frontier.get(series, oldest)
         if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
             known = Millis(known - NEWS_AGAIN)
@@ -397,11 +399,6 @@ class Intake:
     def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
         if left:
             self.given_up.setdefault(series, []).extend(left)
-
-
-def _few(holes: list[Hole]) -> list[Hole]:
-    """Many small holes are asked for as one large one."""
-    return holes if len(holes) <= MOST_HOLES else [(holes[0][0], holes[-1][1])]
 
 
 def clause(error: ZunoError) -> str:

@@ -55,7 +55,7 @@ LOOKED_AT: Final = 24
 _NOTE: Final = 200
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class CaseRecall:
     """Recalls for one case at a time. Contents are the journal's: an index only says which ones are alike."""
 
@@ -63,8 +63,7 @@ class CaseRecall:
     book: MemoryBook
     lessons: LessonBook
     counts: Callable[[str], Awaitable[bool]] | None = None
-    """Whether the trades of a run may be recalled; None: all may. On a live market those of a recorded
-    past may not."""
+    """Whether the trades of a run may be recalled; None: all may. On a live market those of a recorded past may not."""
     _known: dict[str, bool] = field(default_factory=dict, init=False)
 
     async def __call__(self, case: Case) -> Sequence[Slot]:

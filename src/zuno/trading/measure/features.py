@@ -221,7 +221,9 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     minutes = _bars(bundle, Timeframe.M1, cache)
     interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
     book, walls = _book(bundle)
-    forced = _measure_liquidations(bundle)
+    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
+    longs, shorts = (heard.last_hour(side, as_of) for side in (Side.LONG, Side.SHORT))
+    forced = LiquidationTotals(longs, shorts, heard.tally(Millis(as_of - DAY_MS), as_of))
     chain = _newest(bundle, market.options(DERIBIT, symbol.base))
     surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
@@ -364,12 +366,6 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
         for venue in venues
     ]
     return [stream for stream in heard if stream.alive or stream.strikes]
-
-
-def _measure_liquidations(bundle: Bundle) -> LiquidationTotals:
-    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
-    longs, shorts = (heard.last_hour(side, bundle.as_of) for side in (Side.LONG, Side.SHORT))
-    return LiquidationTotals(longs, shorts, heard.tally(Millis(bundle.as_of - DAY_MS), bundle.as_of))
 
 
 def _economy(bundle: Bundle) -> Economy:
@@ -545,7 +541,9 @@ def _flow(window: Known[Bars]) -> Known[TakerFlow]:
     delta, volume = taker_delta(window), window.volume
     if np.isnan(delta[-FLOW_BARS:]).any() or not volume[-FLOW_BARS:].sum():
         return Missing(f"who took is not known of all the last {FLOW_BARS} {window.timeframe} bars")
-    shares = _shares(delta, volume)
+    sums, traded = (rolling_sum(column, FLOW_BARS)[FLOW_BARS - 1 :] for column in (delta, volume))
+    # Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded.
+    shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
     past = shares[:-1][np.isfinite(shares[:-1])]
     short = f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed"
     rank = float(np.mean(past < shares[-1])) if len(past) >= LEAST_PAST else Missing(short)
@@ -564,13 +562,6 @@ def _line_slope(values: Sequence[float]) -> float:
     return fsum((place - middle) * value for place, value in enumerate(values)) / fsum(
         (place - middle) ** 2 for place in range(len(values))
     )
-
-
-def _shares(delta: Floats, volume: Floats) -> Floats:
-    """Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded."""
-    sums, traded = (rolling_sum(column, FLOW_BARS)[FLOW_BARS - 1 :] for column in (delta, volume))
-    shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
-    return shares
 
 
 def _width_rank(days: Known[Bars]) -> Known[float]:

@@ -84,7 +84,10 @@ def build_heat_map(
     rows = _rows(bars) if edges is None else edges
     heard = _shares_heard(bars, streams)
     observed = heard >= OBSERVED_SHARE
-    pools, source = _sum_modelled(bars, open_interest, rows)
+    opened, kept, source = _flows(bars, open_interest)
+    pools = np.zeros((len(rows) - 1, len(bars)))
+    for column, (levels, standing) in enumerate(_walk_open_positions(bars, opened, kept)):
+        pools[:, column] = _by_row(levels, rows, standing)
     forced = _fade(np.where(observed, _sum_observed(bars, streams, rows), 0.0), _kept_share(bars))
     return HeatMap(source, bars.at, rows, pools, forced, observed, ~observed | (heard == 1))
 
@@ -138,15 +141,6 @@ def _sum_observed(bars: Bars, streams: Sequence[Stream], edges: Floats) -> Float
         if inside and 0 <= place < len(usd):
             usd[place, column] += row.usd
     return usd
-
-
-def _sum_modelled(bars: Bars, open_interest: Sequence[Level], edges: Floats) -> tuple[Floats, str]:
-    """What stands at each bar, and what it was modelled from."""
-    opened, kept, source = _flows(bars, open_interest)
-    usd = np.zeros((len(edges) - 1, len(bars)))
-    for column, (levels, standing) in enumerate(_walk_open_positions(bars, opened, kept)):
-        usd[:, column] = _by_row(levels, edges, standing)
-    return usd, source
 
 
 def _walk_open_positions(bars: Bars, opened: Floats, kept: Floats) -> Iterator[tuple[Floats, Floats]]:

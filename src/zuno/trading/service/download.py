@@ -155,9 +155,9 @@ class Downloads:
         except ZunoError as error:
             failure = clause(error)
         rows = await self.store.read(series, since, until, _EVER)
-        failure = failure or _missing_note(
-            series, find_missing_spans(series, [row.at for row in rows], since, until, began)
-        )
+        # A venue that leaves something out without a word is told like one that fails.
+        if not failure and (spans := find_missing_spans(series, [row.at for row in rows], since, until, began)):
+            failure = f"{series.venue} told nothing {format_spans(spans)}"
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
 
     async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
@@ -193,11 +193,6 @@ class Downloads:
 
 def _gone_note(series: Series[Any], kept: Millis) -> str:
     return f"{series.venue} keeps nothing of before {format_minute(kept)} UTC"
-
-
-def _missing_note(series: Series[Any], stretches: Sequence[tuple[Millis, Millis]]) -> str:
-    """A venue that leaves something out without a word is told like one that fails."""
-    return f"{series.venue} told nothing {format_spans(stretches)}" if stretches else ""
 
 
 def _pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:

@@ -69,9 +69,13 @@ class DrawnChart:
     image: bytes
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class TradingDesk:
-    """Reads one store of market data, and keeps in the journal what a cycle could know."""
+    """Reads one store of market data, and keeps in the journal what a cycle could know.
+
+    `invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first. `now`: of a market
+    that goes on, which may be asked for as it is known at any moment that has come.
+    """
 
     store: SeriesStore
     journal: Callable[[], Awaitable[Journal]]
@@ -79,8 +83,6 @@ class TradingDesk:
     invent: Invent | None = None
     refresh: Refresh | None = None
     now: Callable[[], Millis] | None = None
-    """`invent`: makes a market from a seed where none is kept yet. `refresh`: asks live sources first. `now`: of a
-    market that goes on, which may be asked for as it is known at any moment that has come."""
     _encoder: BundleEncoder = field(default_factory=BundleEncoder, init=False)
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:

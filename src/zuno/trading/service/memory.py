@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
@@ -13,6 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE, split_words
+from zuno.trading.model.known import derive
 from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
 from zuno.trading.model.trade_events import ExitReason
@@ -21,9 +23,9 @@ from zuno.trading.service.memory_view import (
     ForgottenView,
     LessonsView,
     MemoriesView,
+    MemoryView,
     PostMortemView,
     SearchView,
-    memory_view,
     post_mortem_view,
     standing_view,
 )
@@ -44,31 +46,24 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
 }
 
 
+@dataclass(eq=False)
 class MemoryDesk:
-    def __init__(
-        self,
-        journal: Callable[[], Awaitable[Journal]],
-        book: MemoryBook,
-        lessons: LessonBook,
-        index: MemoryIndex | MemoryIndexes,
-        origin: Callable[[], str],
-        now: Callable[[], Millis] | None = None,
-    ) -> None:
-        """`origin`: of the market that this home reads. `now`: its clock where it goes on by itself; None: time is as
-        far as the newest close."""
-        self._journal = journal
-        self._book = book
-        self._lessons = lessons
-        self._index = index
-        self._origin = origin
-        self._now = now
+    """`origin`: of the market that this home reads. `now`: its clock where it goes on by itself; None: time is as
+    far as the newest close."""
+
+    journal: Callable[[], Awaitable[Journal]]
+    book: MemoryBook
+    lesson_book: LessonBook
+    index: MemoryIndex | MemoryIndexes
+    origin: Callable[[], str]
+    now: Callable[[], Millis] | None = None
 
     async def list(self, lines: int = 50, symbol: str | None = None, before: str | None = None) -> MemoriesView:
         """The newest first, of every market; `before`: those that were written before this one."""
         wanted = None if symbol is None else parse_symbol(symbol)
-        newest = await self._book.newest(MOST if wanted else min(max(1, lines), MOST), before)
+        newest = await self.book.newest(MOST if wanted else min(max(1, lines), MOST), before)
         kept = [memory for memory in newest if wanted is None or memory.symbol is wanted][: max(0, lines)]
-        return MemoriesView(memories=tuple(memory_view(note_memory(memory)) for memory in kept))
+        return MemoriesView(memories=tuple(derive(MemoryView, note_memory(memory)) for memory in kept))
 
     async def show(self, id_: str) -> PostMortemView:
         """`NotFound` for one that was never written, or was forgotten."""
@@ -84,11 +79,11 @@ class MemoryDesk:
             raise UsageError('What is to be found? For example `zuno memory search "BTC long stopped out"`.')
         if not 1 <= lines <= MOST_FOUND:
             raise UsageError(f"--lines is a number from 1 to {MOST_FOUND}.")
-        known = await self._book.read()
+        known = await self.book.read()
         if not known:
-            return SearchView(query=text, source=self._index.name)
+            return SearchView(query=text, source=self.index.name)
         origin, before = self._market_of([(memory.origin, memory.closed) for memory in known.values()])
-        answer = await self._index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
+        answer = await self.index.recall(RecallQuery(text=text, origin=origin, before=before, limit=MOST_FOUND))
         likeness = {hit.id: hit for hit in answer.found if hit.id in known}
         ranked: list[tuple[bool, float, float, int, str]] = []
         for memory in known.values():
@@ -109,32 +104,33 @@ class MemoryDesk:
         elif not notes and not note:
             nearest = max((hit.similarity or 0.0 for hit in answer.found), default=0.0)
             note = f"nothing alike: no memory holds a word of it, and the nearest similarity is {nearest:.2f}"
-        return SearchView(query=text, source=answer.source, note=note, memories=tuple(map(memory_view, notes[:lines])))
+        memories = tuple(derive(MemoryView, memory) for memory in notes[:lines])
+        return SearchView(query=text, source=answer.source, note=note, memories=memories)
 
     async def lessons(self) -> LessonsView:
         """Every lesson as it stands now, on a recording after its newest close; the newest first."""
-        written = (await self._lessons.read()).values()
+        written = (await self.lesson_book.read()).values()
         if not written:
             return LessonsView()
-        post_mortems = await self._book.read()
+        post_mortems = await self.book.read()
         closed = [(memory.origin, memory.closed) for memory in post_mortems.values()]
         origin, before = self._market_of([*closed, *((lesson.origin, lesson.written) for lesson in written)])
-        standings = await self._lessons.list_standings(post_mortems.values(), origin, before)
-        reviews = await self._lessons.reviews()
+        standings = await self.lesson_book.list_standings(post_mortems.values(), origin, before)
+        reviews = await self.lesson_book.reviews()
         return LessonsView(lessons=tuple(standing_view(lesson, reviews.get(lesson.lesson.id)) for lesson in standings))
 
     async def forget(self, id_: str) -> ForgottenView:
         """Removes it from files and indexes; the journal keeps the request, and a new index is built without it."""
         post_mortem = await self._find(id_)
-        journal = await self._journal()
+        journal = await self.journal()
         await journal.append_once(
             kind=MEMORY_FORGOTTEN, author=OWNER, payload=MemoryForgotten(id=post_mortem.id), request_id=post_mortem.id
         )
-        await self._index.remove(post_mortem.id)
+        await self.index.remove(post_mortem.id)
         return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
 
     async def _find(self, id_: str) -> PostMortem:
-        memory = await self._book.find(plain_text(id_, 64))
+        memory = await self.book.find(plain_text(id_, 64))
         if memory is None:
             raise NotFound(f"No memory {plain_text(id_, 40)!r} in this journal; `zuno memory list` lists them.")
         return memory
@@ -142,10 +138,10 @@ class MemoryDesk:
     def _market_of(self, learned: Sequence[tuple[str, Millis]]) -> tuple[str, Millis]:
         """The market that is read here, where something was learned in it, else that of the newest; and the moment
         after the last of it. `learned`: markets and moments, at least one."""
-        own = self._origin()
+        own = self.origin()
         origin = own if any(market == own for market, _ in learned) else max(learned, key=itemgetter(1))[0]
         after = Millis(max(at for market, at in learned if market == origin) + 1)
-        return origin, after if self._now is None or origin != own else Millis(max(after, self._now()))
+        return origin, after if self.now is None or origin != own else Millis(max(after, self.now()))
 
 
 def _list_words(memory: PostMortem) -> str:

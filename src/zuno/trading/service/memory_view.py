@@ -22,7 +22,7 @@ from zuno.present.document import (
 )
 from zuno.present.values import count, foreign, hours, id_, multiple, number, percent
 from zuno.trading.model.known import derive
-from zuno.trading.model.memory import LessonNote, LessonReview, LessonStanding, MemoryNote, PostMortem, RealisedPath
+from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem, RealisedPath
 
 _NONE: Final = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
 
@@ -267,10 +267,6 @@ def _memory_table(memories: Sequence[MemoryView], *, recalled: bool = False) -> 
     return table((*columns, *(("similarity",) if recalled else ())), rows, spare=("outcome", "future constraint"))
 
 
-def memory_view(note: MemoryNote) -> MemoryView:
-    return derive(MemoryView, note)
-
-
 def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
     summary = post_mortem.summary
     return derive(
@@ -288,7 +284,3 @@ def post_mortem_view(post_mortem: PostMortem) -> PostMortemView:
 
 def standing_view(standing: LessonStanding, review: LessonReview | None) -> LessonStandingView:
     return derive(LessonStandingView, standing, standing.lesson, review="" if review is None else review.text)
-
-
-def lesson_view(note: LessonNote) -> LessonView:
-    return derive(LessonView, note)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import takewhile
 from math import isfinite
@@ -244,23 +244,21 @@ class _Page:
     notes: tuple[str, ...]
 
 
+@dataclass(eq=False)
 class PaperBookDesk:
-    def __init__(
-        self, desk: TradingDesk, store: SeriesStore, log: AccountLog, inventory: Inventory, fees: Fees | None = None
-    ) -> None:
-        self._fees = fees or Fees()
-        self._desk = desk
-        self._store = store
-        self._log = log
-        self._inventory = inventory
+    desk: TradingDesk
+    store: SeriesStore
+    log: AccountLog
+    inventory: Inventory
+    fees: Fees = field(default_factory=Fees)
 
     async def show(self, as_of: str | None = None) -> BookView:
-        moment = await self._desk.newest_moment(as_of)
-        own = self._recorded_moment(await self._log.history(paper_account(self._desk.origin)), as_of)
+        moment = await self.desk.newest_moment(as_of)
+        own = self._recorded_moment(await self.log.history(paper_account(self.desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
-        prices = await read_prices(self._store, at, recorded=own is not None)
+        prices = await read_prices(self.store, at, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
-        account, ended = await self._read_account(self._desk.origin, at if own is None else Millis(at + 1), prices)
+        account, ended = await self._read_account(self.desk.origin, at if own is None else Millis(at + 1), prices)
         said = tuple(f"{close.id} is liquidated: its margin is lost" for close in ended)
         view = self._view(account, at, prices, (*notes, *said))
         return view.model_copy(update={"recorded": own is not None})
@@ -298,7 +296,7 @@ class PaperBookDesk:
         number = page.book.count + 1
         words = (what, where, way, quantity, price, times, page.moment, pending)
         shape: dict[str, Any] = {
-            "id": new_id("ord" if pending else "pos", self._desk.origin, number, *words),
+            "id": new_id("ord" if pending else "pos", self.desk.origin, number, *words),
             "symbol": what,
             "exchange": where,
             "side": way,
@@ -365,10 +363,10 @@ class PaperBookDesk:
         """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
         if account is None:
-            account, _ = await self._read_account(origin, moment, await read_prices(self._store, moment))
+            account, _ = await self._read_account(origin, moment, await read_prices(self.store, moment))
         slots = await self._account_slots(account, moment, present)
-        binance, upbit = self._fees.binance, self._fees.upbit
-        if self._fees != Fees():
+        binance, upbit = self.fees.binance, self.fees.upbit
+        if self.fees != Fees():
             fees = FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker)
             slots.append(fees_slot(fees, moment))
         return slots
@@ -376,13 +374,13 @@ class PaperBookDesk:
     # -- parts
 
     async def _account_slots(self, account: Account, moment: Millis, present: bool) -> list[Slot]:
-        if isinstance(self._inventory, str):
-            return account_slots(account, moment, notes=(self._inventory,))
+        if isinstance(self.inventory, str):
+            return account_slots(account, moment, notes=(self.inventory,))
         if not present:
             why = "liquidity positions are read in the present only; what was stated by hand counts"
             return account_slots(account, moment, notes=(why,))
         try:
-            found = sum_inventory(await self._inventory())
+            found = sum_inventory(await self.inventory())
         except UsageError as error:
             return account_slots(account, moment, notes=(f"liquidity positions are not read: {clause(error)}",))
         except ZunoError as error:
@@ -394,17 +392,17 @@ class PaperBookDesk:
 
     def _fee(self, exchange: Exchange, notional: float) -> float:
         """The taker's, either way: what is written by hand is done at once."""
-        return notional * self._fees.at(exchange).taker / 100
+        return notional * self.fees.at(exchange).taker / 100
 
     async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
-        looked = await self._desk.newest_moment(as_of, symbols)
-        book = await self._log.open_book(paper_account(self._desk.origin))
+        looked = await self.desk.newest_moment(as_of, symbols)
+        book = await self.log.open_book(paper_account(self.desk.origin))
         newest = book.newest
         moment = looked.as_of
         own = self._recorded_moment(book, as_of)
         if own is not None:
             moment = own
-        elif as_of is None and not self._desk.live(as_of):
+        elif as_of is None and not self.desk.live(as_of):
             # A cycle at the end sees what was before it.
             moment = Millis(max(looked.as_of - 1, min(newest, looked.as_of)))
         if moment < newest:
@@ -412,19 +410,19 @@ class PaperBookDesk:
                 f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
-        prices = await read_prices(self._store, moment, recorded=own is not None)
+        prices = await read_prices(self.store, moment, recorded=own is not None)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
 
     def _recorded_moment(self, book: TradingBook, as_of: str | None) -> Millis | None:
         """Of an account in recorded time, where no moment is asked for."""
-        return book.recorded_moment(live=self._desk.live(None)) if as_of is None else None
+        return book.recorded_moment(live=self.desk.live(None)) if as_of is None else None
 
     async def _read_account(
         self, origin: str, moment: Millis, prices: Prices
     ) -> tuple[Account, tuple[PositionClosed, ...]]:
         """What was held strictly before a moment, and which positions were liquidated by then and nobody wrote it."""
-        book = await read_before(self._log, paper_account(origin), moment)
+        book = await read_before(self.log, paper_account(origin), moment)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _without(book, liquidated), liquidated
 
@@ -437,7 +435,7 @@ class PaperBookDesk:
             Slice(candles(BINANCE, trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), moment)
             for trade in trades
         ]
-        state = await self._store.read_many(slices, moment)
+        state = await self.store.read_many(slices, moment)
         found = (
             find_liquidation(trade, rows, or_none(prices.marks[trade.symbol]), moment)
             for trade, rows in zip(trades, state.rows, strict=True)
@@ -474,11 +472,11 @@ class PaperBookDesk:
 
     async def _write_changes(self, page: _Page, changes: Sequence[BookChange], said: Sequence[str]) -> BookView:
         """All of them tried before the first is written."""
-        account = paper_account(self._desk.origin)
+        account = paper_account(self.desk.origin)
         events = [ManualChange(at=change.at, change=change) for change in (*page.liquidated, *changes)]
         before = page.book.count
         page.book.apply_all(events)
-        await self._log.append(account, events, before)
+        await self.log.append(account, events, before)
         said = [*(f"{close.id} is liquidated: its margin is lost" for close in page.liquidated), *said]
         seen = f"seen by every cycle after {format_moment(page.moment)}"
         view = self._view(page.book.to_account(), page.moment, page.prices, (*page.notes, seen))
@@ -490,8 +488,8 @@ class PaperBookDesk:
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]
         return BookView(
-            synthetic=self._desk.origin.startswith("SYNTHETIC"),
-            origin=self._desk.origin,
+            synthetic=self.desk.origin.startswith("SYNTHETIC"),
+            origin=self.desk.origin,
             as_of=iso(moment),
             positions=tuple(_position_view(position, prices) for position in account.positions),
             pending=tuple(derive(OrderView, order, currency=order.exchange.currency) for order in account.pending),

@@ -51,7 +51,7 @@ from zuno.trading.run.record import (
     load_image,
 )
 from zuno.trading.service.features_to_view import absent_views, anomaly_view, source_views
-from zuno.trading.service.memory_view import ReadMemoryView, lesson_view, memory_view
+from zuno.trading.service.memory_view import LessonView, MemoryView, ReadMemoryView
 from zuno.trading.service.run_view import RulingExecutionView, RunView
 
 P = TypeVar("P", bound=BaseModel)
@@ -167,8 +167,8 @@ def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> Re
     return derive(
         ReadMemoryView,
         recalled,
-        memories=tuple(map(memory_view, recalled.memories)),
-        lessons=tuple(map(lesson_view, feedback.lessons)),
+        memories=tuple(derive(MemoryView, note) for note in recalled.memories),
+        lessons=tuple(derive(LessonView, note) for note in feedback.lessons),
         cited=tuple(id_ for name, id_ in names.items() if name in used),
         changed=sanitise(render(_describe_change(bundle, decision), facts)),
     )

@@ -115,9 +115,9 @@ class MarketClock:
         self._at = Millis(max(self._at, at))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class DeskLoop:
-    """Drives one account."""
+    """Drives one account. `tick_ms`: between two looks over recorded time, where its bars are longer than a minute."""
 
     gate: OrderGate
     plan: DeskPlan
@@ -127,7 +127,6 @@ class DeskLoop:
     watch_seconds: float = WATCH_SECONDS
     look_seconds: float = LOOK_SECONDS
     tick_ms: int = TICK_MS
-    """Between two looks over recorded time, where its bars are longer than a minute."""
     _done: set[Job] = field(default_factory=set, init=False)
     _retry: dict[Job, Millis] = field(default_factory=dict, init=False)
     _troubles: dict[str, str] = field(default_factory=dict, init=False)
@@ -146,7 +145,9 @@ class DeskLoop:
                 await self._watch_once()
                 await self._learn_once()
                 clock.move(at)
-                await self._do_due_jobs(at)
+                for job in current_jobs(self.plan.symbols, self.plan.mode, at):
+                    if job.slot == at and await self._is_due(job, at):
+                        await self._do_job(job, at)
             clock.move(at)
             await self._watch_once()
             await self._learn_once()
@@ -212,11 +213,6 @@ class DeskLoop:
         if at > until:
             return until if last < until else None
         return at
-
-    async def _do_due_jobs(self, at: Millis) -> None:
-        for job in current_jobs(self.plan.symbols, self.plan.mode, at):
-            if job.slot == at and await self._is_due(job, at):
-                await self._do_job(job, at)
 
     async def _is_due(self, job: Job, at: Millis) -> bool:
         if job in self._done or at < self._retry.get(job, 0):

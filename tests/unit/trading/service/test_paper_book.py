@@ -219,11 +219,11 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
     store = await market()
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
 
-    async def named(fees: Fees | None) -> list[Slot]:
-        found = await PaperBookDesk(desk, store, BookInMemory(), WHY, fees).slots(WORLD.label, END, False)
+    async def named(*fees: Fees) -> list[Slot]:
+        found = await PaperBookDesk(desk, store, BookInMemory(), WHY, *fees).slots(WORLD.label, END, False)
         return [one for one in found if one.name == FEES]
 
-    assert await named(None) == await named(Fees()) == []
+    assert await named() == await named(Fees()) == []
     (slot,) = await named(Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1)))
     assert read_slot(FeesSlot, slot.content, "fees") == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
     assert (slot.as_of, slot.source) == (END, "settings")

@@ -79,7 +79,7 @@ class DeploymentBlock:
         return known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class OwnedReader:
     """Which positions a wallet holds. PositionManager cannot be asked, so its Transfer events are."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi
@@ -56,11 +55,6 @@ _WRAPPERS: Final = {"ExecutionFailed(uint256,bytes)": 1, "WrappedError(address,b
 """Errors that carry another one: the router's, and v4's around a hook, a subscriber or a token; which argument."""
 
 
-def _arguments(signature: str) -> list[str]:
-    inside = signature[signature.index("(") + 1 : -1]
-    return inside.split(",") if inside else []
-
-
 _BY_SELECTOR: Final = {abi.selector(signature): signature for signature in (*_ERRORS, *_WRAPPERS)}
 
 
@@ -88,16 +82,13 @@ def decode_reason(output: bytes, depth: int = _DEEPEST) -> str:
             return f"panic {code:#04x} ({_PANICS.get(code, 'the contract failed')})"
         if signature is None:
             return "0x" + selector.hex()
-        values = abi.decode_abi(_arguments(signature), body, "an error")
+        inside = signature[signature.index("(") + 1 : -1]
+        values = abi.decode_abi(inside.split(",") if inside else [], body, "an error")
     except Malformed:
         return "0x" + selector.hex() if signature is None else signature.partition("(")[0]
     inner = bytes(values[_WRAPPERS[signature]]) if signature in _WRAPPERS else b""
     if inner and depth:
         return decode_reason(inner, depth - 1)
-    return _format_error(signature, values)
-
-
-def _format_error(signature: str, values: Sequence[object]) -> str:
     name = signature.partition("(")[0]
     shown = ", ".join("0x" + value.hex() if isinstance(value, bytes) else str(value) for value in values)
     return plain_text(f"{name}({shown})" if values else name, _MAX_SAID)

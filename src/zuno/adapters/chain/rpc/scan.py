@@ -111,10 +111,11 @@ def gaps(spans: Spans, first: int, last: int) -> Spans:
     return [(low, top) for low, top in missing if low <= top]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class LogSearch:
     """A search that is cached on disk after every span. Blocks younger than the chain's confirmations are searched
-    again; the anchor's hash voids the record after a deeper reorganisation or on another chain."""
+    again; the anchor's hash voids the record after a deeper reorganisation or on another chain. `keep` makes a finding
+    of an event; `check` raises ValueError for a finding it cannot have made."""
 
     node: RpcNode
     scanner: Scanner
@@ -123,7 +124,6 @@ class LogSearch:
     query: Query
     keep: Callable[[Log], str]
     check: Callable[[str], object]
-    """`keep` makes a finding of an event; `check` raises ValueError for a finding it cannot have made."""
     _anchor: tuple[int, str] | None = field(default=None, init=False)
     _searched: Spans = field(default_factory=list, init=False)
     found: dict[str, None] = field(default_factory=dict, init=False)

@@ -80,7 +80,11 @@ class SimFile:
         except (OSError, UnicodeDecodeError) as error:
             raise Broken(f"{self._path} cannot be read ({error}); {_REPAIR}") from error
         try:
-            return _parse_world(json.loads(text))
+            document = json.loads(text)
+            if document["format"] not in (_MOVES_ALONE, FORMAT):
+                raise ValueError("unknown format")
+            entries = document["moves" if document["format"] == _MOVES_ALONE else "events"]
+            return SavedWorld(int(document["seed"]), tuple(map(_parse_event, entries)), str(document["head"]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise Broken(f"{self._path} is damaged; {_REPAIR}") from error
 
@@ -89,13 +93,6 @@ def _format_event(event: WorldEvent) -> dict[str, Any]:
     if isinstance(event, PriceShift):
         return {"reference": str(event.reference), "timestamp": event.timestamp}
     return {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
-
-
-def _parse_world(document: dict[str, Any]) -> SavedWorld:
-    if document["format"] not in (_MOVES_ALONE, FORMAT):
-        raise ValueError("unknown format")
-    entries = document["moves" if document["format"] == _MOVES_ALONE else "events"]
-    return SavedWorld(int(document["seed"]), tuple(map(_parse_event, entries)), str(document["head"]))
 
 
 def _parse_event(entry: dict[str, Any]) -> WorldEvent:

@@ -141,7 +141,10 @@ def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smi
 def _half(
     seed: int, base: str, names: dict[tuple[int, float, bool], str], smiles: _Smiles, call: bool
 ) -> list[list[OptionQuote]]:
-    held = _open_interest(seed, smiles, call)
+    # Open interest: most near the money, and each option's own.
+    near = exp(-0.5 * np.square(smiles.moneyness / 1.5))
+    own = 0.3 + 1.4 * _hash_uniform(seed, smiles.expiry, smiles.strike, call)
+    held = np.round((10 + 900 * near) * own * (1.0 if call else 0.8), 1)
     traded = np.round(held * (0.02 + 0.05 * _hash_uniform(seed + 1, smiles.at, smiles.strike, call)), 1)
     columns = (smiles.expiry, smiles.strike, smiles.mark_iv, held, traded, smiles.forward)
     hours = [column.reshape(len(smiles.at), -1).tolist() for column in columns]
@@ -165,13 +168,6 @@ def _power_of_two(values: Floats) -> Floats:
     """The least power of two that is no less."""
     mantissa, exponent = np.frexp(values)
     return np.asarray(np.ldexp(1.0, exponent - (mantissa == 0.5)))
-
-
-def _open_interest(seed: int, smiles: _Smiles, call: bool) -> Floats:
-    """Open interest: most near the money, and each option's own."""
-    near = exp(-0.5 * np.square(smiles.moneyness / 1.5))
-    own = 0.3 + 1.4 * _hash_uniform(seed, smiles.expiry, smiles.strike, call)
-    return np.round((10 + 900 * near) * own * (1.0 if call else 0.8), 1)
 
 
 def _hash_uniform(seed: int, left: Any, right: Any, call: bool) -> Floats:
