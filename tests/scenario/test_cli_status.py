@@ -90,7 +90,9 @@ def test_a_service_has_ten_lines_on_an_old_terminal(idle: tuple[str, ...], zuno:
     (home / "leases" / "serve.json").write_text(report.model_dump_json(by_alias=True))
     with serve_lock(home):
         view = StatusView.model_validate_json(zuno("status", "--json").out)
-    lines = to_text(view.model_copy(update={"last_run": "run_0123456789ab"}).to_document(), 80).split("\n")
+    lines = to_text(
+        view.model_copy(update={"last_run": "run_0123456789ab", "home": "/var/lib/zuno"}).to_document(), 80
+    ).split("\n")
     assert len(lines) == 10
     assert all(name in lines[2] for name in names)
 

@@ -176,8 +176,9 @@ async def a_mesh(
     try:
         yield Side(room, journals[Role.CLI], journals, peers, keys, lost, wire)
     finally:
-        for one in (endpoint, *peers.values()):  # type: ignore[assignment]
-            await one.close()
+        await endpoint.aclose()
+        for peer in peers.values():
+            await peer.close()
 
 
 def _sim(folder: Path) -> SimChain:

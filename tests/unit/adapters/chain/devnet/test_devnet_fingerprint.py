@@ -22,6 +22,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.transactions",
     "zuno.amm.model",
     "zuno.kernel.errors",
+    "zuno.kernel.numbers_text",
     "zuno.kernel.text",
     "zuno.kernel.units",
     "zuno.lp.model.chains",
