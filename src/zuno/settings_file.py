@@ -17,15 +17,14 @@ from zuno.kernel.text import plain_text
 FILE: Final = "zuno.toml"
 _MOST_BYTES: Final = 2_000_000
 _MOST_SECRET_BYTES: Final = 65_536
-_TOKEN: Final = re.compile(
-    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]', re.DOTALL
-)
-_KEY: Final = re.compile(r'(?:"[^"\n]*"|\'[^\'\n]*\'|[^="\'\n])+(?==)')
-_PLACE: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)")
-_OPEN_URL: Final = re.compile(r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*")
+# Patterns are compiled where they are used: most homes have no file, and every command reads this module.
+_TOKEN: Final = r'(?s)"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|#[^\n]*|[\[\]{}\n]'
+_KEY: Final = r'(?:"[^"\n]*"|\'[^\'\n]*\'|[^="\'\n])+(?==)'
+_PLACE: Final = r" \(at (?:line (\d+), column \d+|end of document)\)"
+_OPEN_URL: Final = r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*"
 """A URL without a user, a query or a long part: what is longer may be a key."""
-_LOGIN: Final = re.compile(r"://(?:[^/?#\s]*@|\S*\?)")
-_WALLET: Final = re.compile(r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?")
+_LOGIN: Final = r"://(?:[^/?#\s]*@|\S*\?)"
+_WALLET: Final = r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?"
 _LONGEST_LABEL: Final = 40
 
 
@@ -148,7 +147,7 @@ def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...
         try:
             parsed = tomllib.loads(statement, parse_float=Decimal)
             heading = statement.lstrip().startswith("[")
-            key = _KEY.match(statement)
+            key = re.match(_KEY, statement)
             named = parsed if heading else tomllib.loads(f"{key[0]}= 0") if key else {}
         except (ValueError, ArithmeticError, RecursionError) as error:  # also a number of endless digits
             faults.append(_syntax_fault(error, line))
@@ -167,7 +166,7 @@ def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...
 
 def _split_statements(text: str) -> Iterator[tuple[int, str]]:
     depth, start, line = 0, 0, 1
-    for token in _TOKEN.finditer(f"{text}\n"):
+    for token in re.finditer(_TOKEN, f"{text}\n"):
         sign = token[0]
         if sign in ("[", "{"):
             depth += 1
@@ -184,11 +183,11 @@ def _split_statements(text: str) -> Iterator[tuple[int, str]]:
 def _syntax_fault(error: Exception, line: int) -> Fault:
     if isinstance(error, RecursionError):
         return Fault(line, "nested too deeply")
-    place = _PLACE.search(str(error))
+    place = re.search(_PLACE, str(error))
     if place is None:
         return Fault(line, "a number out of range")
     within = int(place[1]) - 1 if place[1] else 0
-    return Fault(line + within, f"no TOML: {_PLACE.sub('', str(error)).lower()}")
+    return Fault(line + within, f"no TOML: {re.sub(_PLACE, '', str(error)).lower()}")
 
 
 def _find_field(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> FileField | None:
@@ -226,7 +225,7 @@ def _to_text(field: FileField, value: Any, environment: Mapping[str, str], line:
         return _read_secret(field, value, environment, line, notes)
     if not isinstance(value, str | int | Decimal):
         raise UsageError("expected a single value: a text in quotes, a number, true or false")
-    if field.secret and value and not (field.name.endswith("_url") and _OPEN_URL.fullmatch(str(value))):
+    if field.secret and value and not (field.name.endswith("_url") and re.fullmatch(_OPEN_URL, str(value))):
         raise UsageError('a secret does not stand in this file; write { file = "/path" } or { env = "NAME" }')
     if not field.secret and has_login(str(value)):
         raise UsageError(f"a URL with a user or a query does not stand in this file; set {field.variable}")
@@ -265,7 +264,7 @@ def _absolute(name: str) -> Path:
 
 def has_login(text: str) -> bool:
     """Whether it is a URL that may hold a password or a key."""
-    return _LOGIN.search(text) is not None
+    return re.search(_LOGIN, text) is not None
 
 
 def expand_path(name: str | Path) -> Path:
@@ -312,7 +311,7 @@ def read_wallets(path: Path) -> FileReading:
     wallets, lines, faults, notes = dict[str, str](), dict[str, int](), list[Fault](), list[Fault]()
     for number, row in enumerate(text.splitlines(), start=1):
         line = row.partition("#")[0].strip().replace('"', "")
-        match = _WALLET.fullmatch(line)
+        match = re.fullmatch(_WALLET, line)
         if match is None:
             if line and (number > 1 or not line.lower().startswith(("address", "wallet"))):
                 faults.append(Fault(number, "no address of 0x and 40 hex digits, with or without a label after it"))

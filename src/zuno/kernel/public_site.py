@@ -14,8 +14,8 @@ LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 LOOPBACK_PROXIES: Final = ("127.0.0.0/8", "::1")
 _HIGHEST_PORT: Final = 65_535
 _NAME: Final = r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
-_URL: Final = re.compile(rf"(https?)://({_NAME}|\[[0-9a-fA-F:.]{{2,45}}\])(?::([0-9]{{1,5}}))?((?:/[A-Za-z0-9_-]+)*)/?")
-_WITH_PORT: Final = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
+_URL: Final = rf"(https?)://({_NAME}|\[[0-9a-fA-F:.]{{2,45}}\])(?::([0-9]{{1,5}}))?((?:/[A-Za-z0-9_-]+)*)/?"
+_WITH_PORT: Final = r"(?:\[([0-9a-fA-F:.]+)\]|([0-9.]+))(?::[0-9]{1,5})?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class PublicSite:
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     """With or without a port; an address of IPv4 that is written as IPv6 is the one of IPv4."""
-    match = _WITH_PORT.fullmatch(text)
+    match = re.fullmatch(_WITH_PORT, text)
     try:
         parsed = ip_address(text if match is None else match[1] or match[2])
     except ValueError:
@@ -57,7 +57,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 def parse_public_url(text: str, proxies: Sequence[str] = ()) -> PublicSite:
     """`UsageError` for anything but https://HOST[:PORT][/BASE]; plain http only on this machine itself."""
-    match = _URL.fullmatch(text.strip())  # never echoed: it may hold a password
+    match = re.fullmatch(_URL, text.strip())  # never echoed: it may hold a password
     if match is None or not 0 < int(match[3] or 1) <= _HIGHEST_PORT:
         raise UsageError("A public URL is https://HOST[:PORT][/BASE], without a user, a query or a fragment.")
     scheme, name, port, base = match[1], match[2].lower(), match[3], match[4]
