@@ -211,7 +211,7 @@ async def test_fifty_kills_double_nothing(market: Path) -> None:
     """Each part in turn, and every sixth time the service itself."""
     victims = ("desk", "page", "telegram", "monitor", "mesh", "service")
     assert run_zuno(market, "mesh", "init").code == 0
-    words = ("--page", "--port 0", "--desk", f"{DESK} 90d")
+    words = ("--page", "--port 0", "--desk", f"{DESK} 360d")
     async with telegram_api() as api:
         deaths = 0
         killed = 0
