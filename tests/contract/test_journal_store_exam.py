@@ -372,6 +372,14 @@ def window(first: int) -> bytes:
     return canonical({"rows": rows, "series": "candles"})
 
 
+async def test_shrinking_begins_no_journal(desk: Desk) -> None:
+    store = desk.open()
+    if isinstance(store, TableStore):
+        await store.shrink()
+    assert not (await store.tail()).exists
+    await store.close()
+
+
 async def test_bundles_are_converted_archived_and_read_as_before(
     desk: Desk, journal: ChainedJournal, home: Path, key: KeyFile
 ) -> None:

@@ -142,3 +142,18 @@ def test_usage_and_a_move(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
     assert run_zuno(target, "plan", "list").code == 0
     assert run_zuno(target, "journal", "verify").code == 0
     assert (target / "kill.lock").read_text() == "live by hand\n"
+
+
+def test_an_empty_home_is_empty_after_everything_was_asked_of_it(zuno: Zuno, home: Path, tmp_path: Path) -> None:
+    """None of them begins a journal: one without a head would be a broken one."""
+    asked = (
+        ("home", "usage"),
+        ("home", "compact"),
+        ("status",),
+        ("backup", str(tmp_path / "empty")),
+        ("journal", "verify"),
+    )
+    assert [zuno(*words).code for words in asked] == [0] * len(asked)
+    assert not (home / "journal.db").exists()
+    assert zuno("lp", "recommend", "rebalance", "1", "--transport", "inproc").code == 0
+    assert zuno("journal", "verify", "--all").code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Mark, document, facts, lines, table
-from zuno.present.values import bad, foreign, good, id_, name
+from zuno.present.values import bad, foreign, id_, name
 
 
 class SettingView(View):
@@ -66,15 +66,14 @@ class ConfigCheckView(VerdictView):
     """What is worth knowing and stops nothing."""
 
     def to_document(self) -> Document:
-        headline = f"Faults in the settings: {len(self.faults)}" if self.found else "There is no settings file"
+        headline = f"Faults in the settings: {len(self.faults)}" if self.faults else "The settings file can be used"
         return document(
-            headline,
+            headline if self.found else "There is no settings file",
             facts(
                 ("file", foreign(self.file)),
                 ("settings in it", str(self.settings)),
                 ("wallets in it", f"{self.wallets:,}") if self.wallets else None,
             ),
             lines(*(foreign(fault) for fault in self.faults), mark=Mark.WARNING) if self.faults else None,
-            lines(good("it can be used")) if self.found and self.ok else None,
             notes=(*map(foreign, self.notes), *(() if self.found else ("`zuno config init` writes one",))),
         )

@@ -307,7 +307,11 @@ class FactorsView(View):
     def to_document(self) -> Document:
         rows = [(factor.name, factor.kind, when(factor.made // 1000)) for factor in self.factors]
         locked = [] if self.locked is None else [f"No code is taken until {when(self.locked[1] // 1000).text}."]
-        return document("" if rows else "None.", table(("name", "kind", "made"), rows), lines(*locked))
+        return document(
+            "" if rows else "No second factors; `zuno web factor add totp NAME` makes one.",
+            table(("name", "kind", "made"), rows) if rows else None,
+            lines(*locked),
+        )
 
 
 class Factors:

@@ -257,11 +257,13 @@ class TableStore:
         return len(bundles)
 
     def _shrink(self) -> None:
-        """Alone: a bundle that is being written may use any block."""
+        """Alone: a bundle that is being written may use any block. Of a journal that has not begun nothing is made:
+        without a head it would be a broken one."""
         with self._head_file.alone():
-            self._tables.shrink(
-                {part for recipe in self._decode_all() for part in recipe or () if isinstance(part, int)}
-            )
+            if self._tables.exists():
+                self._tables.shrink(
+                    {part for recipe in self._decode_all() for part in recipe or () if isinstance(part, int)}
+                )
 
     def _decode_all(self) -> Iterator[Recipe | str | None]:
         after: str | None = None
