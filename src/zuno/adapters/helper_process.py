@@ -126,8 +126,7 @@ class HelperProcess:
 
 def _serve(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for the parent, with which this ends
-    with suppress(EOFError, OSError):
-        asyncio.run(_answer_all(pipe, open_handle, arguments))
+    asyncio.run(_answer_all(pipe, open_handle, arguments))
 
 
 async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tuple[Any, ...]) -> None:
@@ -141,8 +140,16 @@ async def _answer_all(pipe: Connection, open_handle: OpenHandle, arguments: tupl
         except Exception as error:
             logging.getLogger(__name__).exception("a question failed")
             result = RuntimeError(type(error).__name__)
-        pipe.send((number, True, result))
+        with suppress(OSError):  # the parent is gone
+            pipe.send((number, True, result))
+
+    def receive() -> Any:
+        """The next question; None: the parent says that it ends, or was killed."""
+        try:
+            return pipe.recv()
+        except (EOFError, OSError):
+            return None
 
     async with asyncio.TaskGroup() as running:
-        while (received := await asyncio.to_thread(pipe.recv)) is not None:
+        while (received := await asyncio.to_thread(receive)) is not None:
             running.create_task(answer(*received))

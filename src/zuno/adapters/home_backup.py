@@ -170,8 +170,8 @@ def find_manifest(path: Path) -> Manifest | None:
 def _remove_old(pattern: Path, newest: Path, node: str, keep: int) -> list[Path]:
     """Of this home alone. By the journal's number first: the clock may have been set back."""
     paths = newest.parent.glob(pattern.name.replace("[", "[[]").replace(DATE, "*"))
-    found = [(find_manifest(path), path) for path in paths if path != newest]
-    dated = [(made.seq, made.made_at, path) for made, path in found if made is not None and made.node == node]
+    others = [(find_manifest(path), path) for path in paths if path != newest]
+    dated = [(made.seq, made.made_at, path) for made, path in others if made is not None and made.node == node]
     removed = [path for *_, path in sorted(dated, reverse=True)[keep - 1 :]]
     for path in removed:
         path.unlink()

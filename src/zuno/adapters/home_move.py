@@ -98,7 +98,7 @@ def copy_rows(source: Tables, target: Tables, upto: int | None = None) -> int:
 
 def _copy_bundle(name: str, source: Tables, target: Tables, known: dict[int, bytes]) -> bytes:
     """What stands for a bundle in the target; an archive file stays where it is, so its name is enough."""
-    stored = source.stored(name) or b""
+    stored = source.find_stored(name) or b""
     content = read_stored(source, name, stored, known)
     if isinstance(content, str):
         return stored

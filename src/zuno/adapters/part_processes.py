@@ -48,7 +48,7 @@ class LoggedChild:
 
     async def wait(self) -> int:
         while (code := self._process.poll()) is None:
-            _shorten(self._log)
+            _shorten_log(self._log)
             await asyncio.sleep(LOOK)  # a thread that waits could not be given up
         return code
 
@@ -71,7 +71,7 @@ class LoggedChild:
         return f"its log {self._log} is empty"
 
 
-def _shorten(log: Path) -> None:
+def _shorten_log(log: Path) -> None:
     """Keep one old copy of a long log and start over; a line written at this instant may be lost."""
     with suppress(OSError):
         if log.stat().st_size > _LARGEST_LOG:
@@ -82,7 +82,7 @@ def _shorten(log: Path) -> None:
 def start_logged(command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> LoggedChild:
     try:
         log.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _shorten(log)
+        _shorten_log(log)
         with open(log, "ab") as words:
             return LoggedChild(_start(command, subprocess.DEVNULL, words, environment), log)
     except OSError as error:

@@ -90,12 +90,12 @@ async def _list_events(
         if name in _LOCAL:
             notes.append(f"{name} is a local chain: no money moved")
         try:
-            found, unread = await zuno.lp(name).list_taxable_events(wallet)
+            listed, unread = await zuno.lp(name).list_taxable_events(wallet)
         except (UsageError, Unavailable) as error:
             if chain is not None:
                 raise
-            found, unread = [], [f"{name}: {plain_text(str(error), 300)}"]
-        events += found
+            listed, unread = [], [f"{name}: {plain_text(str(error), 300)}"]
+        events += listed
         notes += unread
     return events, notes
 

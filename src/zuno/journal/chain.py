@@ -182,7 +182,7 @@ def verify_link(row: Row | DamagedRow, seq: int, prev: str, node: str) -> Frame 
     """The frame of a row, if it is number `seq`, follows the entry of hash `prev` (empty: whichever), and its hash and
     columns agree with its body. Its signature is not looked at."""
     if isinstance(row, DamagedRow) or row.seq != seq:
-        return _misplaced(row, seq) or Fault(seq, "its row cannot be read")
+        return _find_misplacement(row, seq) or Fault(seq, "its row cannot be read")
     if digest(row.body) != row.hash:
         return Fault(seq, "its body and its hash disagree")
     frame = read_frame(row.body)
@@ -243,13 +243,13 @@ def build_entry(record: EntryRecord, row: Row) -> Entry:
 
 def verify_next_row(row: Row | DamagedRow, seq: int, prev: str, key: NodeKey) -> Entry | Fault:
     """The entry of a row, if it is number `seq` and follows the entry of hash `prev`."""
-    entry = _misplaced(row, seq) or verify_row(row, key)
+    entry = _find_misplacement(row, seq) or verify_row(row, key)
     if isinstance(entry, Entry) and entry.prev != prev:
         return Fault(seq, "it does not follow the entry before it")
     return entry
 
 
-def _misplaced(row: Row | DamagedRow, seq: int) -> Fault | None:
+def _find_misplacement(row: Row | DamagedRow, seq: int) -> Fault | None:
     if row.seq < seq:
         return Fault(row.seq, f"a row of this number stands where entry {seq} should")
     if row.seq > seq:

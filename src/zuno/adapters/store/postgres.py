@@ -117,7 +117,7 @@ class PostgresTables:
         with self.transaction():
             self._execute("DELETE FROM zuno.blocks WHERE node = %s AND id <> ALL(%s)", [values])
 
-    def stored(self, name: str) -> bytes | None:
+    def find_stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM zuno.bundles WHERE node = %s AND hash = %s", (name,))
         return bytes(rows[0][0]) if rows else None
 

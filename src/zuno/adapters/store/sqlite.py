@@ -129,7 +129,7 @@ class SqliteTables:
             row for some in parts for row in self._select(f"SELECT {query} IN (?{',?' * (len(some) - 1)})", tuple(some))
         ]
 
-    def stored(self, name: str) -> bytes | None:
+    def find_stored(self, name: str) -> bytes | None:
         rows = self._select("SELECT content FROM bundles WHERE hash = ?", (name,))
         if not rows:
             return None

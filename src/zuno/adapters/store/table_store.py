@@ -53,7 +53,7 @@ class Tables(Protocol):
     def store(self, stored: Mapping[str, bytes]) -> None:
         """What stands for bundles, by their names; in place of what is there."""
 
-    def stored(self, name: str) -> bytes | None: ...
+    def find_stored(self, name: str) -> bytes | None: ...
 
     def put_blocks(self, pieces: Mapping[bytes, bytes]) -> Mapping[bytes, int]:
         """The numbers of blocks by their hashes; those that are new are stored."""
@@ -95,7 +95,7 @@ class Archive:
         if not self.exists(file):
             raise ArchiveMissing(file)
         with closing(self._open_file(self._folder / file)) as tables:
-            content = read_stored(tables, name, tables.stored(name) or b"", known)
+            content = read_stored(tables, name, tables.find_stored(name) or b"", known)
         if not isinstance(content, bytes) or digest(content) != name:
             raise Broken(f"archive/{file} is damaged: the bundle {name[:12]}… is not whole there.")
         return content
@@ -213,7 +213,7 @@ class TableStore:
 
     def _put_bundle(self, name: str, content: bytes) -> None:
         with self._head_file.alone():
-            if self._tables.stored(name) is None:
+            if self._tables.find_stored(name) is None:
                 self._put_recipes({name: content})
 
     def _put_recipes(self, bundles: Mapping[str, bytes]) -> None:
@@ -223,7 +223,7 @@ class TableStore:
 
     def _read_bundle(self, name: str, known: _Known) -> bytes | None:
         for _ in range(2):  # between two looks a compaction may have moved it
-            if (stored := self._tables.stored(name)) is None:
+            if (stored := self._tables.find_stored(name)) is None:
                 return None
             content = read_stored(self._tables, name, stored, known[""])
             if isinstance(content, str):
@@ -235,7 +235,7 @@ class TableStore:
     def _convert_bundles(self, names: Sequence[str]) -> int:
         with self._head_file.alone():
             # What is in blocks already, archived or damaged has other bytes than its name says.
-            stored = {name: self._tables.stored(name) for name in names}
+            stored = {name: self._tables.find_stored(name) for name in names}
             whole = {name: content for name, content in stored.items() if content and digest(content) == name}
             self._put_recipes(whole)
             return len(whole)
@@ -243,7 +243,9 @@ class TableStore:
     def _archive_bundles(self, file: str, names: Sequence[str]) -> int:
         """The bytes are on disk in the archive, and were read back from there, before the journal points to it."""
         known: _Known = defaultdict(dict)
-        here = [name for name in names if not isinstance(decode_stored(name, self._tables.stored(name) or b""), str)]
+        here = [
+            name for name in names if not isinstance(decode_stored(name, self._tables.find_stored(name) or b""), str)
+        ]
         contents = {name: self._read_bundle(name, known) for name in here}
         bundles = {name: content for name, content in contents.items() if content and digest(content) == name}
         if bundles:
@@ -268,7 +270,7 @@ class TableStore:
     def _decode_all(self) -> Iterator[Recipe | str | None]:
         after: str | None = None
         while page := self._tables.bundle_names(after, PAGE):
-            yield from (decode_stored(name, self._tables.stored(name) or b"") for name in page)
+            yield from (decode_stored(name, self._tables.find_stored(name) or b"") for name in page)
             after = page[-1]
 
     def _tail(self) -> Tail:

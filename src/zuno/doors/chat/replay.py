@@ -55,7 +55,7 @@ class ChatReplay:
             [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
         )
         answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), model_context))
-        then, now = _decided(turn), _decided(answer)
+        then, now = _list_decisions(turn), _list_decisions(answer)
         differences = [*asked_differently(), *calls.differences]
         if then != now:
             differences.append("the answer is another one")
@@ -88,7 +88,7 @@ class _RecordedCalls:
         return self._calls.pop(0).output
 
 
-def _decided(by: TurnRecord | ChatAnswer | str) -> dict[str, str]:
+def _list_decisions(by: TurnRecord | ChatAnswer | str) -> dict[str, str]:
     if isinstance(by, str) or by.source == "rules":
         return {"cited": "", "proposal": ""}
     command = by.proposal.command if isinstance(by.proposal, Proposal) else by.proposal
