@@ -66,7 +66,7 @@ class ConfigCheckView(VerdictView):
     """What is worth knowing and stops nothing."""
 
     def to_document(self) -> Document:
-        headline = f"Faults in the settings: {len(self.faults)}" if self.faults else "The settings file can be used"
+        headline = "The settings file can be used" if self.ok else f"Faults in the settings: {len(self.faults)}"
         return document(
             headline if self.found else "There is no settings file",
             facts(
