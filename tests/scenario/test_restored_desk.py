@@ -19,8 +19,8 @@ from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.home_backup import unpack_backup, write_backup
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.journal.port import Journal
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Exchange, Style
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.trade_events import Protection

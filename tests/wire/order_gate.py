@@ -10,9 +10,9 @@ from typing import Any
 from tests.wire.paper_venue import ACCOUNT, PaperHarness, open_binance
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
 from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
 from zuno.trading.ports.venue import OrderVenue

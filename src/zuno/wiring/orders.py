@@ -12,8 +12,8 @@ from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.settings import Settings
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Exchange
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.venue import OrderVenue

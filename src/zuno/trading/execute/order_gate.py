@@ -19,12 +19,12 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import ConcurrentWrite
-from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter, set_levels
-from zuno.trading.execute.gate_state import GateContext, GateState
+from zuno.trading.execute.closes import close_unlogged, store_close
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
+from zuno.trading.execute.fills import cancel_order
 from zuno.trading.execute.intents import RulingToExecute, intent_id
-from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.execute.reconcile import VenueComparison
-from zuno.trading.execute.unlogged import close_unlogged
+from zuno.trading.execute.reconcile import VenueComparison, advance
+from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Exchange, Style
 from zuno.trading.model.known import Missing
@@ -45,7 +45,7 @@ from zuno.trading.model.trade_events import (
     Protection,
     TradeEvent,
 )
-from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.protections import check_grant, hash_mandate
@@ -76,12 +76,11 @@ class ExecutionResult:
 class CloseRequests:
     """Closes by trade, by symbol, or everything; positions that a person wrote down, too."""
 
-    def __init__(self, state: GateState, worker: OrderWorker) -> None:
-        self._state = state
-        self._worker = worker
+    def __init__(self, account: AccountContext) -> None:
+        self._account = account
 
     async def close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
-        book = self._state.book
+        book = self._account.book
         if isinstance(which, str) and not isinstance(which, Symbol):
             trade = book.trades.get(which)
             if trade is None:
@@ -92,9 +91,9 @@ class CloseRequests:
                 return await self.close_manual(trade.symbol, trade.id)
         symbols, done = self._list_symbols(which), list[str]()
         for symbol in symbols:
-            stored = await self._worker.store_close(symbol, reason, request)
+            stored = await store_close(self._account, symbol, reason, request)
             done += [] if stored is None else [stored]
-        await self._worker.advance()
+        await advance(self._account)
         # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
         for symbol in symbols if which is None or isinstance(which, Symbol) else ():
             done += await self.close_manual(symbol)
@@ -104,24 +103,22 @@ class CloseRequests:
         self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
     ) -> tuple[str, ...]:
         """What the exchanges hold does not wait for room on a disk."""
-        self._state.writer.failure = None
+        self._account.writer.failure = None
         try:
             done = await act()
         except ZunoError:
-            if self._state.writer.failure is None:
+            if self._account.writer.failure is None:
                 raise
             done = ()
-        if (failure := self._state.writer.failure) is None:
+        if (failure := self._account.writer.failure) is None:
             return done
         killed = reason is ExitReason.KILL_SWITCH
-        locked = self._state.has_written_lock(Protection.KILL_SWITCH)
+        locked = self._account.has_written_lock(Protection.KILL_SWITCH)
         said = [
             what
-            for venue in self._state.venues.values()
+            for exchange in self._account.venues
             for symbol in self._list_symbols(which)
-            for what in await close_unlogged(
-                self._state.book, self._state.account, venue, symbol, unlocked_kill=killed and not locked
-            )
+            for what in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
         ]
         sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
         unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
@@ -129,25 +126,31 @@ class CloseRequests:
 
     def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
         """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
-        if which is None or isinstance(which, Symbol):
-            return list(Symbol) if which is None else [which]
-        trade = self._state.book.trades.get(which)
+        book = self._account.book
+        if which is None:
+            ordered = (order.request.symbol for order in book.open_orders.values())
+            wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
+            held = (entry.symbol for entry in (*book.trades.values(), *book.resting.values()))
+            return sorted({*ordered, *wanted, *held})
+        if isinstance(which, Symbol):
+            return [which]
+        trade = book.trades.get(which)
         return [] if trade is None or trade.manual else [trade.symbol]
 
     async def close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""
-        book, at = self._state.book, self._state.event_time()
+        book, at = self._account.book, self._account.event_time()
         changes: list[PositionClosed | OrderCancelled] = []
         for trade in book.trades.values():
-            if trade.manual and trade.symbol is symbol and id in (None, trade.id):
-                quote = await self._state.quote(trade.exchange, symbol)
+            if trade.manual and trade.symbol == symbol and id in (None, trade.id):
+                quote = await self._account.at(trade.exchange).port.quote(symbol)
                 price = quote.bid if trade.side is Side.LONG else quote.ask
-                fee = trade.quantity * price * self._state.context.manual_fees_pct[trade.exchange] / 100
+                fee = trade.quantity * price * self._account.gate.manual_fees_pct[trade.exchange] / 100
                 changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
         if id is None:
-            resting = (order for order in book.resting.values() if order.symbol is symbol)
+            resting = (order for order in book.resting.values() if order.symbol == symbol)
             changes += [OrderCancelled(at=at, id=order.id) for order in resting]
-        await self._state.write([ManualChange(at=at, change=change) for change in changes])
+        await self._account.write([ManualChange(at=at, change=change) for change in changes])
         return tuple(change.id for change in changes)
 
 
@@ -177,43 +180,43 @@ class OrderGate:
     """Acts for one account. Calls wait for each other; another process may act for the same account beside it."""
 
     def __init__(self, context: GateContext) -> None:
-        self._state = state = GateState(context)
-        self._worker = worker = OrderWorker(state)
-        self._protections = ProtectionChecker(state, worker)
-        self._comparison = VenueComparison(state, worker)
-        self._entries = EntryChecker(state, self._protections)
-        self._closes = CloseRequests(state, worker)
+        self._account = AccountContext(context)
+        self._protections = RiskChecker(self._account)
+        self._comparison = VenueComparison(self._account)
+        self._closes = CloseRequests(self._account)
         self._lock = asyncio.Lock()
 
     @property
     def account(self) -> str:
-        return self._state.account
+        return self._account.name
 
     @property
     def live(self) -> bool:
-        return self._state.context.live
+        return self._account.gate.live
 
     @property
     def book(self) -> TradingBook:
         """As it was when it was looked at last."""
-        return self._state.book
+        return self._account.book
 
     @property
     def troubles(self) -> Mapping[Exchange, str]:
         """Exchanges that did not answer the last time."""
-        return self._worker.troubles
+        return self._account.troubles
 
     async def refresh(self) -> TradingBook:
         async with self._lock:
-            return await self._state.writer.refresh()
+            return await self._account.writer.refresh()
 
     @_exclusive
     async def advance(self) -> TradingBook:
         """Take the venues' news and go on with everything that is open: the protective watch, and every start."""
-        await self._worker.advance()
+        await advance(self._account)
         await self._comparison.compare_if_due()
-        await self._protections.store_hit_protections()
-        return self._state.book
+        if (why := await self._protections.store_hit_protections()) is not None:
+            await end_entries(self._account, why)
+            await advance(self._account)
+        return self._account.book
 
     @_exclusive_unread
     async def close(
@@ -228,26 +231,26 @@ class OrderGate:
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
         nobody would protect. Stops and targets stay. The orders that could not be cancelled."""
-        waiting = list(filter(_is_entry, self._state.book.open_orders.values()))
+        waiting = list(filter(is_entry, self._account.book.open_orders.values()))
         try:
             return await self._end_entries(reason)
         except ZunoError:
             # The log cannot be written. The exchange is told all the same; the next start finds what became of them.
             for request in (order.request for order in waiting):
                 with suppress(ZunoError):
-                    await self._state.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
+                    await self._account.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
             raise
 
     @_exclusive
     async def pause(self, reason: str = "paused by the owner") -> LockSet:
         """No new risk until `resume`: entries that wait are cancelled, open trades go on."""
-        lock = await self._state.set_lock(Protection.PAUSED, reason)
+        lock = await self._account.set_lock(Protection.PAUSED, reason)
         await self._stop_entries()
         return lock
 
     @_exclusive
     async def resume(self) -> bool:
-        return await self._state.lift(Protection.PAUSED, None, "resumed by the owner")
+        return await self._account.lift(Protection.PAUSED, None, "resumed by the owner")
 
     @_exclusive_unread
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
@@ -255,7 +258,7 @@ class OrderGate:
         cancelled and closed all the same, but not locked."""
 
         async def act() -> tuple[str, ...]:
-            await self._state.set_lock(Protection.KILL_SWITCH, reason)
+            await self._account.set_lock(Protection.KILL_SWITCH, reason)
             return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
 
         return await self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
@@ -267,7 +270,7 @@ class OrderGate:
         lifted = [lock for lock in standing if protection is None or lock.protection is protection]
         lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
         for lock in lifted:
-            await self._state.lift(lock.protection, lock.symbol, "lifted by the owner")
+            await self._account.lift(lock.protection, lock.symbol, "lifted by the owner")
         return tuple(lifted)
 
     @_exclusive
@@ -279,23 +282,23 @@ class OrderGate:
     async def set_clock(self, *, recorded: bool) -> None:
         """Write which clock the account goes by, and that it has come to this clock's moment. Nothing is written where
         the log says both."""
-        at, book = self._state.event_time(), self._state.book
+        at, book = self._account.event_time(), self._account.book
         if book.recorded is not recorded or (recorded and book.newest < at):
-            await self._state.write([ClockSet(at=at, recorded=recorded)])
+            await self._account.write([ClockSet(at=at, recorded=recorded)])
 
     @_exclusive
     async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
-        check_grant(mandate, self._state.now())
-        granted = MandateGranted(at=self._state.event_time(), mandate=mandate, hash=hash_mandate(mandate))
-        await self._state.write([granted])
+        check_grant(mandate, self._account.now())
+        granted = MandateGranted(at=self._account.event_time(), mandate=mandate, hash=hash_mandate(mandate))
+        await self._account.write([granted])
         return granted
 
     @_exclusive
     async def revoke_mandate(self) -> MandateGranted:
-        granted = self._state.book.mandate
+        granted = self._account.book.mandate
         if granted is None:
             raise Refused("No mandate stands.")
-        await self._state.write([MandateRevoked(at=self._state.event_time(), hash=granted.hash)])
+        await self._account.write([MandateRevoked(at=self._account.event_time(), hash=granted.hash)])
         await self._stop_entries()
         return granted
 
@@ -303,9 +306,9 @@ class OrderGate:
     async def reconcile(self) -> tuple[str, ...]:
         """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
         said."""
-        await self._worker.advance(settle=True, entries=False)
-        said = await self._comparison.compare(tuple(self._state.venues))
-        await self._worker.advance()
+        await advance(self._account, settle=True, entries=False)
+        said = await self._comparison.compare(tuple(self._account.venues))
+        await advance(self._account)
         return tuple(said)
 
     @_exclusive
@@ -323,26 +326,26 @@ class OrderGate:
             raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
         what = "adopted by the owner: a deposit or a withdrawal"
         events: list[TradeEvent] = [
-            Adopted(at=self._state.event_time(), exchange=exchange, what=what, cash=cash)
+            Adopted(at=self._account.event_time(), exchange=exchange, what=what, cash=cash)
             for exchange, cash in found.items()
         ]
-        if (Protection.RECONCILIATION, None) in self._state.book.locks:
+        if (Protection.RECONCILIATION, None) in self._account.book.locks:
             reason = "the owner adopted the difference"
             lifted = LockLifted(
-                at=self._state.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
+                at=self._account.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
             )
             events.append(lifted)
-        await self._state.write(events)
+        await self._account.write(events)
 
     def now(self) -> Millis:
         """By the clock of this account's market."""
-        return self._state.now()
+        return self._account.now()
 
     @_exclusive
-    async def marks(self) -> dict[tuple[Exchange, Symbol], Decimal]:
+    async def marks(self) -> dict[Place, Decimal]:
         """The market's price of everything that is open, where it is known."""
-        found: dict[tuple[Exchange, Symbol], Decimal] = {}
-        for trade in self._state.book.trades.values():
+        found: dict[Place, Decimal] = {}
+        for trade in self._account.book.trades.values():
             quote = await self._protections.known_quote(trade.exchange, trade.symbol)
             if not isinstance(quote, Missing):
                 found[trade.exchange, trade.symbol] = quote.mark
@@ -350,7 +353,7 @@ class OrderGate:
 
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
-        book = self._state.book
+        book = self._account.book
         times = [order.expires for order in book.open_orders.values()]
         times += [trade.hold_until for trade in book.positions.values()]
         known = [at for at in times if at is not None]
@@ -359,7 +362,7 @@ class OrderGate:
     @property
     def needs_watch(self) -> bool:
         """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
-        book = self._state.book
+        book = self._account.book
         stops = {
             (order.request.exchange, order.request.symbol)
             for order in book.open_orders.values()
@@ -371,39 +374,39 @@ class OrderGate:
 
     @_exclusive
     async def _end_entries(self, reason: str) -> tuple[str, ...]:
-        await self._worker.end_entries(reason)
-        await self._worker.advance()
-        return tuple(id for id, order in self._state.book.open_orders.items() if _is_entry(order))
+        await end_entries(self._account, reason)
+        await advance(self._account)
+        return tuple(id for id, order in self._account.book.open_orders.items() if is_entry(order))
 
     async def _try_act(self, act: Callable[[], Awaitable[T]], unread: bool) -> T:
         async with self._lock:
             for _ in range(MAX_TRIES):
                 try:
-                    await self._state.writer.refresh()
+                    await self._account.writer.refresh()
                 except Unavailable:
-                    if not unread or not self._state.book.count:
+                    if not unread or not self._account.book.count:
                         raise
                 try:
                     return await act()
                 except ConcurrentWrite:
                     continue
-        raise Unavailable(f"Account {self._state.account} is written to by others again and again; try once more.")
+        raise Unavailable(f"Account {self._account.name} is written to by others again and again; try once more.")
 
     @_exclusive
     async def execute(self, order: RulingToExecute) -> ExecutionResult:
         """Act on a ruling. The same decision again is the same intent, whatever became of it since."""
         call = order.ruling.decision
-        id = intent_id(self._state.account, order)
-        if id in self._state.book.intents:
-            await self._worker.advance()
+        id = intent_id(self._account.name, order)
+        if id in self._account.book.intents:
+            await advance(self._account)
             return self._describe_intent(id)
         if call is Call.HOLD:
             return ExecutionResult("held", "the ruling is HOLD")
-        await self._worker.advance()
+        await advance(self._account)
         side = call.side
         if side is None:
             return await self._execute_close(order, id)
-        if self._state.now() > order.valid_until:
+        if self._account.now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
         if self._has_opposite(order.symbol, side):
             # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
@@ -411,22 +414,22 @@ class OrderGate:
         if self._ended_opposite(order, side):
             return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
-            intent, events = await self._entries.prepare(order, side)
+            intent, events = await prepare_entry(self._account, self._protections, order)
         except EntryRefused as error:
             return ExecutionResult("refused", str(error))
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
-        stored = IntentStored(at=self._state.event_time(), intent=intent, ruling=order.ruling)
-        await self._state.write([stored, *events])
-        await self._worker.advance()
+        stored = IntentStored(at=self._account.event_time(), intent=intent, ruling=order.ruling)
+        await self._account.write([stored, *events])
+        await advance(self._account)
         return self._describe_intent(id)
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
         reason = next(
             (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES), ExitReason.DECISION
         )
-        stored = await self._worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
-        await self._worker.advance()
+        stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
+        await advance(self._account)
         try:
             manual = await self._closes.close_manual(order.symbol)
         except Unavailable as error:
@@ -438,22 +441,22 @@ class OrderGate:
     @_exclusive
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
-        order = self._state.book.orders.get(client_id)
+        order = self._account.book.orders.get(client_id)
         if order is None:
             raise NotFound(f"No order {client_id}; `zuno trade orders` lists them.")
         if order.status.final:
             raise Refused(f"The order {client_id} is {order.status} already.")
         if order.purpose != "entry":
             raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
-        tracked = self._state.book.open_intents.get(order.intent)
+        tracked = self._account.book.open_intents.get(order.intent)
         if tracked is None or tracked.intent.style is Style.SMART_DCA:
-            await self._worker.cancel_order(order)
+            await cancel_order(self._account.at(order.request.exchange), order)
         else:
             # Or the next one would be placed in its stead. Written first: another process may be working it.
-            await self._worker.end_entries("cancelled by the owner", order.intent)
-        await self._worker.advance()
-        if not self._state.book.orders[client_id].status.final:
-            why = "; ".join(self._worker.troubles.values()) or "it is on its way from another process"
+            await end_entries(self._account, "cancelled by the owner", order.intent)
+        await advance(self._account)
+        if not self._account.book.orders[client_id].status.final:
+            why = "; ".join(self._account.troubles.values()) or "it is on its way from another process"
             raise Unavailable(f"The order {client_id} is not cancelled yet: {why}")
         return client_id
 
@@ -463,16 +466,17 @@ class OrderGate:
     ) -> OpenTrade:
         """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
         loosening that is not confirmed, and for a level on the wrong side of the market."""
-        trade = self._state.book.trades.get(trade_id)
+        trade = self._account.book.trades.get(trade_id)
         if trade is None:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
-        if trade.manual and (trade.exchange, trade.symbol) in self._state.book.positions:
+        if trade.manual and (trade.exchange, trade.symbol) in self._account.book.positions:
             raise Refused(
                 f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "
                 "desk's; close one of them first."
             )
-        quote = await self._state.quote(trade.exchange, trade.symbol)
-        tick = (await self._state.filters(trade.exchange, trade.symbol)).tick
+        venue = self._account.at(trade.exchange)
+        quote = await venue.port.quote(trade.symbol)
+        tick = (await venue.read_filters(trade.symbol)).tick
         stop = trade.stop if stop is None else round_to_step(stop, tick)
         target = trade.target if target is None else round_to_step(target, tick)
         _check_sides(trade, stop, target, quote)
@@ -484,30 +488,30 @@ class OrderGate:
                 f"This loosens the levels of {trade_id} (stop {trade.stop} → {stop}, target {trade.target} → "
                 f"{target}); confirm it with --yes."
             )
-        await self._state.write([set_levels(trade, self._state.event_time(), stop, target, "owner")])
-        await self._worker.advance()
+        await self._account.write([set_levels(trade, self._account.event_time(), stop, target, "owner")])
+        await advance(self._account)
         return trade
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        if self._state.open_entries() or any(map(_is_entry, self._state.book.open_orders.values())):
-            await self._worker.advance()
+        if self._account.open_entries() or any(map(is_entry, self._account.book.open_orders.values())):
+            await advance(self._account)
 
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        held = self._state.book.side_of(symbol)
+        held = self._account.book.side_of(symbol)
         if held is not None and held is not side:
             return True
-        return any(tracked.intent.side is not side for tracked in self._state.open_entries(symbol))
+        return any(tracked.intent.side is not side for tracked in self._account.open_entries(symbol))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
-        since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._state.book.closed))
-        return any(summary.symbol is order.symbol and summary.side is not side for summary in since)
+        since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._account.book.closed))
+        return any(summary.symbol == order.symbol and summary.side is not side for summary in since)
 
     def _describe_intent(self, id: str) -> ExecutionResult:
-        tracked = self._state.book.intents[id]
+        tracked = self._account.book.intents[id]
         if tracked.intent.kind is IntentKind.CLOSE:
             state: ExecutionState = "closing" if tracked.state == "open" else "closed"
             return ExecutionResult("refused" if tracked.state == "refused" else state, tracked.reason, id)
@@ -517,22 +521,17 @@ class OrderGate:
             return ExecutionResult("working", reason, id)
         if tracked.state in ("done", "partial"):
             places = ((leg.exchange, tracked.intent.symbol) for leg in tracked.intent.legs)
-            held = any(place in self._state.book.positions for place in places)
+            held = any(place in self._account.book.positions for place in places)
             return ExecutionResult("open" if held else "ended", reason, id)
         return ExecutionResult("refused" if tracked.state == "refused" else "ended", reason, id)
 
     def _describe_orders(self, tracked: TrackedIntent) -> str:
-        orders = [self._state.book.orders[id] for id in tracked.orders]
+        orders = [self._account.book.orders[id] for id in tracked.orders]
         entries = [order for order in orders if order.purpose == "entry"]
         waiting = sum(order.status in (OrderStatus.OPEN, OrderStatus.PLANNED) for order in entries)
         filled = sum((order.filled for order in entries), ZERO)
         wanted = sum((leg.quantity for leg in tracked.intent.legs), ZERO)
         return f"{filled} of {wanted} filled, {waiting} orders wait"
-
-
-def _is_entry(order: TrackedOrder) -> bool:
-    """Of the desk, not of a stranger."""
-    return order.purpose == "entry" and bool(order.intent)
 
 
 def request_name(*words: object) -> str:

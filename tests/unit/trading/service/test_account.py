@@ -21,8 +21,8 @@ from zuno.doors.web.stops import StopDesk
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
 from zuno.trading.model.market import (
