@@ -11,11 +11,12 @@ from itertools import count
 from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
+from zuno.markets.market import Symbol
 from zuno.trading.execute.fills import book_orders, cancel_order, find_given_up, plan_and_send
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
-from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder

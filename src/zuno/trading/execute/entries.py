@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.fills import (
     SENDING_MS,
     book_orders,
@@ -23,9 +25,9 @@ from zuno.trading.execute.fills import (
 from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent, find_rates
 from zuno.trading.execute.protection import protect
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, VenueContext
-from zuno.trading.model.cycle import Exchange, Style
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Known, Missing, pick
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
 from zuno.trading.model.trade_events import (
     IntentEnded,
@@ -129,7 +131,7 @@ class RiskChecker:
             for exchange in venues:
                 if exchange == first or book.trades_at(exchange):
                     quotes[exchange, held] = await self.known_quote(exchange, held)
-        rates = await self._read_rates(quotes, next(iter(wanted), Symbol.BTCUSDT))
+        rates = await self._read_rates(quotes, next(iter(wanted), DEFAULT_SYMBOLS[0]))
         equity, unrealised = self._equity_usd(quotes, rates)
         price_times: dict[Symbol, Known[Millis]] = {}
         if symbol is not None:
@@ -148,7 +150,7 @@ class RiskChecker:
             lifted=book.lifted,
         )
 
-    async def known_quote(self, exchange: Exchange, symbol: Symbol) -> Known[VenueQuote]:
+    async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
             return await self._account.at(exchange).port.quote(symbol)
         except ZunoError as error:
@@ -177,7 +179,7 @@ class RiskChecker:
         makes both unknown."""
         equity = unrealised = ZERO
         book = self._account.book
-        for exchange in Exchange:
+        for exchange in book.ledger.debits:
             trades = book.trades_at(exchange)
             marks: dict[Symbol, Decimal] = {}
             for trade in trades:
@@ -209,7 +211,7 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
-    places: dict[Exchange, ExchangeState] = {}
+    places: dict[Venue, ExchangeState] = {}
     for leg in order.ruling.legs:
         venue = account.at(leg.venue)
         quote = await venue.port.quote(order.symbol)
@@ -247,7 +249,7 @@ async def _describe_live_entry(
     risk: RiskChecker,
     order: RulingToExecute,
     intent: TradeIntent,
-    places: Mapping[Exchange, ExchangeState],
+    places: Mapping[Venue, ExchangeState],
 ) -> LiveEntry:
     assert order.mark is not None
     mark, book, waiting = order.mark, account.book, account.open_entries()

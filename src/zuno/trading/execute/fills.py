@@ -9,9 +9,10 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.execute.intents import build_close_intent, build_exit, find_unlogged_close
 from zuno.trading.execute.venue_context import UNRESPONSIVE_MS, VenueContext
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
     ZERO,

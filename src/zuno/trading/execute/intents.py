@@ -10,9 +10,11 @@ from typing import Final
 
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.venue_context import DOLLAR
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import (
     ClientId,
     Fill,
@@ -120,7 +122,7 @@ def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tup
     return close_id(account, symbol, names, number + 1)
 
 
-def list_close_ids(book: TradingBook, account: str, exchange: Exchange, symbol: Symbol) -> list[str]:
+def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Symbol) -> list[str]:
     """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
     one that would be next without it, the one that would have been before the entry was booked, and the one of a trade
     at another exchange, too, that has ended since."""
@@ -156,7 +158,7 @@ def find_unlogged_close(book: TradingBook, account: str, fill: Fill) -> Unlogged
 def build_open_intent(
     account: str,
     order: RulingToExecute,
-    places: Mapping[Exchange, ExchangeState],
+    places: Mapping[Venue, ExchangeState],
     mandate: Mandate | None,
     dollars: Decimal | None = None,
 ) -> TradeIntent | str:
@@ -254,7 +256,7 @@ def build_close_intent(
 
 def build_exit(
     client_id: ClientId,
-    exchange: Exchange,
+    exchange: Venue,
     symbol: Symbol,
     side: OrderSide,
     quantity: Decimal,

@@ -18,6 +18,8 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import close_unlogged, store_close
 from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
@@ -26,9 +28,9 @@ from zuno.trading.execute.intents import RulingToExecute, intent_id
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
-from zuno.trading.model.cycle import Call, Exchange, Style
+from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
@@ -145,7 +147,8 @@ class CloseRequests:
             if trade.manual and trade.symbol == symbol and id in (None, trade.id):
                 quote = await self._account.at(trade.exchange).port.quote(symbol)
                 price = quote.bid if trade.side is Side.LONG else quote.ask
-                fee = trade.quantity * price * self._account.gate.manual_fees_pct[trade.exchange] / 100
+                usual = Decimal(str(trade.exchange.taker))
+                fee = trade.quantity * price * self._account.gate.manual_fees_pct.get(trade.exchange, usual) / 100
                 changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
         if id is None:
             resting = (order for order in book.resting.values() if order.symbol == symbol)
@@ -200,7 +203,7 @@ class OrderGate:
         return self._account.book
 
     @property
-    def troubles(self) -> Mapping[Exchange, str]:
+    def troubles(self) -> Mapping[Venue, str]:
         """Exchanges that did not answer the last time."""
         return self._account.troubles
 
@@ -312,13 +315,13 @@ class OrderGate:
         return tuple(said)
 
     @_exclusive
-    async def find_cash_differences(self) -> dict[Exchange, Decimal]:
+    async def find_cash_differences(self) -> dict[Venue, Decimal]:
         """By how much each exchange's balance is above the book's, where it is not the same. `Refused` where positions
         differ too."""
         return await self._comparison.find_cash_differences()
 
     @_exclusive
-    async def adopt_cash(self, shown: Mapping[Exchange, Decimal]) -> None:
+    async def adopt_cash(self, shown: Mapping[Venue, Decimal]) -> None:
         """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
         lifted."""
         found = await self._comparison.find_cash_differences()

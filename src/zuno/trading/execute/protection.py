@@ -7,10 +7,11 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
+from zuno.markets.market import Symbol
 from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
 from zuno.trading.execute.fills import cancel_order, plan_and_send
 from zuno.trading.execute.venue_context import VenueContext
-from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, Protection
 from zuno.trading.rules.book_state import OpenTrade

@@ -17,6 +17,8 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.closes import (
     is_closed,
     is_worked,
@@ -29,8 +31,7 @@ from zuno.trading.execute.entries import end_entry, send_entry_again, work_entry
 from zuno.trading.execute.fills import book_orders, find_order, send_exit_again, settle_funding, take_news
 from zuno.trading.execute.protection import cancel_leftovers, protect
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OUR_PREFIX, ZERO, ExchangeAnswer, Order, OrderStatus, Unbooked
 from zuno.trading.model.trade_events import Adopted, IntentEnded, IntentKind, Protection, TradeEvent, account_mode
 from zuno.trading.ports.venue import OrderVenue
@@ -341,10 +342,10 @@ class VenueComparison:
 
     def __init__(self, account: AccountContext) -> None:
         self._account = account
-        self._uncompared: dict[Exchange, str] = {}
+        self._uncompared: dict[Venue, str] = {}
         """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
         self._compare_at, self._failures = Millis(0), 0
-        self._compared: dict[Exchange, Millis] = {}
+        self._compared: dict[Venue, Millis] = {}
         """When each exchange was last found comparable, or this process began to look."""
 
     async def compare_if_due(self) -> None:
@@ -365,7 +366,7 @@ class VenueComparison:
                 await advance(self._account, settle=True, entries=False)
                 await self.compare(due, patience=UNCOMPARED_MS)
 
-    async def compare(self, exchanges: Sequence[Exchange], patience: int = 0) -> list[str]:
+    async def compare(self, exchanges: Sequence[Venue], patience: int = 0) -> list[str]:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
         locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
         ask."""
@@ -407,7 +408,7 @@ class VenueComparison:
             until = Millis(account.event_time() + UNCOMPARED_MS)
             await account.write_lock(Protection.RECONCILIATION, why, until=until)
 
-    async def find_cash_differences(self) -> dict[Exchange, Decimal]:
+    async def find_cash_differences(self) -> dict[Venue, Decimal]:
         account = self._account
         if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")

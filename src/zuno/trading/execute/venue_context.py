@@ -9,10 +9,10 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
-from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
+from zuno.trading.model.orders import ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
@@ -31,7 +31,7 @@ DOLLAR: Final = "USD"
 class GateContext:
     log: AccountLog
     account: str
-    venues: Mapping[Exchange, OrderVenue]
+    venues: Mapping[Venue, OrderVenue]
     now: Callable[[], Millis]
     limits: ProtectionLimits = field(default_factory=ProtectionLimits)
     live: bool = False
@@ -46,10 +46,8 @@ class GateContext:
     there."""
     killed: Callable[[], str | None] = lambda: None
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
-    manual_fees_pct: Mapping[Exchange, Decimal] = field(
-        default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
-    )
-    """What closing a position that a person wrote down costs."""
+    manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
+    """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
 
 
 class AccountContext:
@@ -65,9 +63,9 @@ class AccountContext:
         self.venues = gate.venues
         self.started: Millis | None = None
         """When this process looked first."""
-        self.troubles: dict[Exchange, str] = {}
+        self.troubles: dict[Venue, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
-        self.ended_legs: dict[tuple[str, Exchange], str] = {}
+        self.ended_legs: dict[tuple[str, Venue], str] = {}
         """Legs of entries that are worked to their end, and why."""
         self.refused: dict[Symbol, Millis] = {}
         """When a venue last refused to close a symbol."""
@@ -78,7 +76,7 @@ class AccountContext:
         """As it was when it was looked at last."""
         return self.writer.book
 
-    def at(self, exchange: Exchange) -> VenueContext:
+    def at(self, exchange: Venue) -> VenueContext:
         """A look at a venue that begins now."""
         port = self.venues.get(exchange)
         if port is None:
@@ -175,17 +173,17 @@ class VenueContext:
     failures: list[str] = field(default_factory=list)
 
     @property
-    def exchange(self) -> Exchange:
+    def exchange(self) -> Venue:
         return self.port.exchange
 
     @property
     def spot(self) -> bool:
         """What is held is a balance, which may be the owner's, too, and no order there only reduces."""
-        return self.exchange in SPOT
+        return self.exchange.spot
 
     @property
     def pays_funding(self) -> bool:
-        return self.exchange not in SPOT
+        return self.exchange.funding_hours > 0
 
     @property
     def book(self) -> TradingBook:
@@ -231,7 +229,7 @@ class VenueContext:
 
     async def holds_stops(self, symbol: Symbol) -> bool:
         filters = await self.find_filters(symbol)
-        return not self.spot if filters is None else filters.holds_stops
+        return self.exchange.holds_stops if filters is None else filters.holds_stops
 
     # -- what the book has there
 

@@ -21,9 +21,7 @@ class KillableHarness(GateHarness):
         super().__init__()
 
     def open_gate(self) -> OrderGate:
-        return OrderGate(
-            replace(super().open_gate()._account.gate, killed=lambda: self.lock.why_locked(self.killable))
-        )
+        return OrderGate(replace(super().open_gate()._account.gate, killed=lambda: self.lock.why_locked(self.killable)))
 
 
 @pytest.fixture
