@@ -12,7 +12,7 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
-from zuno.trading.execute.fills import book_orders, cancel_order, find_given_up, plan_and_send
+from zuno.trading.execute.fills import book_orders, cancel_order, cancel_protection, find_given_up, plan_and_send
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
@@ -80,6 +80,10 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     if position is not None and (why := await why_unsellable(venue, position)) is not None:
         venue.memory.unsellable[symbol] = why
         return
+    if venue.binds_balance:
+        await cancel_protection(venue, symbol)
+        if (position := venue.position(symbol)) is None:
+            return
     filters = await venue.find_filters(symbol)
     quantity = unbooked if position is None else position.quantity + unbooked
     side = venue.entry_orders(symbol)[0].request.side if position is None else opening_side(position.side)
@@ -257,6 +261,15 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
             said.append(f"the entry {request.client_id} is {ended.status}")
             filled = ended.filled
         side, ours = side or request.side, ours + filled - order.booked
+    for order in venue.open_orders(symbol) if venue.binds_balance else ():
+        if order.purpose in ("stop", "target"):
+            try:
+                ended = await port.cancel(symbol, order.request.client_id, order.request.type)
+                ours -= ended.filled - order.booked
+            except NotFound:
+                continue
+            except ZunoError as error:
+                said.append(f"the {order.purpose} {order.request.client_id} may still bind the balance: {error}")
     if side is None or ours <= 0:
         return said
     id = find_close_id(venue.book, venue.account.name, symbol)

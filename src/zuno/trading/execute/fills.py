@@ -156,6 +156,13 @@ async def cancel_order(venue: VenueContext, tracked: TrackedOrder) -> None:
     await book_orders(venue, request.symbol, [ended])
 
 
+async def cancel_protection(venue: VenueContext, symbol: Symbol) -> None:
+    """Where a stop binds what is to be sold, it goes first. `Unavailable` while one may stand."""
+    for order in venue.open_orders(symbol):
+        if order.purpose in ("stop", "target"):
+            await cancel_order(venue, order)
+
+
 # -- booking
 
 

@@ -366,12 +366,13 @@ class OrderGate:
     def needs_watch(self) -> bool:
         """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
         book = self._account.book
-        stops = {
-            (order.request.exchange, order.request.symbol)
-            for order in book.open_orders.values()
-            if order.purpose == "stop"
+        standing = {
+            (order.purpose, order.request.exchange, order.request.symbol) for order in book.open_orders.values()
         }
-        return bool(book.open_intents) or any(place not in stops for place in book.positions)
+        return bool(book.open_intents) or any(
+            ("stop", *place) not in standing or (trade.target is not None and ("target", *place) not in standing)
+            for place, trade in book.positions.items()
+        )
 
     # -- acts
 

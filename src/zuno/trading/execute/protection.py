@@ -1,5 +1,5 @@
 """Stops and targets of what is held: at the venue, or watched by the desk where it holds none; and closes that a rule
-asks for."""
+asks for. Where orders bind a balance, the stop stands at the venue and the target is watched."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Literal
 from zuno.kernel.errors import Unavailable
 from zuno.markets.market import Symbol
 from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
-from zuno.trading.execute.fills import cancel_order, plan_and_send
+from zuno.trading.execute.fills import cancel_order, cancel_protection, plan_and_send
 from zuno.trading.execute.venue_context import VenueContext
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
@@ -33,7 +33,11 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
         await venue.attempt(_watch_levels(venue, position))
     elif position.intent in venue.book.intents:
         await venue.attempt(_place_level(venue, position, "stop", position.stop))
-        if venue.position(symbol) is position and not venue.account.is_closing(symbol):
+        if venue.position(symbol) is not position or venue.account.is_closing(symbol):
+            return
+        if venue.binds_balance:
+            await venue.attempt(_watch_levels(venue, position))
+        else:
             await venue.attempt(_place_level(venue, position, "target", position.target))
 
 
@@ -47,10 +51,15 @@ async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
 async def _place_level(
     venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
 ) -> None:
-    """The new order stands before the old one goes: there is no moment without a stop."""
+    """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
+    the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
     wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
     if wanted is None and trigger is not None:
+        if standing and venue.binds_balance:
+            await cancel_protection(venue, position.symbol)
+            if venue.position(position.symbol) is not position:
+                return
         number = len(venue.orders_of(venue.book.intents[position.intent], purpose))
         request = OrderRequest(
             client_id=client_order_id(position.intent, venue.exchange, purpose, number),

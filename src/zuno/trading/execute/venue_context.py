@@ -182,6 +182,11 @@ class VenueContext:
         return self.exchange.spot
 
     @property
+    def binds_balance(self) -> bool:
+        """An order to sell binds what it would sell: no second one can stand beside it."""
+        return not self.exchange.reduce_only
+
+    @property
     def pays_funding(self) -> bool:
         return self.exchange.funding_hours > 0
 

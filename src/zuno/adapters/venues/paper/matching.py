@@ -117,7 +117,7 @@ class PaperExchange:
             max_quantity=_MOST[symbol],
             min_notional=to_decimal(MINIMUM_ORDERS[self.exchange, symbol]),
             trading=market_state.price is not None and now - market_state.at <= DAY_MS,
-            holds_stops=not self.spot,
+            holds_stops=self.exchange.holds_stops,
         )
 
     def tick(self, symbol: Symbol) -> Decimal:
@@ -228,7 +228,7 @@ class PaperExchange:
 
     def _check_kind(self, request: OrderRequest, quote: VenueQuote) -> None:
         if request.type in _TRIGGERED:
-            if self.spot:
+            if not self.exchange.holds_stops:
                 raise _Rejection(f"{self.exchange} holds no stop orders")
             if _is_passed(request, float(quote.mark)):
                 raise _Rejection(f"a trigger of {request.trigger} would fire at once: the mark is {quote.mark}")
@@ -240,7 +240,7 @@ class PaperExchange:
 
     def _check_funds(self, request: OrderRequest, price: Decimal) -> None:
         closable = self._closable(request)
-        if request.reduce_only and request.type not in _TRIGGERED and not closable:
+        if request.reduce_only and (self.spot or request.type not in _TRIGGERED) and not closable:
             raise _Rejection("there is no position to reduce")
         opening = ZERO if request.reduce_only else request.quantity - min(closable, request.quantity)
         if not opening:
