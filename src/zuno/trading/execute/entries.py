@@ -138,16 +138,14 @@ class RiskChecker:
             quote = Missing("no exchange is there") if first is None else quotes[first, symbol]
             price_times[symbol] = quote if isinstance(quote, Missing) else quote.at
         return RiskState(
+            **pick(book, "closed", "results", "lifted"),
             now=self._account.now(),
             open_symbols=self._open_symbols(),
-            closed=book.closed,
-            results=book.results,
             equity_usd=equity,
             unrealised_usd=unrealised,
             krw_rate=rates.get("KRW", Missing("nothing is quoted in KRW here")),
             price_times=price_times,
             locks=tuple(book.locks.values()),
-            lifted=book.lifted,
         )
 
     async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:

@@ -14,6 +14,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.venue_context import DOLLAR
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import (
     ClientId,
@@ -88,10 +89,9 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
 
 def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
     """Of the close of a symbol that is being worked, or else of the next one."""
-    for tracked in book.open_intents.values():
-        if tracked.intent.symbol == symbol and tracked.intent.kind is IntentKind.CLOSE:
-            return tracked.intent.id
-    return find_next_close_id(book, account, symbol)
+    opened = (tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol)
+    closing = (intent.id for intent in opened if intent.kind is IntentKind.CLOSE)
+    return next(closing, None) or find_next_close_id(book, account, symbol)
 
 
 def find_next_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
@@ -201,23 +201,14 @@ def build_open_intent(
     if not legs:
         return "; ".join(left_out) or "the ruling opens nothing"
     return TradeIntent(
+        **pick(order, "symbol", "mode", "valid_until", "mark", "atr", "judge", "family", "edge", "llm_cost_usd"),
+        **pick(card, "hold", "exploration"),
         id=intent_id(account, order),
         decision=order.run_id,
         kind=IntentKind.OPEN,
-        symbol=order.symbol,
-        mode=order.mode,
         side=side,
         style=ruling.execution_style,
         legs=tuple(legs),
-        hold=card.hold,
-        valid_until=order.valid_until,
-        mark=order.mark,
-        atr=order.atr,
-        exploration=card.exploration,
-        judge=order.judge,
-        family=order.family,
-        edge=order.edge,
-        llm_cost_usd=order.llm_cost_usd,
         mandate=None if mandate is None else hash_mandate(mandate),
         left_out="; ".join(left_out)[:600],
     )

@@ -1,4 +1,4 @@
-"""The one door to orders: a ruling or a person asks, rules say whether it may be, and the worker carries it out.
+"""The one door to orders: a ruling or a person asks, rules say whether it may be, and what follows is carried out.
 
 Whatever was asked before is found again and not done twice. Exits always pass; new risk passes protections, the mandate
 and the market's own price.
@@ -31,7 +31,7 @@ from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
-from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
+from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
     ClockSet,
@@ -136,8 +136,7 @@ class CloseRequests:
             return sorted({*ordered, *wanted, *held})
         if isinstance(which, Symbol):
             return [which]
-        trade = book.trades.get(which)
-        return [] if trade is None or trade.manual else [trade.symbol]
+        return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
 
     async def close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""
@@ -188,24 +187,16 @@ class OrderGate:
         self._comparison = VenueComparison(self._account)
         self._closes = CloseRequests(self._account)
         self._lock = asyncio.Lock()
-
-    @property
-    def account(self) -> str:
-        return self._account.name
-
-    @property
-    def live(self) -> bool:
-        return self._account.gate.live
+        self.account, self.live = context.account, context.live
+        self.now = context.now
+        """By the clock of this account's market."""
+        self.troubles: Mapping[Venue, str] = self._account.troubles
+        """Exchanges that did not answer the last time."""
 
     @property
     def book(self) -> TradingBook:
         """As it was when it was looked at last."""
         return self._account.book
-
-    @property
-    def troubles(self) -> Mapping[Venue, str]:
-        """Exchanges that did not answer the last time."""
-        return self._account.troubles
 
     async def refresh(self) -> TradingBook:
         async with self._lock:
@@ -227,9 +218,8 @@ class OrderGate:
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
         done though the log cannot be written, which is `Unavailable` then."""
-        return await self._closes.close_though_unlogged(
-            lambda: self._closes.close(which, reason, request), reason, which
-        )
+        act = partial(self._closes.close, which, reason, request)
+        return await self._closes.close_though_unlogged(act, reason, which)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
@@ -270,11 +260,14 @@ class OrderGate:
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
         standing = await self._protections.find_locks()
-        lifted = [lock for lock in standing if protection is None or lock.protection is protection]
-        lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
+        lifted = tuple(
+            lock
+            for lock in standing
+            if protection in (None, lock.protection) and (symbol is None or lock.symbol in (None, symbol))
+        )
         for lock in lifted:
             await self._account.lift(lock.protection, lock.symbol, "lifted by the owner")
-        return tuple(lifted)
+        return lifted
 
     @_exclusive
     async def locks(self) -> tuple[LockSet, ...]:
@@ -327,22 +320,12 @@ class OrderGate:
         found = await self._comparison.find_cash_differences()
         if found != dict(shown):
             raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
-        what = "adopted by the owner: a deposit or a withdrawal"
-        events: list[TradeEvent] = [
-            Adopted(at=self._account.event_time(), exchange=exchange, what=what, cash=cash)
-            for exchange, cash in found.items()
-        ]
-        if (Protection.RECONCILIATION, None) in self._account.book.locks:
-            reason = "the owner adopted the difference"
-            lifted = LockLifted(
-                at=self._account.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
-            )
-            events.append(lifted)
+        at, what = self._account.event_time(), "adopted by the owner: a deposit or a withdrawal"
+        events: list[TradeEvent] = [Adopted(at=at, exchange=venue, what=what, cash=found[venue]) for venue in found]
+        lock, why = Protection.RECONCILIATION, "the owner adopted the difference"
+        if (lock, None) in self._account.book.locks:
+            events.append(LockLifted(at=at, protection=lock, symbol=None, reason=why))
         await self._account.write(events)
-
-    def now(self) -> Millis:
-        """By the clock of this account's market."""
-        return self._account.now()
 
     @_exclusive
     async def marks(self) -> dict[Place, Decimal]:
@@ -357,18 +340,16 @@ class OrderGate:
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
         book = self._account.book
-        times = [order.expires for order in book.open_orders.values()]
-        times += [trade.hold_until for trade in book.positions.values()]
-        known = [at for at in times if at is not None]
-        return min(known, default=None)
+        ends = (order.expires for order in book.open_orders.values())
+        holds = (trade.hold_until for trade in book.positions.values())
+        return min((at for at in (*ends, *holds) if at is not None), default=None)
 
     @property
     def needs_watch(self) -> bool:
         """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
         book = self._account.book
-        standing = {
-            (order.purpose, order.request.exchange, order.request.symbol) for order in book.open_orders.values()
-        }
+        orders = book.open_orders.values()
+        standing = {(order.purpose, order.request.exchange, order.request.symbol) for order in orders}
         return bool(book.open_intents) or any(
             ("stop", *place) not in standing or (trade.target is not None and ("target", *place) not in standing)
             for place, trade in book.positions.items()
@@ -429,9 +410,8 @@ class OrderGate:
         return self._describe_intent(id)
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
-        reason = next(
-            (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES), ExitReason.DECISION
-        )
+        rules = (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES)
+        reason = next(rules, ExitReason.DECISION)
         stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
         await advance(self._account)
         try:
@@ -474,10 +454,8 @@ class OrderGate:
         if trade is None:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
         if trade.manual and (trade.exchange, trade.symbol) in self._account.book.positions:
-            raise Refused(
-                f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "
-                "desk's; close one of them first."
-            )
+            beside = f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}"
+            raise Refused(f"{beside}, and the levels there are the desk's; close one of them first.")
         venue = self._account.at(trade.exchange)
         quote = await venue.port.quote(trade.symbol)
         tick = (await venue.read_filters(trade.symbol)).tick
@@ -488,10 +466,8 @@ class OrderGate:
             trade.target is not None and target is not None and is_tighter(target, trade.target, trade.side)
         )
         if loosens and not confirmed:
-            raise Refused(
-                f"This loosens the levels of {trade_id} (stop {trade.stop} → {stop}, target {trade.target} → "
-                f"{target}); confirm it with --yes."
-            )
+            change = f"stop {trade.stop} → {stop}, target {trade.target} → {target}"
+            raise Refused(f"This loosens the levels of {trade_id} ({change}); confirm it with --yes.")
         await self._account.write([set_levels(trade, self._account.event_time(), stop, target, "owner")])
         await advance(self._account)
         return trade
@@ -504,10 +480,8 @@ class OrderGate:
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        held = self._account.book.side_of(symbol)
-        if held is not None and held is not side:
-            return True
-        return any(tracked.intent.side is not side for tracked in self._account.open_entries(symbol))
+        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol))
+        return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
@@ -516,23 +490,21 @@ class OrderGate:
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self._account.book.intents[id]
-        if tracked.intent.kind is IntentKind.CLOSE:
-            state: ExecutionState = "closing" if tracked.state == "open" else "closed"
-            return ExecutionResult("refused" if tracked.state == "refused" else state, tracked.reason, id)
-        what = self._describe_orders(tracked) if tracked.state == "open" else tracked.reason
-        reason = "; ".join(filter(None, (what, tracked.intent.left_out)))
-        if tracked.state == "open":
-            return ExecutionResult("working", reason, id)
-        if tracked.state in ("done", "partial"):
-            places = ((leg.exchange, tracked.intent.symbol) for leg in tracked.intent.legs)
-            held = any(place in self._account.book.positions for place in places)
-            return ExecutionResult("open" if held else "ended", reason, id)
-        return ExecutionResult("refused" if tracked.state == "refused" else "ended", reason, id)
+        working, closing, intent = tracked.state == "open", tracked.intent.kind is IntentKind.CLOSE, tracked.intent
+        places = ((leg.exchange, intent.symbol) for leg in intent.legs)
+        state: ExecutionState = "closed" if closing else "ended"
+        if tracked.state == "refused":
+            state = "refused"
+        elif working:
+            state = "closing" if closing else "working"
+        elif tracked.state in ("done", "partial") and any(place in self.book.positions for place in places):
+            state = "open"
+        what = self._describe_orders(tracked) if working and not closing else tracked.reason
+        return ExecutionResult(state, "; ".join(filter(None, (what, intent.left_out))), id)
 
     def _describe_orders(self, tracked: TrackedIntent) -> str:
-        orders = [self._account.book.orders[id] for id in tracked.orders]
-        entries = [order for order in orders if order.purpose == "entry"]
-        waiting = sum(order.status in (OrderStatus.OPEN, OrderStatus.PLANNED) for order in entries)
+        entries = [order for order in map(self.book.orders.__getitem__, tracked.orders) if order.purpose == "entry"]
+        waiting = sum(not order.status.final for order in entries)
         filled = sum((order.filled for order in entries), ZERO)
         wanted = sum((leg.quantity for leg in tracked.intent.legs), ZERO)
         return f"{filled} of {wanted} filled, {waiting} orders wait"

@@ -12,7 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.orders import ClientId, Filters, VenueQuote
+from zuno.trading.model.orders import ClientId, Filters
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
@@ -100,8 +100,10 @@ class AccountContext:
         return self._open_intents(IntentKind.CLOSE, symbol)
 
     def _open_intents(self, kind: IntentKind, symbol: Symbol | None) -> list[TrackedIntent]:
-        tracked = self.book.open_intents.values()
-        return [t for t in tracked if t.intent.kind is kind and symbol in (None, t.intent.symbol)]
+        opened = self.book.open_intents.values()
+        return [
+            tracked for tracked in opened if tracked.intent.kind is kind and symbol in (None, tracked.intent.symbol)
+        ]
 
     def is_closing(self, symbol: Symbol) -> bool:
         return bool(self.open_closes(symbol))
@@ -122,8 +124,7 @@ class AccountContext:
         return lock
 
     async def set_lock(self, protection: Protection, reason: str) -> LockSet:
-        known = self.book.locks.get((protection, None))
-        return known or await self.write_lock(protection, reason)
+        return self.book.locks.get((protection, None)) or await self.write_lock(protection, reason)
 
     def has_written_lock(self, protection: Protection) -> bool:
         """Whether it stands in the log, as far as that is known."""
@@ -212,9 +213,6 @@ class VenueContext:
         return True
 
     # -- what it is asked for
-
-    async def quote(self, symbol: Symbol) -> VenueQuote:
-        return await self.port.quote(symbol)
 
     async def read_filters(self, symbol: Symbol, *, anew: bool = False) -> Filters:
         """As the venue had them when this process first asked, or asked anew for an entry."""
