@@ -158,7 +158,7 @@ class RiskChecker:
         """What one dollar is in each currency: by what the same coin costs in both."""
         rates: dict[str, Known[Decimal]] = {DOLLAR: Decimal(1)}
         dollars: Known[VenueQuote] = Missing(f"nothing is quoted in {DOLLAR} here")
-        by_currency = {exchange.currency: exchange for exchange in reversed(self._account.venues)}
+        by_currency = {exchange.currency: exchange for exchange in reversed([*self._account.venues])}
         in_dollars = by_currency.pop(DOLLAR, None)
         if by_currency and in_dollars is not None:
             dollars = quotes.get((in_dollars, symbol)) or await self.known_quote(in_dollars, symbol)

@@ -132,8 +132,8 @@ class CloseRequests:
         if which is None:
             ordered = (order.request.symbol for order in book.open_orders.values())
             wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
-            held = (entry.symbol for entry in (*book.trades.values(), *book.resting.values()))
-            return sorted({*ordered, *wanted, *held})
+            held = (trade.symbol for trade in book.trades.values())
+            return sorted({*ordered, *wanted, *held, *(order.symbol for order in book.resting.values())})
         if isinstance(which, Symbol):
             return [which]
         return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
