@@ -27,7 +27,7 @@ class AccountWriter:
     """The book of one account and the only way to write to it."""
 
     def __init__(self, log: AccountLog, account: str) -> None:
-        self.account = account
+        self.name = account
         self.book = TradingBook()
         self.failure: ZunoError | None = None
         """Why the log could not be written the last time it could not."""
@@ -44,9 +44,9 @@ class AccountWriter:
         if self.unread:
             await self._reload()
         elif not self.book.count:
-            self.book = await self._log.open_book(self.account)
+            self.book = await self._log.open_book(self.name)
         else:
-            self.book.apply_all(await self._log.events(self.account, self.book.count))
+            self.book.apply_all(await self._log.events(self.name, self.book.count))
         return self.book
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
@@ -57,7 +57,7 @@ class AccountWriter:
             await self._reload()
             raise ConcurrentWrite
         before = self.book.count
-        if not before and account_mode(self.account) != "paper":
+        if not before and account_mode(self.name) != "paper":
             # Its money is what reconciliation finds at the exchanges.
             events = [AccountOpened(at=events[0].at, usd=ZERO, krw=ZERO), *events]
         written: list[TradeEvent] = []
@@ -67,7 +67,7 @@ class AccountWriter:
                 self.book.apply(event)
                 if isinstance(event, FillBooked):
                     written += self._close_finished(event)
-            await self._log.append(self.account, written, before)
+            await self._log.append(self.name, written, before)
         except Refused as error:
             await self._reload(written)
             if self.book.count != before:
@@ -93,7 +93,7 @@ class AccountWriter:
         self.unread = True
         self.unwritten += tuple(unwritten)
         try:
-            self.book = await self._log.open_book(self.account)
+            self.book = await self._log.open_book(self.name)
         except ZunoError as error:
             self.failure, self.has_failed = error, True
             raise

@@ -68,7 +68,7 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     if position is None and not unbooked:
         return
     exits = venue.orders_of(tracked, "exit")
-    if not exits and venue.spot:
+    if not exits and venue.exchange.spot:
         await _book_unlogged_exits(venue, tracked)
         exits, position = venue.orders_of(tracked, "exit"), venue.position(symbol)
         if position is None:
@@ -106,7 +106,7 @@ async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> N
     if exits.waiting or exits.closed:
         raise Unavailable(f"{venue.exchange} has an exit of {symbol} that is not booked yet")
     if exits.unread is not None:
-        if venue.account.writer.has_failed:
+        if venue.account.has_failed:
             raise Unavailable(f"whether {venue.exchange} sold {symbol} already is unread: {exits.unread}")
         venue.failures.append(str(exits.unread))  # nobody is known to have sold it: an exit waits for no read
 
@@ -116,7 +116,7 @@ async def _find_unbooked(venue: VenueContext, symbol: Symbol) -> Decimal:
     may have been filled with. A spot balance may be the owner's, and says nothing."""
     entries = venue.entry_orders(symbol)
     unbooked = ZERO
-    if venue.failures and entries and not venue.spot:
+    if venue.failures and entries and not venue.exchange.spot:
         position = venue.position(symbol)
         most = sum((order.request.quantity - order.booked for order in entries), ZERO)
         held = next((held for held in await venue.port.positions() if held.symbol == symbol), None)
@@ -196,7 +196,7 @@ def why_not_closed(account: AccountContext, tracked: TrackedIntent) -> str | Non
 async def why_unsellable(venue: VenueContext, position: OpenTrade) -> str | None:
     """Why no exit of a position can be sent: at a spot exchange it has the minimum of every order. None where it can,
     and where nobody can say."""
-    if not venue.spot:
+    if not venue.exchange.spot:
         return None
     try:
         filters = await venue.read_filters(position.symbol)
@@ -256,7 +256,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         except ZunoError as error:
             said.append(f"the entry {request.client_id} may still wait: {error}")
             # It may be filled. A spot balance may be the owner's, and says nothing.
-            filled = order.booked if venue.spot else request.quantity
+            filled = order.booked if venue.exchange.spot else request.quantity
         else:
             said.append(f"the entry {request.client_id} is {ended.status}")
             filled = ended.filled
@@ -274,11 +274,11 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         return said
     id = find_close_id(venue.book, venue.account.name, symbol)
     # At a spot exchange a desk that works the stored close beside this must find the same order.
-    sending = "kill" if unlocked_kill and (not venue.spot or id not in venue.book.intents) else "exit"
+    sending = "kill" if unlocked_kill and (not venue.exchange.spot or id not in venue.book.intents) else "exit"
     client_id, before = await _walk_exits(venue, symbol, id, sending)
     others = await find_unlogged_exits(venue, symbol, (id, sending))
     ours -= before.closed + others.closed
-    if not venue.spot:
+    if not venue.exchange.spot:
         with suppress(ZunoError):  # unread: an exit that only reduces may ask for too much
             there = next((held for held in await port.positions() if held.symbol == symbol), None)
             ours = min(ours, there.quantity) if there and opening_side(there.side) is side else ZERO

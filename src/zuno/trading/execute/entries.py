@@ -390,7 +390,7 @@ async def _send_entry(venue: VenueContext, tracked: TrackedOrder, why: str | Non
     """`why`: what speaks against it. A kill lock, pause or revoked mandate is asked for last of all."""
     if (why := why or _why_unwanted(venue, tracked)) is not None:
         await give_up(venue, tracked, why)
-    elif venue.account.writer.unread:
+    elif venue.account.unread:
         raise Unavailable(f"the entry {tracked.request.client_id} may be in no log: it is not sent")
     else:
         await send(venue, tracked)

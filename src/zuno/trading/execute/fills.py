@@ -356,7 +356,7 @@ async def settle_funding(venue: VenueContext, told: Sequence[Symbol], *, anew: b
 async def _try_funding(venue: VenueContext, symbol: Symbol) -> list[FundingPayment]:
     """Payments that are not booked yet. Where they cannot be read that is said, and nothing waits for it."""
     now, memory = venue.account.event_time(), venue.memory
-    if not venue.pays_funding:
+    if not venue.exchange.funding_hours:
         return []
     since = memory.funding_from.get(symbol)
     if since is None:

@@ -75,87 +75,6 @@ class ExecutionResult:
     intent: str | None = None
 
 
-class CloseRequests:
-    """Closes by trade, by symbol, or everything; positions that a person wrote down, too."""
-
-    def __init__(self, account: AccountContext) -> None:
-        self._account = account
-
-    async def close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
-        book = self._account.book
-        if isinstance(which, str) and not isinstance(which, Symbol):
-            trade = book.trades.get(which)
-            if trade is None:
-                if any(summary.trade == which for summary in book.closed):
-                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
-                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
-            if trade.manual:
-                return await self.close_manual(trade.symbol, trade.id)
-        symbols, done = self._list_symbols(which), list[str]()
-        for symbol in symbols:
-            stored = await store_close(self._account, symbol, reason, request)
-            done += [] if stored is None else [stored]
-        await advance(self._account)
-        # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
-        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
-            done += await self.close_manual(symbol)
-        return tuple(done)
-
-    async def close_though_unlogged(
-        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
-    ) -> tuple[str, ...]:
-        """What the exchanges hold does not wait for room on a disk."""
-        self._account.writer.failure = None
-        try:
-            done = await act()
-        except ZunoError:
-            if self._account.writer.failure is None:
-                raise
-            done = ()
-        if (failure := self._account.writer.failure) is None:
-            return done
-        killed = reason is ExitReason.KILL_SWITCH
-        locked = self._account.has_written_lock(Protection.KILL_SWITCH)
-        said = [
-            what
-            for exchange in self._account.venues
-            for symbol in self._list_symbols(which)
-            for what in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
-        ]
-        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
-        unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
-        raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
-
-    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
-        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
-        book = self._account.book
-        if which is None:
-            ordered = (order.request.symbol for order in book.open_orders.values())
-            wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
-            held = (trade.symbol for trade in book.trades.values())
-            return sorted({*ordered, *wanted, *held, *(order.symbol for order in book.resting.values())})
-        if isinstance(which, Symbol):
-            return [which]
-        return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
-
-    async def close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
-        """Positions and orders that a person wrote down end at the market's price."""
-        book, at = self._account.book, self._account.event_time()
-        changes: list[PositionClosed | OrderCancelled] = []
-        for trade in book.trades.values():
-            if trade.manual and trade.symbol == symbol and id in (None, trade.id):
-                quote = await self._account.at(trade.exchange).port.quote(symbol)
-                price = quote.bid if trade.side is Side.LONG else quote.ask
-                usual = Decimal(str(trade.exchange.taker))
-                fee = trade.quantity * price * self._account.gate.manual_fees_pct.get(trade.exchange, usual) / 100
-                changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
-        if id is None:
-            resting = (order for order in book.resting.values() if order.symbol == symbol)
-            changes += [OrderCancelled(at=at, id=order.id) for order in resting]
-        await self._account.write([ManualChange(at=at, change=change) for change in changes])
-        return tuple(change.id for change in changes)
-
-
 def _exclusive(
     act: Callable[Concatenate[OrderGate, P], Awaitable[T]], *, unread: bool = False
 ) -> Callable[Concatenate[OrderGate, P], Coroutine[Any, Any, T]]:
@@ -185,7 +104,6 @@ class OrderGate:
         self._account = AccountContext(context)
         self._protections = RiskChecker(self._account)
         self._comparison = VenueComparison(self._account)
-        self._closes = CloseRequests(self._account)
         self._lock = asyncio.Lock()
         self.account, self.live = context.account, context.live
         self.now = context.now
@@ -200,7 +118,7 @@ class OrderGate:
 
     async def refresh(self) -> TradingBook:
         async with self._lock:
-            return await self._account.writer.refresh()
+            return await self._account.refresh()
 
     @_exclusive
     async def advance(self) -> TradingBook:
@@ -218,8 +136,8 @@ class OrderGate:
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
         done though the log cannot be written, which is `Unavailable` then."""
-        act = partial(self._closes.close, which, reason, request)
-        return await self._closes.close_though_unlogged(act, reason, which)
+        act = partial(self._close, which, reason, request)
+        return await self._close_though_unlogged(act, reason, which)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
@@ -252,9 +170,9 @@ class OrderGate:
 
         async def act() -> tuple[str, ...]:
             await self._account.set_lock(Protection.KILL_SWITCH, reason)
-            return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
+            return await self._close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
+        return await self._close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
 
     @_exclusive
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
@@ -367,7 +285,7 @@ class OrderGate:
         async with self._lock:
             for _ in range(MAX_TRIES):
                 try:
-                    await self._account.writer.refresh()
+                    await self._account.refresh()
                 except Unavailable:
                     if not unread or not self._account.book.count:
                         raise
@@ -415,7 +333,7 @@ class OrderGate:
         stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
         await advance(self._account)
         try:
-            manual = await self._closes.close_manual(order.symbol)
+            manual = await self._close_manual(order.symbol)
         except Unavailable as error:
             return ExecutionResult("closing", f"what was written down by hand is not closed: {error}", stored)
         if stored is None:
@@ -476,6 +394,82 @@ class OrderGate:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
         if self._account.open_entries() or any(map(is_entry, self._account.book.open_orders.values())):
             await advance(self._account)
+
+    # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
+
+    async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
+        book = self._account.book
+        if isinstance(which, str) and not isinstance(which, Symbol):
+            trade = book.trades.get(which)
+            if trade is None:
+                if any(summary.trade == which for summary in book.closed):
+                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
+                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+            if trade.manual:
+                return await self._close_manual(trade.symbol, trade.id)
+        symbols, done = self._list_symbols(which), list[str]()
+        for symbol in symbols:
+            stored = await store_close(self._account, symbol, reason, request)
+            done += [] if stored is None else [stored]
+        await advance(self._account)
+        # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
+        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
+            done += await self._close_manual(symbol)
+        return tuple(done)
+
+    async def _close_though_unlogged(
+        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
+    ) -> tuple[str, ...]:
+        """What the exchanges hold does not wait for room on a disk."""
+        self._account.failure = None
+        try:
+            done = await act()
+        except ZunoError:
+            if self._account.failure is None:
+                raise
+            done = ()
+        if (failure := self._account.failure) is None:
+            return done
+        killed = reason is ExitReason.KILL_SWITCH
+        locked = self._account.has_written_lock(Protection.KILL_SWITCH)
+        said = [
+            what
+            for exchange in self._account.venues
+            for symbol in self._list_symbols(which)
+            for what in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
+        ]
+        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
+        unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
+        raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
+
+    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
+        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
+        book = self._account.book
+        if which is None:
+            ordered = (order.request.symbol for order in book.open_orders.values())
+            wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
+            held = (trade.symbol for trade in book.trades.values())
+            return sorted({*ordered, *wanted, *held, *(order.symbol for order in book.resting.values())})
+        if isinstance(which, Symbol):
+            return [which]
+        return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
+
+    async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
+        """Positions and orders that a person wrote down end at the market's price."""
+        book, at = self._account.book, self._account.event_time()
+        changes: list[PositionClosed | OrderCancelled] = []
+        for trade in book.trades.values():
+            if trade.manual and trade.symbol == symbol and id in (None, trade.id):
+                quote = await self._account.at(trade.exchange).port.quote(symbol)
+                price = quote.bid if trade.side is Side.LONG else quote.ask
+                usual = Decimal(str(trade.exchange.taker))
+                fee = trade.quantity * price * self._account.gate.manual_fees_pct.get(trade.exchange, usual) / 100
+                changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
+        if id is None:
+            resting = (order for order in book.resting.values() if order.symbol == symbol)
+            changes += [OrderCancelled(at=at, id=order.id) for order in resting]
+        await self._account.write([ManualChange(at=at, change=change) for change in changes])
+        return tuple(change.id for change in changes)
 
     # -- parts
 

@@ -208,7 +208,7 @@ def _check_settled(venue: VenueContext) -> None:
     hour may be paid and not listed."""
     now, exchange = venue.account.event_time(), venue.exchange
     hour = now // HOUR_MS * HOUR_MS
-    if venue.port.simulated or not venue.pays_funding or now - hour >= SETTLING_MS:
+    if venue.port.simulated or not venue.exchange.funding_hours or now - hour >= SETTLING_MS:
         return
     opened = [trade.opened for trade in venue.book.trades_at(exchange)]
     opened += [trade.opened for trade in venue.book.closed if trade.exchange == exchange and trade.closed >= hour]
@@ -263,7 +263,7 @@ async def _reconcile_orders(venue: VenueContext, differing: dict[Symbol, Unbooke
     a position nobody understands; a stranger's stops the symbol."""
     said, account = list[str](), venue.account
     standing = await venue.port.open_orders()
-    await account.writer.refresh()  # another process may have planned and sent one meanwhile
+    await account.refresh()  # another process may have planned and sent one meanwhile
     for order in find_unbooked_orders(standing, venue.book):
         request = order.request
         known = venue.book.orders.get(request.client_id)

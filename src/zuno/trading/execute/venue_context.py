@@ -50,17 +50,14 @@ class GateContext:
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
 
 
-class AccountContext:
-    """One account: its book and the only way to write to it. What else is kept here may be lost with the process."""
+class AccountContext(AccountWriter):
+    """One account and what it acts with. What is kept here beside the book may be lost with the process."""
 
     def __init__(self, gate: GateContext) -> None:
-        self.gate = gate
-        self.name = gate.account
+        super().__init__(gate.log, gate.account)
+        self.gate, self.venues = gate, gate.venues
         self.now = gate.now
         """The clock of this account's market."""
-        self.writer = AccountWriter(gate.log, gate.account)
-        self.write = self.writer.write
-        self.venues = gate.venues
         self.started: Millis | None = None
         """When this process looked first."""
         self.troubles: dict[Venue, str] = {}
@@ -70,11 +67,6 @@ class AccountContext:
         self.refused: dict[Symbol, Millis] = {}
         """When a venue last refused to close a symbol."""
         self.memories = {exchange: VenueMemory() for exchange in gate.venues}
-
-    @property
-    def book(self) -> TradingBook:
-        """As it was when it was looked at last."""
-        return self.writer.book
 
     def at(self, exchange: Venue) -> VenueContext:
         """A look at a venue that begins now."""
@@ -100,10 +92,8 @@ class AccountContext:
         return self._open_intents(IntentKind.CLOSE, symbol)
 
     def _open_intents(self, kind: IntentKind, symbol: Symbol | None) -> list[TrackedIntent]:
-        opened = self.book.open_intents.values()
-        return [
-            tracked for tracked in opened if tracked.intent.kind is kind and symbol in (None, tracked.intent.symbol)
-        ]
+        of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)
+        return [tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol)]
 
     def is_closing(self, symbol: Symbol) -> bool:
         return bool(self.open_closes(symbol))
@@ -129,7 +119,7 @@ class AccountContext:
     def has_written_lock(self, protection: Protection) -> bool:
         """Whether it stands in the log, as far as that is known."""
         lock = self.book.locks.get((protection, None))
-        return lock is not None and lock not in self.writer.unwritten
+        return lock is not None and lock not in self.unwritten
 
     async def lift(self, protection: Protection, symbol: Symbol | None, reason: str) -> bool:
         stood = (protection, symbol) in self.book.locks
@@ -178,18 +168,9 @@ class VenueContext:
         return self.port.exchange
 
     @property
-    def spot(self) -> bool:
-        """What is held is a balance, which may be the owner's, too, and no order there only reduces."""
-        return self.exchange.spot
-
-    @property
     def binds_balance(self) -> bool:
         """An order to sell binds what it would sell: no second one can stand beside it."""
         return not self.exchange.reduce_only
-
-    @property
-    def pays_funding(self) -> bool:
-        return self.exchange.funding_hours > 0
 
     @property
     def book(self) -> TradingBook:
