@@ -302,7 +302,7 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
     ours = venue.book.venue_balance(exchange)
     total = ours + difference
     currency, mode = exchange.currency, account_mode(account.name)
-    if mode != "paper" and not venue.book.ledger.debits[exchange]:
+    if mode != "paper" and not venue.book.ledger.debits.get(exchange):
         what = f"the account begins with the {total} {currency} at {exchange}"
     else:
         _check_settled(venue)
