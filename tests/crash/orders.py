@@ -42,10 +42,10 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateContext
+from zuno.trading.execute.fills import RESEND_MS
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.execute.order_sender import RESEND_MS
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import ClientId, OrderStatus

@@ -21,8 +21,8 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.journal.port import Journal
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.trade_events import Protection
 

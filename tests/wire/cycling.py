@@ -39,8 +39,8 @@ from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModel
 from zuno.llm.prompts import Prompts
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.data.bundle_builder import reach_of
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot

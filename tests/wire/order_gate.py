@@ -12,9 +12,9 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.ports.venue import OrderVenue

@@ -13,8 +13,8 @@ from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import FeeRates, Fees

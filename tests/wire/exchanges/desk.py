@@ -10,9 +10,9 @@ from tests.wire.order_gate import card, rule
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.venues import krw_symbol

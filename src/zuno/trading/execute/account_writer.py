@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 
 from zuno.kernel.errors import Refused, ZunoError
-from zuno.markets.venues import DEFAULT_VENUES
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.orders import ZERO, ClientId
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -27,8 +28,9 @@ class ConcurrentWrite(Exception):
 class AccountWriter:
     """The book of one account and the only way to write to it."""
 
-    def __init__(self, log: AccountLog, account: str) -> None:
-        self.account = account
+    def __init__(self, log: AccountLog, account: str, venues: Sequence[Venue] = DEFAULT_VENUES) -> None:
+        self.name = account
+        self._acts_at = tuple(venues)
         self.book = TradingBook()
         self.failure: ZunoError | None = None
         """Why the log could not be written the last time it could not."""
@@ -45,10 +47,21 @@ class AccountWriter:
         if self.unread:
             await self._reload()
         elif not self.book.count:
-            self.book = await self._log.open_book(self.account)
+            self.book = await self._log.open_book(self.name)
         else:
-            self.book.apply_all(await self._log.events(self.account, self.book.count))
+            self.book.apply_all(await self._log.events(self.name, self.book.count))
         return self.book
+
+    def _find_opening(self) -> dict[Venue, Decimal] | None:
+        """What is put into the book with the next event: paper money at venues it has none of yet; of an account with
+        money what it has is found by reconciliation."""
+        began = bool(self.book.count)
+        if account_mode(self.name) != "paper":
+            return None if began else dict.fromkeys(self._acts_at or DEFAULT_VENUES, ZERO)
+        if not began and set(self._acts_at) <= set(DEFAULT_VENUES):
+            return None  # such an account needs no event
+        new = [venue for venue in self._acts_at if not began or venue not in self.book.venues]
+        return {venue: venue.paper_cash for venue in new} or None
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
         """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""
@@ -58,9 +71,8 @@ class AccountWriter:
             await self._reload()
             raise ConcurrentWrite
         before = self.book.count
-        if not before and account_mode(self.account) != "paper":
-            # Its money is what reconciliation finds at the exchanges.
-            events = [AccountOpened(at=events[0].at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)), *events]
+        if (opening := self._find_opening()) is not None:
+            events = [AccountOpened(at=events[0].at, cash=opening), *events]
         written: list[TradeEvent] = []
         try:
             for event in events:
@@ -68,7 +80,7 @@ class AccountWriter:
                 self.book.apply(event)
                 if isinstance(event, FillBooked):
                     written += self._close_finished(event)
-            await self._log.append(self.account, written, before)
+            await self._log.append(self.name, written, before)
         except Refused as error:
             await self._reload(written)
             if self.book.count != before:
@@ -94,7 +106,7 @@ class AccountWriter:
         self.unread = True
         self.unwritten += tuple(unwritten)
         try:
-            self.book = await self._log.open_book(self.account)
+            self.book = await self._log.open_book(self.name)
         except ZunoError as error:
             self.failure, self.has_failed = error, True
             raise

@@ -1,8 +1,9 @@
-"""From a ruling to an intent: what is to be done about it, in whole lots and on the tick, and whether it may be."""
+"""Intents: what is to be done about a ruling, in whole lots and on the tick, or that a symbol is to be closed; and the
+ids by which the same intent is found again."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -11,9 +12,21 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.venue_context import DOLLAR
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side
-from zuno.trading.model.orders import ClientId, Filters, OrderRequest, OrderSide, OrderType, VenueQuote, to_decimal
+from zuno.trading.model.orders import (
+    ClientId,
+    Fill,
+    Filters,
+    OrderRequest,
+    OrderSide,
+    OrderType,
+    VenueQuote,
+    client_order_id,
+    to_decimal,
+)
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
@@ -22,6 +35,10 @@ from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52
 """A close has no end of its own: it is worked until nothing is held."""
+MOST_EXITS: Final = 16
+"""Of one close: more are not looked for."""
+EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
+"""What an exit's client id is made with, and why it was sent: nothing else can be left for the next start to read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +63,14 @@ class RulingToExecute:
 
 
 @dataclass(frozen=True, slots=True)
+class UnloggedClose:
+    id: str
+    reason: ExitReason
+    killed: bool
+    """Whether the kill switch sent it, whatever a close that was stored since gives as its reason."""
+
+
+@dataclass(frozen=True, slots=True)
 class ExchangeState:
     quote: VenueQuote
     filters: Filters
@@ -64,18 +89,17 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
 
 def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
     """Of the close of a symbol that is being worked, or else of the next one."""
-    for tracked in book.open_intents.values():
-        if tracked.intent.symbol is symbol and tracked.intent.kind is IntentKind.CLOSE:
-            return tracked.intent.id
-    return find_next_close_id(book, account, symbol)
+    opened = (tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol)
+    closing = (intent.id for intent in opened if intent.kind is IntentKind.CLOSE)
+    return next(closing, None) or find_next_close_id(book, account, symbol)
 
 
 def find_next_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
     """Of the next close of what is held or ordered, as if none were being worked."""
-    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol is symbol]
+    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol]
     names = (
-        tuple(trade.id for trade in book.positions.values() if trade.symbol is symbol)
-        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol is symbol)
+        tuple(trade.id for trade in book.positions.values() if trade.symbol == symbol)
+        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol == symbol)
         or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
     )
     return find_close_id_of(book, account, symbol, names)
@@ -98,6 +122,39 @@ def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tup
     return close_id(account, symbol, names, number + 1)
 
 
+def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Symbol) -> list[str]:
+    """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
+    one that would be next without it, the one that would have been before the entry was booked, and the one of a trade
+    at another exchange, too, that has ended since."""
+    ids = [find_close_id(book, account, symbol), find_next_close_id(book, account, symbol)]
+    position = book.positions.get((exchange, symbol))
+    if position is not None and position.intent in book.intents:
+        entries = (book.orders[id] for id in book.intents[position.intent].orders)
+        names = tuple(order.request.client_id for order in entries if order.purpose == "entry")
+        ids.append(close_id(account, symbol, names, 0))
+    if position is not None:
+        ended = {
+            summary.exchange: summary.trade
+            for summary in book.closed
+            if summary.symbol == symbol and summary.exchange != exchange and summary.closed >= position.opened
+        }
+        for other in ended.values():
+            pairs = ((other, position.id), (position.id, other))
+            ids += [find_close_id_of(book, account, symbol, pair) for pair in pairs]
+    return list(dict.fromkeys(ids))
+
+
+def find_unlogged_close(book: TradingBook, account: str, fill: Fill) -> UnloggedClose | None:
+    """The close whose exit was sent while it could not be written, by the client id of the exit alone."""
+    for id in list_close_ids(book, account, fill.exchange, fill.symbol):
+        stored = book.intents.get(id)
+        for series, reason in EXIT_SERIES.items():
+            if fill.client_id in (client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)):
+                stored_reason = None if stored is None else stored.intent.reason
+                return UnloggedClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH)
+    return None
+
+
 def build_open_intent(
     account: str,
     order: RulingToExecute,
@@ -105,14 +162,15 @@ def build_open_intent(
     mandate: Mandate | None,
     dollars: Decimal | None = None,
 ) -> TradeIntent | str:
-    """The intent of a ruling that opens something, or why there is none. Prices at an exchange in another currency are
-    turned into it by what the coin costs in both; `dollars`: its mark now, the ruling's where it is not known."""
+    """The intent of a ruling that opens something, or why there is none. `dollars`: the coin's mark now; the ruling's
+    where it is not known."""
     ruling, card = order.ruling, order.ruling.card
     side = ruling.decision.side
     if side is None or card is None or ruling.execution_style is None:
         return "the ruling opens nothing"
     if order.mark is None or order.atr is None:
         return "the ruling's mark or ATR is not known"
+    rates = find_rates((state.quote for state in places.values()), dollars or order.mark)
     legs: list[IntentLeg] = []
     left_out: list[str] = []
     for leg in ruling.legs:
@@ -120,13 +178,12 @@ def build_open_intent(
         if state is None or leg.quantity is None:
             left_out.append(f"{leg.venue} is not there")
             continue
-        rate = Decimal(1) if leg.venue is Venue("BINANCE") else state.quote.mark / (dollars or order.mark)
         entry, stop, target = (
-            round_to_step(to_decimal(price) * rate, state.filters.tick)
+            round_to_step(to_decimal(price) * rates[leg.venue.currency], state.filters.tick)
             for price in (card.entry, card.stop, card.target)
         )
         quantity = round_to_step(to_decimal(leg.quantity), state.filters.lot)
-        refusal = _find_leg_refusal(side, quantity, entry, stop, target, state)
+        refusal = _find_leg_refusal(leg.side, quantity, entry, stop, target, state)
         if refusal is not None:
             left_out.append(f"{leg.venue}: {refusal}")
             continue
@@ -138,31 +195,28 @@ def build_open_intent(
                 stop=stop,
                 target=target,
                 leverage=max(1, int(leg.leverage)),
+                side=None if leg.side is side else leg.side,
             )
         )
     if not legs:
         return "; ".join(left_out) or "the ruling opens nothing"
     return TradeIntent(
+        **pick(order, "symbol", "mode", "valid_until", "mark", "atr", "judge", "family", "edge", "llm_cost_usd"),
+        **pick(card, "hold", "exploration"),
         id=intent_id(account, order),
         decision=order.run_id,
         kind=IntentKind.OPEN,
-        symbol=order.symbol,
-        mode=order.mode,
         side=side,
         style=ruling.execution_style,
         legs=tuple(legs),
-        hold=card.hold,
-        valid_until=order.valid_until,
-        mark=order.mark,
-        atr=order.atr,
-        exploration=card.exploration,
-        judge=order.judge,
-        family=order.family,
-        edge=order.edge,
-        llm_cost_usd=order.llm_cost_usd,
         mandate=None if mandate is None else hash_mandate(mandate),
         left_out="; ".join(left_out)[:600],
     )
+
+
+def find_rates(quotes: Iterable[VenueQuote], dollars: Decimal) -> dict[str, Decimal]:
+    """What one dollar is in each currency: by what the coin costs in both."""
+    return {quote.exchange.currency: quote.mark / dollars for quote in quotes} | {DOLLAR: Decimal(1)}
 
 
 def build_close_intent(

@@ -1,4 +1,4 @@
-"""The one door to orders: a ruling or a person asks, rules say whether it may be, and the worker carries it out.
+"""The one door to orders: a ruling or a person asks, rules say whether it may be, and what follows is carried out.
 
 Whatever was asked before is found again and not done twice. Exits always pass; new risk passes protections, the mandate
 and the market's own price.
@@ -18,20 +18,20 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
-from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter, set_levels
-from zuno.trading.execute.gate_state import GateContext, GateState
+from zuno.trading.execute.closes import close_unlogged, store_close
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
+from zuno.trading.execute.fills import cancel_order
 from zuno.trading.execute.intents import RulingToExecute, intent_id
-from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.execute.reconcile import VenueComparison
-from zuno.trading.execute.unlogged import close_unlogged
+from zuno.trading.execute.reconcile import VenueComparison, advance
+from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
-from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
+from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
     ClockSet,
@@ -47,7 +47,7 @@ from zuno.trading.model.trade_events import (
     Protection,
     TradeEvent,
 )
-from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.protections import check_grant, hash_mandate
@@ -73,84 +73,6 @@ class ExecutionResult:
     nothing, or to a part."""
     reason: str = ""
     intent: str | None = None
-
-
-class CloseRequests:
-    """Closes by trade, by symbol, or everything; positions that a person wrote down, too."""
-
-    def __init__(self, state: GateState, worker: OrderWorker) -> None:
-        self._state = state
-        self._worker = worker
-
-    async def close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
-        book = self._state.book
-        if isinstance(which, str) and not isinstance(which, Symbol):
-            trade = book.trades.get(which)
-            if trade is None:
-                if any(summary.trade == which for summary in book.closed):
-                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
-                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
-            if trade.manual:
-                return await self.close_manual(trade.symbol, trade.id)
-        symbols, done = self._list_symbols(which), list[str]()
-        for symbol in symbols:
-            stored = await self._worker.store_close(symbol, reason, request)
-            done += [] if stored is None else [stored]
-        await self._worker.advance()
-        # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
-        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
-            done += await self.close_manual(symbol)
-        return tuple(done)
-
-    async def close_though_unlogged(
-        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
-    ) -> tuple[str, ...]:
-        """What the exchanges hold does not wait for room on a disk."""
-        self._state.writer.failure = None
-        try:
-            done = await act()
-        except ZunoError:
-            if self._state.writer.failure is None:
-                raise
-            done = ()
-        if (failure := self._state.writer.failure) is None:
-            return done
-        killed = reason is ExitReason.KILL_SWITCH
-        locked = self._state.has_written_lock(Protection.KILL_SWITCH)
-        said = [
-            what
-            for venue in self._state.venues.values()
-            for symbol in self._list_symbols(which)
-            for what in await close_unlogged(
-                self._state.book, self._state.account, venue, symbol, unlocked_kill=killed and not locked
-            )
-        ]
-        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
-        unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
-        raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
-
-    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
-        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
-        if which is None or isinstance(which, Symbol):
-            return list(DEFAULT_SYMBOLS) if which is None else [which]
-        trade = self._state.book.trades.get(which)
-        return [] if trade is None or trade.manual else [trade.symbol]
-
-    async def close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
-        """Positions and orders that a person wrote down end at the market's price."""
-        book, at = self._state.book, self._state.event_time()
-        changes: list[PositionClosed | OrderCancelled] = []
-        for trade in book.trades.values():
-            if trade.manual and trade.symbol is symbol and id in (None, trade.id):
-                quote = await self._state.quote(trade.exchange, symbol)
-                price = quote.bid if trade.side is Side.LONG else quote.ask
-                fee = trade.quantity * price * self._state.context.manual_fees_pct[trade.exchange] / 100
-                changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
-        if id is None:
-            resting = (order for order in book.resting.values() if order.symbol is symbol)
-            changes += [OrderCancelled(at=at, id=order.id) for order in resting]
-        await self._state.write([ManualChange(at=at, change=change) for change in changes])
-        return tuple(change.id for change in changes)
 
 
 def _exclusive(
@@ -179,43 +101,34 @@ class OrderGate:
     """Acts for one account. Calls wait for each other; another process may act for the same account beside it."""
 
     def __init__(self, context: GateContext) -> None:
-        self._state = state = GateState(context)
-        self._worker = worker = OrderWorker(state)
-        self._protections = ProtectionChecker(state, worker)
-        self._comparison = VenueComparison(state, worker)
-        self._entries = EntryChecker(state, self._protections)
-        self._closes = CloseRequests(state, worker)
+        self._account = AccountContext(context)
+        self._protections = RiskChecker(self._account)
+        self._comparison = VenueComparison(self._account)
         self._lock = asyncio.Lock()
-
-    @property
-    def account(self) -> str:
-        return self._state.account
-
-    @property
-    def live(self) -> bool:
-        return self._state.context.live
+        self.account, self.live = context.account, context.live
+        self.now = context.now
+        """By the clock of this account's market."""
+        self.troubles: Mapping[Venue, str] = self._account.troubles
+        """Exchanges that did not answer the last time."""
 
     @property
     def book(self) -> TradingBook:
         """As it was when it was looked at last."""
-        return self._state.book
-
-    @property
-    def troubles(self) -> Mapping[Venue, str]:
-        """Exchanges that did not answer the last time."""
-        return self._worker.troubles
+        return self._account.book
 
     async def refresh(self) -> TradingBook:
         async with self._lock:
-            return await self._state.writer.refresh()
+            return await self._account.refresh()
 
     @_exclusive
     async def advance(self) -> TradingBook:
         """Take the venues' news and go on with everything that is open: the protective watch, and every start."""
-        await self._worker.advance()
+        await advance(self._account)
         await self._comparison.compare_if_due()
-        await self._protections.store_hit_protections()
-        return self._state.book
+        if (why := await self._protections.store_hit_protections()) is not None:
+            await end_entries(self._account, why)
+            await advance(self._account)
+        return self._account.book
 
     @_exclusive_unread
     async def close(
@@ -223,33 +136,32 @@ class OrderGate:
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
         done though the log cannot be written, which is `Unavailable` then."""
-        return await self._closes.close_though_unlogged(
-            lambda: self._closes.close(which, reason, request), reason, which
-        )
+        act = partial(self._close, which, reason, request)
+        return await self._close_though_unlogged(act, reason, which)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
         nobody would protect. Stops and targets stay. The orders that could not be cancelled."""
-        waiting = list(filter(_is_entry, self._state.book.open_orders.values()))
+        waiting = list(filter(is_entry, self._account.book.open_orders.values()))
         try:
             return await self._end_entries(reason)
         except ZunoError:
             # The log cannot be written. The exchange is told all the same; the next start finds what became of them.
             for request in (order.request for order in waiting):
                 with suppress(ZunoError):
-                    await self._state.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
+                    await self._account.venues[request.exchange].cancel(request.symbol, request.client_id, request.type)
             raise
 
     @_exclusive
     async def pause(self, reason: str = "paused by the owner") -> LockSet:
         """No new risk until `resume`: entries that wait are cancelled, open trades go on."""
-        lock = await self._state.set_lock(Protection.PAUSED, reason)
+        lock = await self._account.set_lock(Protection.PAUSED, reason)
         await self._stop_entries()
         return lock
 
     @_exclusive
     async def resume(self) -> bool:
-        return await self._state.lift(Protection.PAUSED, None, "resumed by the owner")
+        return await self._account.lift(Protection.PAUSED, None, "resumed by the owner")
 
     @_exclusive_unread
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
@@ -257,20 +169,23 @@ class OrderGate:
         cancelled and closed all the same, but not locked."""
 
         async def act() -> tuple[str, ...]:
-            await self._state.set_lock(Protection.KILL_SWITCH, reason)
-            return await self._closes.close(None, ExitReason.KILL_SWITCH, "kill")
+            await self._account.set_lock(Protection.KILL_SWITCH, reason)
+            return await self._close(None, ExitReason.KILL_SWITCH, "kill")
 
-        return await self._closes.close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
+        return await self._close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
 
     @_exclusive
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
         standing = await self._protections.find_locks()
-        lifted = [lock for lock in standing if protection is None or lock.protection is protection]
-        lifted = [lock for lock in lifted if symbol is None or lock.symbol in (None, symbol)]
+        lifted = tuple(
+            lock
+            for lock in standing
+            if protection in (None, lock.protection) and (symbol is None or lock.symbol in (None, symbol))
+        )
         for lock in lifted:
-            await self._state.lift(lock.protection, lock.symbol, "lifted by the owner")
-        return tuple(lifted)
+            await self._account.lift(lock.protection, lock.symbol, "lifted by the owner")
+        return lifted
 
     @_exclusive
     async def locks(self) -> tuple[LockSet, ...]:
@@ -281,23 +196,23 @@ class OrderGate:
     async def set_clock(self, *, recorded: bool) -> None:
         """Write which clock the account goes by, and that it has come to this clock's moment. Nothing is written where
         the log says both."""
-        at, book = self._state.event_time(), self._state.book
+        at, book = self._account.event_time(), self._account.book
         if book.recorded is not recorded or (recorded and book.newest < at):
-            await self._state.write([ClockSet(at=at, recorded=recorded)])
+            await self._account.write([ClockSet(at=at, recorded=recorded)])
 
     @_exclusive
     async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
-        check_grant(mandate, self._state.now())
-        granted = MandateGranted(at=self._state.event_time(), mandate=mandate, hash=hash_mandate(mandate))
-        await self._state.write([granted])
+        check_grant(mandate, self._account.now())
+        granted = MandateGranted(at=self._account.event_time(), mandate=mandate, hash=hash_mandate(mandate))
+        await self._account.write([granted])
         return granted
 
     @_exclusive
     async def revoke_mandate(self) -> MandateGranted:
-        granted = self._state.book.mandate
+        granted = self._account.book.mandate
         if granted is None:
             raise Refused("No mandate stands.")
-        await self._state.write([MandateRevoked(at=self._state.event_time(), hash=granted.hash)])
+        await self._account.write([MandateRevoked(at=self._account.event_time(), hash=granted.hash)])
         await self._stop_entries()
         return granted
 
@@ -305,9 +220,9 @@ class OrderGate:
     async def reconcile(self) -> tuple[str, ...]:
         """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
         said."""
-        await self._worker.advance(settle=True, entries=False)
-        said = await self._comparison.compare(tuple(self._state.venues))
-        await self._worker.advance()
+        await advance(self._account, settle=True, entries=False)
+        said = await self._comparison.compare(tuple(self._account.venues))
+        await advance(self._account)
         return tuple(said)
 
     @_exclusive
@@ -323,28 +238,18 @@ class OrderGate:
         found = await self._comparison.find_cash_differences()
         if found != dict(shown):
             raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
-        what = "adopted by the owner: a deposit or a withdrawal"
-        events: list[TradeEvent] = [
-            Adopted(at=self._state.event_time(), exchange=exchange, what=what, cash=cash)
-            for exchange, cash in found.items()
-        ]
-        if (Protection.RECONCILIATION, None) in self._state.book.locks:
-            reason = "the owner adopted the difference"
-            lifted = LockLifted(
-                at=self._state.event_time(), protection=Protection.RECONCILIATION, symbol=None, reason=reason
-            )
-            events.append(lifted)
-        await self._state.write(events)
-
-    def now(self) -> Millis:
-        """By the clock of this account's market."""
-        return self._state.now()
+        at, what = self._account.event_time(), "adopted by the owner: a deposit or a withdrawal"
+        events: list[TradeEvent] = [Adopted(at=at, exchange=venue, what=what, cash=found[venue]) for venue in found]
+        lock, why = Protection.RECONCILIATION, "the owner adopted the difference"
+        if (lock, None) in self._account.book.locks:
+            events.append(LockLifted(at=at, protection=lock, symbol=None, reason=why))
+        await self._account.write(events)
 
     @_exclusive
-    async def marks(self) -> dict[tuple[Venue, Symbol], Decimal]:
+    async def marks(self) -> dict[Place, Decimal]:
         """The market's price of everything that is open, where it is known."""
-        found: dict[tuple[Venue, Symbol], Decimal] = {}
-        for trade in self._state.book.trades.values():
+        found: dict[Place, Decimal] = {}
+        for trade in self._account.book.trades.values():
             quote = await self._protections.known_quote(trade.exchange, trade.symbol)
             if not isinstance(quote, Missing):
                 found[trade.exchange, trade.symbol] = quote.mark
@@ -352,60 +257,59 @@ class OrderGate:
 
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
-        book = self._state.book
-        times = [order.expires for order in book.open_orders.values()]
-        times += [trade.hold_until for trade in book.positions.values()]
-        known = [at for at in times if at is not None]
-        return min(known, default=None)
+        book = self._account.book
+        ends = (order.expires for order in book.open_orders.values())
+        holds = (trade.hold_until for trade in book.positions.values())
+        return min((at for at in (*ends, *holds) if at is not None), default=None)
 
     @property
     def needs_watch(self) -> bool:
         """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
-        book = self._state.book
-        stops = {
-            (order.request.exchange, order.request.symbol)
-            for order in book.open_orders.values()
-            if order.purpose == "stop"
-        }
-        return bool(book.open_intents) or any(place not in stops for place in book.positions)
+        book = self._account.book
+        orders = book.open_orders.values()
+        standing = {(order.purpose, order.request.exchange, order.request.symbol) for order in orders}
+        return bool(book.open_intents) or any(
+            ("stop", *place) not in standing or (trade.target is not None and ("target", *place) not in standing)
+            for place, trade in book.positions.items()
+        )
 
     # -- acts
 
     @_exclusive
     async def _end_entries(self, reason: str) -> tuple[str, ...]:
-        await self._worker.end_entries(reason)
-        await self._worker.advance()
-        return tuple(id for id, order in self._state.book.open_orders.items() if _is_entry(order))
+        await end_entries(self._account, reason)
+        await advance(self._account)
+        return tuple(id for id, order in self._account.book.open_orders.items() if is_entry(order))
 
     async def _try_act(self, act: Callable[[], Awaitable[T]], unread: bool) -> T:
         async with self._lock:
             for _ in range(MAX_TRIES):
                 try:
-                    await self._state.writer.refresh()
+                    await self._account.refresh()
                 except Unavailable:
-                    if not unread or not self._state.book.count:
+                    if not unread or not self._account.book.count:
                         raise
                 try:
                     return await act()
                 except ConcurrentWrite:
                     continue
-        raise Unavailable(f"Account {self._state.account} is written to by others again and again; try once more.")
+        raise Unavailable(f"Account {self._account.name} is written to by others again and again; try once more.")
 
     @_exclusive
     async def execute(self, order: RulingToExecute) -> ExecutionResult:
         """Act on a ruling. The same decision again is the same intent, whatever became of it since."""
         call = order.ruling.decision
-        id = intent_id(self._state.account, order)
-        if id in self._state.book.intents:
-            await self._worker.advance()
+        id = intent_id(self._account.name, order)
+        if id in self._account.book.intents:
+            await advance(self._account)
             return self._describe_intent(id)
         if call is Call.HOLD:
             return ExecutionResult("held", "the ruling is HOLD")
-        await self._worker.advance()
+        await advance(self._account)
         side = call.side
         if side is None:
             return await self._execute_close(order, id)
-        if self._state.now() > order.valid_until:
+        if self._account.now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
         if self._has_opposite(order.symbol, side):
             # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
@@ -413,24 +317,23 @@ class OrderGate:
         if self._ended_opposite(order, side):
             return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
-            intent, events = await self._entries.prepare(order, side)
+            intent, events = await prepare_entry(self._account, self._protections, order)
         except EntryRefused as error:
             return ExecutionResult("refused", str(error))
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
-        stored = IntentStored(at=self._state.event_time(), intent=intent, ruling=order.ruling)
-        await self._state.write([stored, *events])
-        await self._worker.advance()
+        stored = IntentStored(at=self._account.event_time(), intent=intent, ruling=order.ruling)
+        await self._account.write([stored, *events])
+        await advance(self._account)
         return self._describe_intent(id)
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
-        reason = next(
-            (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES), ExitReason.DECISION
-        )
-        stored = await self._worker.store_close(order.symbol, reason, order.run_id, id, order.ruling)
-        await self._worker.advance()
+        rules = (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES)
+        reason = next(rules, ExitReason.DECISION)
+        stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
+        await advance(self._account)
         try:
-            manual = await self._closes.close_manual(order.symbol)
+            manual = await self._close_manual(order.symbol)
         except Unavailable as error:
             return ExecutionResult("closing", f"what was written down by hand is not closed: {error}", stored)
         if stored is None:
@@ -440,22 +343,22 @@ class OrderGate:
     @_exclusive
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
-        order = self._state.book.orders.get(client_id)
+        order = self._account.book.orders.get(client_id)
         if order is None:
             raise NotFound(f"No order {client_id}; `zuno trade orders` lists them.")
         if order.status.final:
             raise Refused(f"The order {client_id} is {order.status} already.")
         if order.purpose != "entry":
             raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
-        tracked = self._state.book.open_intents.get(order.intent)
+        tracked = self._account.book.open_intents.get(order.intent)
         if tracked is None or tracked.intent.style is Style.SMART_DCA:
-            await self._worker.cancel_order(order)
+            await cancel_order(self._account.at(order.request.exchange), order)
         else:
             # Or the next one would be placed in its stead. Written first: another process may be working it.
-            await self._worker.end_entries("cancelled by the owner", order.intent)
-        await self._worker.advance()
-        if not self._state.book.orders[client_id].status.final:
-            why = "; ".join(self._worker.troubles.values()) or "it is on its way from another process"
+            await end_entries(self._account, "cancelled by the owner", order.intent)
+        await advance(self._account)
+        if not self._account.book.orders[client_id].status.final:
+            why = "; ".join(self._account.troubles.values()) or "it is on its way from another process"
             raise Unavailable(f"The order {client_id} is not cancelled yet: {why}")
         return client_id
 
@@ -465,16 +368,15 @@ class OrderGate:
     ) -> OpenTrade:
         """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
         loosening that is not confirmed, and for a level on the wrong side of the market."""
-        trade = self._state.book.trades.get(trade_id)
+        trade = self._account.book.trades.get(trade_id)
         if trade is None:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
-        if trade.manual and (trade.exchange, trade.symbol) in self._state.book.positions:
-            raise Refused(
-                f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}, and the levels there are the "
-                "desk's; close one of them first."
-            )
-        quote = await self._state.quote(trade.exchange, trade.symbol)
-        tick = (await self._state.filters(trade.exchange, trade.symbol)).tick
+        if trade.manual and (trade.exchange, trade.symbol) in self._account.book.positions:
+            beside = f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}"
+            raise Refused(f"{beside}, and the levels there are the desk's; close one of them first.")
+        venue = self._account.at(trade.exchange)
+        quote = await venue.port.quote(trade.symbol)
+        tick = (await venue.read_filters(trade.symbol)).tick
         stop = trade.stop if stop is None else round_to_step(stop, tick)
         target = trade.target if target is None else round_to_step(target, tick)
         _check_sides(trade, stop, target, quote)
@@ -482,59 +384,124 @@ class OrderGate:
             trade.target is not None and target is not None and is_tighter(target, trade.target, trade.side)
         )
         if loosens and not confirmed:
-            raise Refused(
-                f"This loosens the levels of {trade_id} (stop {trade.stop} → {stop}, target {trade.target} → "
-                f"{target}); confirm it with --yes."
-            )
-        await self._state.write([set_levels(trade, self._state.event_time(), stop, target, "owner")])
-        await self._worker.advance()
+            change = f"stop {trade.stop} → {stop}, target {trade.target} → {target}"
+            raise Refused(f"This loosens the levels of {trade_id} ({change}); confirm it with --yes.")
+        await self._account.write([set_levels(trade, self._account.event_time(), stop, target, "owner")])
+        await advance(self._account)
         return trade
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        if self._state.open_entries() or any(map(_is_entry, self._state.book.open_orders.values())):
-            await self._worker.advance()
+        if self._account.open_entries() or any(map(is_entry, self._account.book.open_orders.values())):
+            await advance(self._account)
+
+    # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
+
+    async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
+        book = self._account.book
+        if isinstance(which, str) and not isinstance(which, Symbol):
+            trade = book.trades.get(which)
+            if trade is None:
+                if any(summary.trade == which for summary in book.closed):
+                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
+                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+            if trade.manual:
+                return await self._close_manual(trade.symbol, trade.id)
+        symbols, done = self._list_symbols(which), list[str]()
+        for symbol in symbols:
+            stored = await store_close(self._account, symbol, reason, request)
+            done += [] if stored is None else [stored]
+        await advance(self._account)
+        # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
+        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
+            done += await self._close_manual(symbol)
+        return tuple(done)
+
+    async def _close_though_unlogged(
+        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
+    ) -> tuple[str, ...]:
+        """What the exchanges hold does not wait for room on a disk."""
+        self._account.failure = None
+        try:
+            done = await act()
+        except ZunoError:
+            if self._account.failure is None:
+                raise
+            done = ()
+        if (failure := self._account.failure) is None:
+            return done
+        killed = reason is ExitReason.KILL_SWITCH
+        locked = self._account.has_written_lock(Protection.KILL_SWITCH)
+        said = [
+            what
+            for exchange in self._account.venues
+            for symbol in self._list_symbols(which)
+            for what in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
+        ]
+        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
+        unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
+        raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
+
+    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
+        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
+        book = self._account.book
+        if which is None:
+            ordered = (order.request.symbol for order in book.open_orders.values())
+            wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
+            held = (trade.symbol for trade in book.trades.values())
+            return sorted({*ordered, *wanted, *held, *(order.symbol for order in book.resting.values())})
+        if isinstance(which, Symbol):
+            return [which]
+        return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
+
+    async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
+        """Positions and orders that a person wrote down end at the market's price."""
+        book, at = self._account.book, self._account.event_time()
+        changes: list[PositionClosed | OrderCancelled] = []
+        for trade in book.trades.values():
+            if trade.manual and trade.symbol == symbol and id in (None, trade.id):
+                quote = await self._account.at(trade.exchange).port.quote(symbol)
+                price = quote.bid if trade.side is Side.LONG else quote.ask
+                usual = Decimal(str(trade.exchange.taker))
+                fee = trade.quantity * price * self._account.gate.manual_fees_pct.get(trade.exchange, usual) / 100
+                changes.append(PositionClosed(at=at, id=trade.id, price=float(price), fee=float(fee)))
+        if id is None:
+            resting = (order for order in book.resting.values() if order.symbol == symbol)
+            changes += [OrderCancelled(at=at, id=order.id) for order in resting]
+        await self._account.write([ManualChange(at=at, change=change) for change in changes])
+        return tuple(change.id for change in changes)
 
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        held = self._state.book.side_of(symbol)
-        if held is not None and held is not side:
-            return True
-        return any(tracked.intent.side is not side for tracked in self._state.open_entries(symbol))
+        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol))
+        return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
-        since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._state.book.closed))
-        return any(summary.symbol is order.symbol and summary.side is not side for summary in since)
+        since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._account.book.closed))
+        return any(summary.symbol == order.symbol and summary.side is not side for summary in since)
 
     def _describe_intent(self, id: str) -> ExecutionResult:
-        tracked = self._state.book.intents[id]
-        if tracked.intent.kind is IntentKind.CLOSE:
-            state: ExecutionState = "closing" if tracked.state == "open" else "closed"
-            return ExecutionResult("refused" if tracked.state == "refused" else state, tracked.reason, id)
-        what = self._describe_orders(tracked) if tracked.state == "open" else tracked.reason
-        reason = "; ".join(filter(None, (what, tracked.intent.left_out)))
-        if tracked.state == "open":
-            return ExecutionResult("working", reason, id)
-        if tracked.state in ("done", "partial"):
-            places = ((leg.exchange, tracked.intent.symbol) for leg in tracked.intent.legs)
-            held = any(place in self._state.book.positions for place in places)
-            return ExecutionResult("open" if held else "ended", reason, id)
-        return ExecutionResult("refused" if tracked.state == "refused" else "ended", reason, id)
+        tracked = self._account.book.intents[id]
+        working, closing, intent = tracked.state == "open", tracked.intent.kind is IntentKind.CLOSE, tracked.intent
+        places = ((leg.exchange, intent.symbol) for leg in intent.legs)
+        state: ExecutionState = "closed" if closing else "ended"
+        if tracked.state == "refused":
+            state = "refused"
+        elif working:
+            state = "closing" if closing else "working"
+        elif tracked.state in ("done", "partial") and any(place in self.book.positions for place in places):
+            state = "open"
+        what = self._describe_orders(tracked) if working and not closing else tracked.reason
+        return ExecutionResult(state, "; ".join(filter(None, (what, intent.left_out))), id)
 
     def _describe_orders(self, tracked: TrackedIntent) -> str:
-        orders = [self._state.book.orders[id] for id in tracked.orders]
-        entries = [order for order in orders if order.purpose == "entry"]
-        waiting = sum(order.status in (OrderStatus.OPEN, OrderStatus.PLANNED) for order in entries)
+        entries = [order for order in map(self.book.orders.__getitem__, tracked.orders) if order.purpose == "entry"]
+        waiting = sum(not order.status.final for order in entries)
         filled = sum((order.filled for order in entries), ZERO)
         wanted = sum((leg.quantity for leg in tracked.intent.legs), ZERO)
         return f"{filled} of {wanted} filled, {waiting} orders wait"
-
-
-def _is_entry(order: TrackedOrder) -> bool:
-    """Of the desk, not of a stranger."""
-    return order.purpose == "entry" and bool(order.intent)
 
 
 def request_name(*words: object) -> str:

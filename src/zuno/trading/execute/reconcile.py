@@ -1,4 +1,10 @@
-"""The book held against a venue, at start and every few minutes: positions, orders and cash. Nothing is guessed."""
+"""An account brought in step with its venues.
+
+`advance` takes their news and goes on with everything that is open, whatever happened before: a start, a tick of the
+watch and a new ruling are the same path. What it does follows from the book and the venues' word alone, so that a
+process may end anywhere and another go on. `VenueComparison` holds the book against the venues, at start and every few
+minutes: positions, orders and cash. Nothing is guessed.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +17,29 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateState
-from zuno.trading.execute.order_worker import OrderWorker
+from zuno.trading.execute.closes import (
+    is_closed,
+    is_worked,
+    undo_given_up,
+    undo_unbooked,
+    why_not_closed,
+    work_closes,
+)
+from zuno.trading.execute.entries import end_entry, send_entry_again, work_entry
+from zuno.trading.execute.fills import book_orders, find_order, send_exit_again, settle_funding, take_news
+from zuno.trading.execute.protection import cancel_leftovers, protect
+from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
-from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, ExchangeAnswer, Order, Unbooked
-from zuno.trading.model.trade_events import Adopted, LockSet, Protection, account_mode
+from zuno.trading.model.orders import OUR_PREFIX, ZERO, ExchangeAnswer, Order, OrderStatus, Unbooked
+from zuno.trading.model.trade_events import Adopted, IntentEnded, IntentKind, Protection, TradeEvent, account_mode
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import Purpose
 from zuno.trading.rules.trading_book import TradingBook
 
+MAX_PASSES: Final = 24
+"""Rounds at one exchange in one go; each goes on from what the one before booked."""
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
 desk."""
@@ -30,121 +49,237 @@ SETTLING_MS: Final = 2 * MINUTE_MS
 """After each full hour: funding that is paid then is listed a little later, and no balance is compared meanwhile."""
 RECENT_MS: Final = DAY_MS
 """Orders that were planned since then are looked up once more where a position differs."""
+RECONCILE_AGAIN: Final = Backoff(5 * SECOND_MS, 5 * MINUTE_MS)
+"""Between two tries to compare the book with an exchange that did not answer."""
+UNCOMPARED_MS: Final = 30 * MINUTE_MS
+"""How long the lock of an exchange that could not be compared lasts; set anew while it cannot be."""
+ANSWER_SECONDS: Final = 3.0
+"""For so long a look waits: a kill may be behind it."""
 
 
-async def reconcile_venue(venue: OrderVenue, state: GateState, worker: OrderWorker) -> list[str]:
+async def advance(account: AccountContext, *, settle: bool = False, entries: bool = True) -> None:
+    """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will not
+    do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without `entries` none
+    is placed this time."""
+    if account.started is None:
+        account.started = account.now()
+    for exchange in account.venues:
+        venue = account.at(exchange)
+        await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
+        account.troubles.pop(exchange, None)
+        if said := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
+            account.troubles[exchange] = "; ".join(said)
+    _note_missing(account)
+    await _end_intents(account)
+
+
+def _note_missing(account: AccountContext) -> None:
+    """Exchanges where something is held or ordered, and that nothing can be done at here."""
+    held = [exchange for exchange, _ in account.book.positions]
+    ordered = [order.request.exchange for order in account.book.open_orders.values()]
+    for exchange in dict.fromkeys([*account.troubles, *held, *ordered]):
+        if exchange in account.venues:
+            continue
+        account.troubles.pop(exchange, None)
+        if exchange in held or exchange in ordered:
+            what = "positions are open" if exchange in held else "orders are open"
+            account.troubles[exchange] = f"{what} there, and this desk has no access to it: nobody looks after them"
+
+
+async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> None:
+    """Symbol by symbol, and in each what is held comes first. What fails for one keeps no other from being closed or
+    protected."""
+    told: list[Symbol] = []
+    for _ in range(MAX_PASSES):
+        before = venue.book.count
+        told = [symbol for symbol in venue.symbols() if await _secure_symbol(venue, symbol)]
+        for symbol in told:
+            if not venue.is_unresponsive():
+                await _work_entries(venue, symbol, placing=placing)
+        if venue.book.count == before:
+            break
+    for symbol in venue.symbols():
+        await venue.attempt(undo_unbooked(venue, symbol))
+    if not venue.is_unresponsive():
+        await settle_funding(venue, told, anew=settle)
+
+
+async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
+    """Take the news of a symbol, close what is to be closed, and protect what is held. Whether the news was taken:
+    without it nothing new is opened; closing and protecting go on by what the book knows."""
+    watched = venue.position(symbol)
+    if watched is not None and not await venue.holds_stops(symbol):
+        # Nobody but the desk watches these levels: they do not wait for the news.
+        await protect(venue, symbol)
+        await work_closes(venue, symbol)
+    else:
+        watched = None
+    told = not venue.is_unresponsive() and await venue.attempt(take_news(venue, symbol))
+    await venue.attempt(undo_given_up(venue, symbol))
+    await _resolve_planned(venue, symbol, "exit")
+    await work_closes(venue, symbol)
+    if not venue.account.is_closing(symbol):
+        await _resolve_planned(venue, symbol, "stop", "target")
+        if watched is None or venue.position(symbol) is not watched:
+            await protect(venue, symbol)
+    if not venue.is_unresponsive():
+        await cancel_leftovers(venue, symbol)
+    return told
+
+
+async def _resolve_planned(venue: VenueContext, symbol: Symbol, *purposes: Purpose) -> None:
+    """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
+    still wanted."""
+    for order in venue.open_orders(symbol):
+        if order.status is OrderStatus.PLANNED and order.purpose in purposes:
+            await venue.attempt(send_exit_again(venue, order))
+
+
+async def _work_entries(venue: VenueContext, symbol: Symbol, *, placing: bool) -> None:
+    """What an entry has filled is protected before anything else is asked."""
+    for order in venue.open_orders(symbol):
+        if order.status is OrderStatus.PLANNED and order.purpose == "entry":
+            await venue.attempt(send_entry_again(venue, order, placing=placing))
+            await protect(venue, symbol)
+    for tracked in venue.account.open_entries(symbol):
+        if not venue.account.is_closing(symbol):
+            await venue.attempt(work_entry(venue, tracked, placing=placing))
+            await protect(venue, symbol)
+
+
+async def _end_intents(account: AccountContext) -> None:
+    """Entries whose every leg is worked to its end, and closes of what is held no more."""
+    events: list[TradeEvent] = []
+    # Closes first: whether one is over hangs on the legs of the entries it ended.
+    for tracked in sorted(account.book.open_intents.values(), key=lambda tracked: tracked.intent.kind):
+        intent, at = tracked.intent, account.event_time()
+        if intent.kind is IntentKind.CLOSE:
+            if is_closed(account, intent.symbol):
+                events.append(IntentEnded(at=at, intent=intent.id, state="done"))
+            elif (why := why_not_closed(account, tracked)) is not None:
+                account.refused[intent.symbol] = at
+                events.append(IntentEnded(at=at, intent=intent.id, state="refused", reason=why))
+        elif is_worked(account, tracked):
+            events.append(end_entry(account, tracked))
+    await account.write(events)
+
+
+# -- comparing
+
+
+async def reconcile_venue(venue: VenueContext) -> list[str]:
     """What was found different, and what was done about it. `Unavailable` where the venue's news could not be taken,
     it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
-    _check_news(venue, worker)
+    _check_news(venue)
     said: list[str] = []
-    differing, before = await find_differing_positions(venue, state.book), dict[Symbol, Unbooked]()
+    differing, before = await find_differing_positions(venue.port, venue.book), dict[Symbol, Unbooked]()
     for _ in range(MOST_LOOKS):
         if differing == before:
             break
         # Something may have been filled since; or an order that was given up was filled after all.
-        await _take_news(venue, worker)
+        await _advance_all(venue)
         for symbol in differing:
-            said += await _book_late_fills(venue, state, worker, symbol)
-        differing, before = await find_differing_positions(venue, state.book), differing
+            said += await _book_late_fills(venue, symbol)
+        differing, before = await find_differing_positions(venue.port, venue.book), differing
     if differing and differing != before:
         raise Unavailable(f"{'; '.join(map(str, differing.values()))}: it is still moving")
     for symbol, difference in differing.items():
-        await state.lock(symbol, str(difference))
+        await venue.account.lock(symbol, str(difference))
         said.append(str(difference))
-    said += await _reconcile_orders(venue, state, worker, differing)
-    return [*said, *await _reconcile_cash(venue, state, worker)]
+    said += await _reconcile_orders(venue, differing)
+    return [*said, *await _reconcile_cash(venue)]
 
 
-async def find_cash_difference(venue: OrderVenue, state: GateState, worker: OrderWorker) -> Decimal:
+async def find_cash_difference(venue: VenueContext) -> Decimal:
     """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
     the owner's to adopt."""
-    _check_news(venue, worker)
-    differing = await find_differing_positions(venue, state.book)
+    _check_news(venue)
+    differing = await find_differing_positions(venue.port, venue.book)
     if differing:
         raise Refused(f"{'; '.join(map(str, differing.values()))}: settle that first, then the cash.")
-    difference = await _find_difference(venue, state)
+    difference = await _find_difference(venue)
     if difference:
-        _check_settled(venue, state.book, state.event_time())
+        _check_settled(venue)
     return difference
 
 
-def _check_settled(venue: OrderVenue, book: TradingBook, now: Millis) -> None:
+def _check_settled(venue: VenueContext) -> None:
     """Called where a difference is about to be used, however long it took to find. `Unavailable` while funding of the
     hour may be paid and not listed."""
-    hour, exchange = now // HOUR_MS * HOUR_MS, venue.exchange
-    if venue.simulated or exchange in SPOT or now - hour >= SETTLING_MS:
+    now, exchange = venue.account.event_time(), venue.exchange
+    hour = now // HOUR_MS * HOUR_MS
+    if venue.port.simulated or not venue.exchange.funding_hours or now - hour >= SETTLING_MS:
         return
-    opened = [trade.opened for trade in book.trades_at(exchange)]
-    opened += [trade.opened for trade in book.closed if trade.exchange is exchange and trade.closed >= hour]
+    opened = [trade.opened for trade in venue.book.trades_at(exchange)]
+    opened += [trade.opened for trade in venue.book.closed if trade.exchange == exchange and trade.closed >= hour]
     if any(moment <= hour for moment in opened):
         raise Unavailable(f"{exchange} may still be settling the hour's funding; its balance is compared after that")
 
 
-def _check_news(venue: OrderVenue, worker: OrderWorker) -> None:
-    if (trouble := worker.troubles.get(venue.exchange)) is not None:
+def _check_news(venue: VenueContext) -> None:
+    if (trouble := venue.account.troubles.get(venue.exchange)) is not None:
         raise Unavailable(trouble)
 
 
-async def _take_news(venue: OrderVenue, worker: OrderWorker) -> None:
-    await worker.advance(settle=True, entries=False)
-    _check_news(venue, worker)
+async def _advance_all(venue: VenueContext) -> None:
+    await advance(venue.account, settle=True, entries=False)
+    _check_news(venue)
 
 
-async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
+async def find_differing_positions(port: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
     """Once fills are booked, what is held must be the same."""
-    differing: dict[Symbol, Unbooked] = {}
-    there = {position.symbol: position.quantity * position.side.sign for position in await venue.positions()}
-    for symbol in DEFAULT_SYMBOLS:
-        held = book.positions.get((venue.exchange, symbol))
-        ours = ZERO if held is None else held.quantity * held.side.sign
-        theirs = there.get(symbol, ZERO)
-        if ours != theirs:
-            differing[symbol] = Unbooked(exchange=venue.exchange, symbol=symbol, quantity=theirs, booked=ours)
-    return differing
+    there = {position.symbol: position.quantity * position.side.sign for position in await port.positions()}
+    ours = {
+        symbol: trade.quantity * trade.side.sign
+        for (exchange, symbol), trade in book.positions.items()
+        if exchange == port.exchange
+    }
+    return {
+        symbol: Unbooked(exchange=port.exchange, symbol=symbol, quantity=theirs, booked=booked)
+        for symbol in sorted(there.keys() | ours.keys())
+        if (theirs := there.get(symbol, ZERO)) != (booked := ours.get(symbol, ZERO))
+    }
 
 
-async def _book_late_fills(venue: OrderVenue, state: GateState, worker: OrderWorker, symbol: Symbol) -> list[str]:
+async def _book_late_fills(venue: VenueContext, symbol: Symbol) -> list[str]:
     """Fills of our own orders that the book has as over."""
     said: list[str] = []
-    since = state.book.newest - RECENT_MS
-    for known in list(reversed(state.book.orders.values())):
+    since = venue.book.newest - RECENT_MS
+    for known in list(reversed(venue.book.orders.values())):
         request = known.request
         if known.planned < since:
             break
         if (request.exchange, request.symbol) != (venue.exchange, symbol) or not known.status.final or not known.left:
             continue
-        found = await venue.find(symbol, request.client_id, request.type)
-        if found is not None and found.filled > known.booked:
-            await worker.book_order(venue, found)
+        order = await find_order(venue, known)
+        if order is not None and order.filled > known.booked:
+            await book_orders(venue, symbol, [order])
             said.append(f"booked what {request.client_id} was filled with after it was given up")
     return said
 
 
-async def _reconcile_orders(
-    venue: OrderVenue, state: GateState, worker: OrderWorker, differing: dict[Symbol, Unbooked]
-) -> list[str]:
+async def _reconcile_orders(venue: VenueContext, differing: dict[Symbol, Unbooked]) -> list[str]:
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""
-    said: list[str] = []
-    standing = await venue.open_orders()
-    await state.writer.refresh()  # another process may have planned and sent one meanwhile
-    for order in find_unbooked_orders(standing, state.book):
+    said, account = list[str](), venue.account
+    standing = await venue.port.open_orders()
+    await account.refresh()  # another process may have planned and sent one meanwhile
+    for order in find_unbooked_orders(standing, venue.book):
         request = order.request
-        known = state.book.orders.get(request.client_id)
+        known = venue.book.orders.get(request.client_id)
         if not request.client_id.startswith(OUR_PREFIX):
-            why = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
-            await state.lock(request.symbol, why)
-            said.append(why)
+            what = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
+            await account.lock(request.symbol, what)
         elif request.reduce_only and request.symbol in differing:
-            said.append(f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds")
+            what = f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds"
         else:
-            cancelled = await venue.cancel(request.symbol, request.client_id, request.type)
+            cancelled = await venue.port.cancel(request.symbol, request.client_id, request.type)
             standing_as = "does not know" if known is None else "has as over"
             what = f"cancelled the order {request.client_id}, which the book {standing_as}"
-            await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what)])
+            await account.write([Adopted(at=account.event_time(), exchange=venue.exchange, what=what)])
             if known is not None:
-                await worker.book_order(venue, cancelled)
-            said.append(what)
+                await book_orders(venue, request.symbol, [cancelled])
+        said.append(what)
     return said
 
 
@@ -152,42 +287,38 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
     return [order for order in standing if order.request.client_id not in book.open_orders]
 
 
-async def _reconcile_cash(venue: OrderVenue, state: GateState, worker: OrderWorker) -> list[str]:
-    difference, before = await _find_difference(venue, state), ZERO
+async def _reconcile_cash(venue: VenueContext) -> list[str]:
+    account, exchange = venue.account, venue.exchange
+    difference, before = await _find_difference(venue), ZERO
     for _ in range(MOST_LOOKS):
         if difference == before:
             break
-        await _take_news(venue, worker)  # something may have been filled or paid since
-        difference, before = await _find_difference(venue, state), difference
+        await _advance_all(venue)  # something may have been filled or paid since
+        difference, before = await _find_difference(venue), difference
     if not difference:
         return []
     if difference != before:
-        raise Unavailable(f"the balance of {venue.exchange} is still moving")
-    ours = state.book.venue_balance(venue.exchange)
+        raise Unavailable(f"the balance of {exchange} is still moving")
+    ours = venue.book.venue_balance(exchange)
     total = ours + difference
-    currency, mode = venue.exchange.currency, account_mode(state.account)
-    if mode != "paper" and not state.book.ledger.debits[venue.exchange]:
-        what = f"the account begins with the {total} {currency} at {venue.exchange}"
-        await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what, cash=difference)])
-        return [what]
-    _check_settled(venue, state.book, state.event_time())
-    if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
-        why = f"{venue.exchange} has {total} {currency}, the book {ours}"
-        if mode != "paper":
-            why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
-        await state.lock(None, why)
-        return [why]
-    what = f"adopted {difference} {currency} that the balance of {venue.exchange} differs by"
-    await state.write([Adopted(at=state.event_time(), exchange=venue.exchange, what=what, cash=difference)])
+    currency, mode = exchange.currency, account_mode(account.name)
+    if mode != "paper" and not venue.book.ledger.debits.get(exchange):
+        what = f"the account begins with the {total} {currency} at {exchange}"
+    else:
+        _check_settled(venue)
+        if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
+            why = f"{exchange} has {total} {currency}, the book {ours}"
+            if mode != "paper":
+                why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
+            await account.lock(None, why)
+            return [why]
+        what = f"adopted {difference} {currency} that the balance of {exchange} differs by"
+    await account.write([Adopted(at=account.event_time(), exchange=exchange, what=what, cash=difference)])
     return [what]
 
 
-async def _find_difference(venue: OrderVenue, state: GateState) -> Decimal:
-    return (await venue.balance()).total - state.book.venue_balance(venue.exchange)
-
-
-ANSWER_SECONDS: Final = 3.0
-"""For so long a look waits: a kill may be behind it."""
+async def _find_difference(venue: VenueContext) -> Decimal:
+    return (await venue.port.balance()).total - venue.book.venue_balance(venue.exchange)
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
@@ -206,18 +337,11 @@ async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], M
     return ExchangeAnswer(exchange=exchange, asked_at=asked, total=total, free=free, unbooked=tuple(unbooked))
 
 
-RECONCILE_AGAIN: Final = Backoff(5 * SECOND_MS, 5 * MINUTE_MS)
-"""Between two tries to compare the book with an exchange that did not answer."""
-UNCOMPARED_MS: Final = 30 * MINUTE_MS
-"""How long the lock of an exchange that could not be compared lasts; set anew while it cannot be."""
-
-
 class VenueComparison:
     """Compares at the start, every few minutes, and again after an outage."""
 
-    def __init__(self, state: GateState, worker: OrderWorker) -> None:
-        self._state = state
-        self._worker = worker
+    def __init__(self, account: AccountContext) -> None:
+        self._account = account
         self._uncompared: dict[Venue, str] = {}
         """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
         self._compare_at, self._failures = Millis(0), 0
@@ -227,42 +351,42 @@ class VenueComparison:
     async def compare_if_due(self) -> None:
         """What could not be compared is asked again ever more seldom; what could be, every few minutes: somebody may
         trade there by hand. An outage in between locks nothing until it has lasted."""
-        now, every = self._state.now(), self._state.context.compare_every
+        now, every = self._account.now(), self._account.gate.compare_every
         if self._uncompared:
             if now >= self._compare_at:
                 await self.compare(tuple(self._uncompared))
         elif every is not None:
             due = [
                 exchange
-                for exchange in self._state.venues
+                for exchange in self._account.venues
                 if now - self._compared.setdefault(exchange, now) >= every and now >= self._compare_at
             ]
             if due:
                 self._compare_at = Millis(now + MINUTE_MS)
-                await self._worker.advance(settle=True, entries=False)
+                await advance(self._account, settle=True, entries=False)
                 await self.compare(due, patience=UNCOMPARED_MS)
 
     async def compare(self, exchanges: Sequence[Venue], patience: int = 0) -> list[str]:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
         locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
         ask."""
-        said, unknown = list[str](), False
+        said, unknown, account = list[str](), False, self._account
         for exchange in exchanges:
             try:
-                said += await reconcile_venue(self._state.venues[exchange], self._state, self._worker)
+                said += await reconcile_venue(account.at(exchange))
                 self._uncompared.pop(exchange, None)
-                self._compared[exchange] = self._state.now()
+                self._compared[exchange] = account.now()
             except Broken:
                 raise
             except ZunoError as error:
-                if patience and self._state.now() - self._compared.get(exchange, self._state.now()) < patience:
+                if patience and account.now() - self._compared.get(exchange, account.now()) < patience:
                     unknown = True
                     continue
                 self._uncompared[exchange] = str(error)
                 said.append(f"{exchange} cannot be compared with the book yet: {error}")
         if self._uncompared:
             self._failures += 1
-            self._compare_at = Millis(self._state.now() + round(RECONCILE_AGAIN.delay(self._failures)))
+            self._compare_at = Millis(account.now() + round(RECONCILE_AGAIN.delay(self._failures)))
         else:
             self._failures = 0
         if self._uncompared or not unknown:  # else no lock is set, and none that stands is lifted
@@ -271,31 +395,23 @@ class VenueComparison:
 
     async def _lock_uncompared(self) -> None:
         """A difference that somebody has to look at locks for longer, and stays."""
-        known = self._state.book.locks.get((Protection.RECONCILIATION, None))
+        account = self._account
+        known = account.book.locks.get((Protection.RECONCILIATION, None))
         if known is not None and known.until is None:
             return
         if not self._uncompared:
             if known is not None:
-                await self._state.lift(Protection.RECONCILIATION, None, "the exchanges answered")
+                await account.lift(Protection.RECONCILIATION, None, "the exchanges answered")
             return
         if known is None or known.until is None or known.until < self._compare_at + UNCOMPARED_MS // 2:
-            lock = LockSet(
-                at=self._state.event_time(),
-                protection=Protection.RECONCILIATION,
-                symbol=None,
-                until=Millis(self._state.event_time() + UNCOMPARED_MS),
-                reason="; ".join(
-                    f"{exchange} is not compared yet: {why}" for exchange, why in self._uncompared.items()
-                )[:600],
-            )
-            await self._state.write([lock])
+            why = "; ".join(f"{exchange} is not compared yet: {why}" for exchange, why in self._uncompared.items())
+            until = Millis(account.event_time() + UNCOMPARED_MS)
+            await account.write_lock(Protection.RECONCILIATION, why, until=until)
 
     async def find_cash_differences(self) -> dict[Venue, Decimal]:
-        if not self._state.venues:
+        account = self._account
+        if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
-        await self._worker.advance(settle=True, entries=False)
-        found = {
-            exchange: await find_cash_difference(venue, self._state, self._worker)
-            for exchange, venue in self._state.venues.items()
-        }
-        return {exchange: cash for exchange, cash in found.items() if cash}
+        await advance(account, settle=True, entries=False)
+        differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in account.venues}
+        return {exchange: cash for exchange, cash in differences.items() if cash}

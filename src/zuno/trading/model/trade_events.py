@@ -62,6 +62,8 @@ class IntentLeg(Wire):
     stop: Positive
     target: Positive
     leverage: Annotated[int, Field(ge=1)]
+    side: Annotated[Side | None, Field(exclude_if=lambda side: side is None)] = None
+    """Where it is not the intent's own."""
 
 
 class TradeIntent(Wire):
@@ -97,6 +99,9 @@ class TradeIntent(Wire):
     """The mandate a live order is placed under; None on paper."""
     left_out: Annotated[str, Field(max_length=600, exclude_if=lambda text: not text)] = ""
     """Legs of the ruling that are not ordered, and why."""
+
+    def side_of(self, leg: IntentLeg) -> Side:
+        return leg.side or self.side
 
 
 class TradeSummary(Wire):

@@ -234,7 +234,9 @@ class TrackedIntent:
 class BookState:
     """The state of one account: read by whoever asks, written to by its events alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, paper_venues: tuple[Venue, ...] = DEFAULT_VENUES) -> None:
+        """`paper_venues`: where an account that nobody opened has the usual cash."""
+        self._paper_venues = paper_venues
         self.count = 0
         """Events so far."""
         self.newest = Millis(0)
@@ -278,13 +280,13 @@ class BookState:
 
     def cash(self, exchange: Venue) -> Decimal:
         if not self.opened:
-            return exchange.paper_cash if exchange in DEFAULT_VENUES else ZERO
+            return exchange.paper_cash if exchange in self._paper_venues else ZERO
         return self.ledger.balance(exchange, LedgerAccount.CASH)
 
     @property
     def venues(self) -> tuple[Venue, ...]:
         """Where the account has money, in the order of the table of venues."""
-        return sort_venues(self.ledger.balances) if self.opened else DEFAULT_VENUES
+        return sort_venues(self.ledger.balances) if self.opened else self._paper_venues
 
     def margin(self, exchange: Venue) -> Decimal:
         """Isolated margin of open futures positions."""
@@ -424,7 +426,7 @@ class BookState:
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
         if not self.opened:
-            self.open_account({venue: venue.paper_cash for venue in DEFAULT_VENUES})
+            self.open_account({venue: venue.paper_cash for venue in self._paper_venues})
 
     def realise(self, exchange: Venue, amount: Decimal) -> None:
         if amount:

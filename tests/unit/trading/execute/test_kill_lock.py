@@ -21,9 +21,7 @@ class KillableHarness(GateHarness):
         super().__init__()
 
     def open_gate(self) -> OrderGate:
-        return OrderGate(
-            replace(super().open_gate()._state.context, killed=lambda: self.lock.why_locked(self.killable))
-        )
+        return OrderGate(replace(super().open_gate()._account.gate, killed=lambda: self.lock.why_locked(self.killable)))
 
 
 @pytest.fixture
@@ -43,14 +41,14 @@ async def test_an_entry_is_refused_and_a_cycle_says_why(harness: KillableHarness
 
 async def test_an_entry_that_was_planned_is_not_sent(harness: KillableHarness) -> None:
     """The lock is looked at after the order was stored, as the last thing before it is sent."""
-    write = harness.gate._state.write
+    write = harness.gate._account.write
 
     async def write_and_kill(events: object) -> None:
         await write(events)  # type: ignore[arg-type]
         if any(isinstance(event, OrderPlanned) for event in events):  # type: ignore[attr-defined]
             harness.lock.lock("paper", "terminal")
 
-    harness.gate._state.write = write_and_kill
+    harness.gate._account.write = write_and_kill
     result = await harness.gate.execute(harness.opening())
     book = harness.gate.book
     assert result.state == "ended"

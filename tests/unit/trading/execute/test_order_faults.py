@@ -22,10 +22,10 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.execute.close_worker import CLOSE_AGAIN_MS
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import build_close_intent
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.protection import CLOSE_AGAIN_MS
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.account import Holding, PositionOpened
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Side

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -17,10 +18,18 @@ from zuno.kernel.errors import DiskFull, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.intents import RulingToExecute
-from zuno.trading.model.cycle import Target
-from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.orders import Order, OrderRequest, OrderType
-from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
+from zuno.trading.model.cycle import Style, Target
+from zuno.trading.model.market import MINUTE_MS, Side
+from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderType
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    IntentKind,
+    IntentLeg,
+    IntentStored,
+    Protection,
+    TradeEvent,
+    TradeIntent,
+)
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import Fees
 
@@ -95,3 +104,61 @@ async def test_the_exit_of_one_leg_is_ours_though_the_other_was_stopped_out() ->
     }
     assert set(book.locks) == {(Protection.KILL_SWITCH, None)}
     assert book.positions == book.open_orders == book.open_intents == {}
+
+
+def build_hedge(desk: GateHarness) -> TradeIntent:
+    """Spot long and perpetual short, as one intent."""
+    bought = IntentLeg(
+        exchange=Venue("UPBIT"),
+        quantity=Decimal("0.02"),
+        entry=Decimal(50_000_000),
+        stop=Decimal(49_000_000),
+        target=Decimal(52_000_000),
+        leverage=1,
+    )
+    sold = IntentLeg(
+        exchange=Venue("BINANCE"),
+        quantity=Decimal("0.02"),
+        entry=Decimal(20_000),
+        stop=Decimal(20_400),
+        target=Decimal(19_200),
+        leverage=1,
+        side=Side.SHORT,
+    )
+    order = desk.opening()
+    return TradeIntent(
+        id="int_hedge",
+        decision="run_hedge",
+        kind=IntentKind.OPEN,
+        symbol=order.symbol,
+        mode=order.mode,
+        side=Side.LONG,
+        style=Style.MOMENTUM_SNIPER,
+        legs=(bought, sold),
+        valid_until=order.valid_until,
+        mark=Decimal(20_000),
+        atr=Decimal(200),
+    )
+
+
+async def test_each_leg_is_entered_protected_and_closed_on_its_own_side() -> None:
+    paper = open_binance()
+    desk = GateHarness(paper, others={Venue("UPBIT"): open_upbit_beside(paper)})
+    intent = build_hedge(desk)
+    await desk.gate.refresh()
+    await desk.gate._account.write([IntentStored(at=Millis(paper.at), intent=intent, ruling=None)])
+    await desk.gate.advance()
+    book = desk.gate.book
+    sides = {exchange: trade.side for (exchange, _), trade in book.positions.items()}
+    assert sides == {Venue("UPBIT"): Side.LONG, Venue("BINANCE"): Side.SHORT}
+    [stop] = [order.request for order in book.open_orders.values() if order.purpose == "stop"]
+    assert (stop.exchange, stop.side, stop.trigger) == (Venue("BINANCE"), OrderSide.BUY, Decimal(20_400))
+    await desk.gate.close(None)
+    assert not desk.gate.book.positions
+    assert not await desk.gate.reconcile()
+
+
+def test_a_leg_on_the_side_of_its_intent_is_written_as_before() -> None:
+    bought, sold = build_hedge(GateHarness()).legs
+    assert ("side" in bought.model_dump(), "side" in sold.model_dump()) == (False, True)
+    assert IntentLeg.model_validate_json(sold.model_dump_json()) == sold

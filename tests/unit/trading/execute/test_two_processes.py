@@ -16,8 +16,8 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.market import MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent

@@ -37,8 +37,8 @@ from zuno.llm.port import ModelRequest
 from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, post_mortem_id, read_post_mortem
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import measure_features

@@ -13,8 +13,8 @@ from tests.wire.paper_venue import ACCOUNT, START, open_upbit
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
-from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode
 from zuno.trading.model.trade_events import ExitReason

@@ -23,7 +23,7 @@ from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Marke
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.markets.market import Catalogue, Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
 from zuno.trading.model.orders import (
@@ -79,7 +79,7 @@ class PaperExchange:
         self.exchange = exchange
         self._catalogue = catalogue or Catalogue()
         self.spot = exchange.spot
-        self.book = TradingBook()
+        self.book = TradingBook(DEFAULT_VENUES if exchange in DEFAULT_VENUES else (exchange,))
         self.events: list[TradeEvent] = []
         self.fills: dict[Symbol, list[Fill]] = defaultdict(list)
         self.payments: dict[Symbol, list[FundingPayment]] = defaultdict(list)
@@ -236,7 +236,7 @@ class PaperExchange:
 
     def _check_kind(self, request: OrderRequest, quote: VenueQuote) -> None:
         if request.type in _TRIGGERED:
-            if self.spot:
+            if not self.exchange.holds_stops:
                 raise _Rejection(f"{self.exchange} holds no stop orders")
             if _is_passed(request, float(quote.mark)):
                 raise _Rejection(f"a trigger of {request.trigger} would fire at once: the mark is {quote.mark}")
@@ -248,7 +248,7 @@ class PaperExchange:
 
     def _check_funds(self, request: OrderRequest, price: Decimal) -> None:
         closable = self._closable(request)
-        if request.reduce_only and request.type not in _TRIGGERED and not closable:
+        if request.reduce_only and (self.spot or request.type not in _TRIGGERED) and not closable:
             raise _Rejection("there is no position to reduce")
         opening = ZERO if request.reduce_only else request.quantity - min(closable, request.quantity)
         if not opening:

@@ -1,0 +1,477 @@
+"""Entries: whether a ruling may open something now, by the market's own price, the protections and the mandate; and the
+orders by which an intent is worked at a venue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from itertools import takewhile
+from typing import Final, Literal
+
+from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.execute.fills import (
+    SENDING_MS,
+    book_orders,
+    cancel_order,
+    find_order,
+    find_planned,
+    give_up,
+    may_arrive,
+    send,
+)
+from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent, find_rates
+from zuno.trading.execute.protection import protect
+from zuno.trading.execute.venue_context import DOLLAR, AccountContext, VenueContext
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.known import Known, Missing, pick
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
+from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
+from zuno.trading.model.trade_events import (
+    IntentEnded,
+    IntentKind,
+    IntentLeg,
+    LevelsSet,
+    LockSet,
+    OrderPlanned,
+    Protection,
+    TradeEvent,
+    TradeIntent,
+)
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent, TrackedOrder
+from zuno.trading.rules.execution_styles import (
+    MAX_DRIFT_ATR,
+    EntryOrder,
+    EntryPlan,
+    EntryTask,
+    has_drifted,
+    next_entry_step,
+)
+from zuno.trading.rules.protections import (
+    MANUAL_UNLOCK,
+    STORED,
+    LiveEntry,
+    RiskState,
+    active_locks,
+    add_kill,
+    describe_lock,
+    find_mandate_refusal,
+    find_refusal,
+    sum_results_usd,
+    triggered_protections,
+)
+
+JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
+"""How often protections are judged while nothing happens to the account; an entry judges them anew."""
+
+
+class EntryRefused(Exception):
+    """Why an entry may not be."""
+
+
+class RiskChecker:
+    """Says what keeps new risk back, and writes down what outlasts its cause."""
+
+    def __init__(self, account: AccountContext) -> None:
+        self._account = account
+        self._judged = (0, Millis(0))
+        """Events there were when protections were judged last, and when that was."""
+
+    async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
+        """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
+        gate = self._account.gate
+        locks = active_locks(await self.read_risk_state(symbol), gate.limits)
+        locks = add_kill(locks, gate.killed(), self._account.now())
+        if symbol is not None and symbol in self._open_symbols():
+            locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
+        return locks
+
+    async def store_hit_protections(self) -> str | None:
+        """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
+        daily loss is reached."""
+        account, book = self._account, self._account.book
+        if not book.positions and not book.closed:
+            return None
+        if book.count == self._judged[0] and account.now() - self._judged[1] < JUDGE_EVERY_MS:
+            return None
+        self._judged = (book.count, account.now())
+        events: list[TradeEvent] = []
+        state = await self.read_risk_state(None)
+        for lock in triggered_protections(state, account.gate.limits):
+            known = book.locks.get((lock.protection, lock.symbol))
+            over = known is None or (known.until is not None and known.until <= lock.at)
+            if lock.protection in STORED and lock.until is not None and over:
+                events.append(lock.model_copy(update={"at": account.event_time()}))
+        await account.write(events)
+        granted = account.book.mandate
+        if not account.gate.live or granted is None or not account.open_entries():
+            return None
+        lost, most = self.sum_lost_today(state), granted.mandate.max_daily_loss_usd
+        if isinstance(lost, Missing) or lost < most:
+            return None
+        return f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}"
+
+    def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
+        """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
+        realised = sum_results_usd(self._account.book.results, Millis(state.now // DAY_MS * DAY_MS), state.rates)
+        if isinstance(realised, Missing):
+            return realised
+        if isinstance(state.unrealised_usd, Missing):
+            return state.unrealised_usd
+        return -realised - min(ZERO, state.unrealised_usd)
+
+    async def read_risk_state(self, symbol: Symbol | None) -> RiskState:
+        book, venues = self._account.book, self._account.venues
+        wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
+        quotes: dict[Place, Known[VenueQuote]] = {}
+        first = next(iter(venues), None)
+        for held in wanted:
+            for exchange in venues:
+                if exchange == first or book.trades_at(exchange):
+                    quotes[exchange, held] = await self.known_quote(exchange, held)
+        rates = await self._read_rates(quotes, next(iter(wanted), DEFAULT_SYMBOLS[0]))
+        equity, unrealised = self._equity_usd(quotes, rates)
+        price_times: dict[Symbol, Known[Millis]] = {}
+        if symbol is not None:
+            quote = Missing("no exchange is there") if first is None else quotes[first, symbol]
+            price_times[symbol] = quote if isinstance(quote, Missing) else quote.at
+        return RiskState(
+            **pick(book, "closed", "results", "lifted"),
+            now=self._account.now(),
+            open_symbols=self._open_symbols(),
+            equity_usd=equity,
+            unrealised_usd=unrealised,
+            rates=rates,
+            price_times=price_times,
+            locks=tuple(book.locks.values()),
+        )
+
+    async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
+        try:
+            return await self._account.at(exchange).port.quote(symbol)
+        except ZunoError as error:
+            return Missing(str(error).rstrip("."))
+
+    async def _read_rates(self, quotes: Mapping[Place, Known[VenueQuote]], symbol: Symbol) -> dict[str, Known[Decimal]]:
+        """What one dollar is in each currency: by what the same coin costs in both."""
+        rates: dict[str, Known[Decimal]] = {DOLLAR: Decimal(1)}
+        dollars: Known[VenueQuote] = Missing(f"nothing is quoted in {DOLLAR} here")
+        by_currency = {exchange.currency: exchange for exchange in reversed([*self._account.venues])}
+        in_dollars = by_currency.pop(DOLLAR, None)
+        if by_currency and in_dollars is not None:
+            dollars = quotes.get((in_dollars, symbol)) or await self.known_quote(in_dollars, symbol)
+        for currency, exchange in by_currency.items():
+            quote = quotes.get((exchange, symbol)) or await self.known_quote(exchange, symbol)
+            if isinstance(quote, Missing):
+                rates[currency] = quote
+            else:
+                rates[currency] = dollars if isinstance(dollars, Missing) else quote.mark / dollars.mark
+        return rates
+
+    def _equity_usd(
+        self, quotes: Mapping[Place, Known[VenueQuote]], rates: Mapping[str, Known[Decimal]]
+    ) -> tuple[Known[Decimal], Known[Decimal]]:
+        """Equity and unrealised PnL in dollars. Cash in a currency without a rate counts nothing; a position there
+        makes both unknown."""
+        equity = unrealised = ZERO
+        book = self._account.book
+        for exchange in book.venues:
+            trades = book.trades_at(exchange)
+            marks: dict[Symbol, Decimal] = {}
+            for trade in trades:
+                quote = quotes.get((exchange, trade.symbol), Missing(f"{exchange} is not there"))
+                if isinstance(quote, Missing):
+                    return quote, quote
+                marks[trade.symbol] = quote.mark
+            rate = rates.get(exchange.currency, Missing(f"nothing is quoted in {exchange.currency} here"))
+            if isinstance(rate, Missing):
+                if trades:
+                    return rate, rate
+                continue
+            equity += book.equity(exchange, marks) / rate
+            unrealised += sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in trades), ZERO) / rate
+        return equity, unrealised
+
+    def _open_symbols(self) -> frozenset[Symbol]:
+        held = {trade.symbol for trade in self._account.book.trades.values()}
+        return frozenset(held | {tracked.intent.symbol for tracked in self._account.open_entries()})
+
+
+# -- may it be
+
+
+async def prepare_entry(
+    account: AccountContext, risk: RiskChecker, order: RulingToExecute
+) -> tuple[TradeIntent, list[TradeEvent]]:
+    """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
+    gate = account.gate
+    if not gate.entries:
+        raise EntryRefused(gate.why_no_entries)
+    places: dict[Venue, ExchangeState] = {}
+    for leg in order.ruling.legs:
+        venue = account.at(leg.venue)
+        quote = await venue.port.quote(order.symbol)
+        places[leg.venue] = ExchangeState(quote, await venue.read_filters(order.symbol, anew=True))
+    mark = await account.read_dollar_mark(order.symbol)
+    seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
+    if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
+        raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
+    lock = find_refusal(order.symbol, await risk.find_locks(order.symbol))
+    if lock is not None:
+        raise EntryRefused(describe_lock(lock))
+    mandate = account.book.active_mandate(account.now()) if gate.live else None
+    intent = build_open_intent(account.name, order, places, mandate, mark)
+    if isinstance(intent, str):
+        raise EntryRefused(intent)
+    if gate.live:
+        entry = await _describe_live_entry(account, risk, order, intent, places)
+        if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
+            raise EntryRefused(why)
+    return intent, _tighten_stops(account, intent)
+
+
+def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEvent]:
+    """A top-up may bring the stop of what is held nearer, never further."""
+    events: list[TradeEvent] = []
+    for leg in intent.legs:
+        held = account.book.positions.get((leg.exchange, intent.symbol))
+        if held is not None and (held.stop is None or is_tighter(leg.stop, held.stop, intent.side_of(leg))):
+            events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
+    return events
+
+
+async def _describe_live_entry(
+    account: AccountContext,
+    risk: RiskChecker,
+    order: RulingToExecute,
+    intent: TradeIntent,
+    places: Mapping[Venue, ExchangeState],
+) -> LiveEntry:
+    assert order.mark is not None
+    mark, book, waiting = order.mark, account.book, account.open_entries()
+    midnight = account.now() // DAY_MS * DAY_MS
+
+    def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
+        return sum((leg.quantity * mark / leg.leverage for leg in of.legs), ZERO)
+
+    def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
+        """Of what is still to be filled of an entry, ordered or not."""
+        margin = ZERO
+        for leg in tracked.intent.legs:
+            orders = (book.orders[id] for id in tracked.orders)
+            entered = (o.booked for o in orders if o.purpose == "entry" and o.request.exchange == leg.exchange)
+            margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
+        return margin
+
+    def used_today(tracked: TrackedIntent) -> Decimal:
+        """What has ended without being filled gives its margin back."""
+        whole = margin_usd(tracked.intent, tracked.intent.mark)
+        orders = filter(None, map(book.open_orders.get, tracked.orders))
+        if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
+            return whole
+        return whole - unfilled_usd(tracked, tracked.intent.mark)
+
+    opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
+    today = (used_today(tracked) for tracked in opened if tracked.stored >= midnight)
+    earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in waiting if tracked.stored < midnight)
+    held = (t.quantity * mark / t.leverage for t in book.positions.values() if t.symbol == order.symbol)
+    pending = (unfilled_usd(tracked, mark) for tracked in waiting if tracked.intent.symbol == order.symbol)
+    lost = risk.sum_lost_today(await risk.read_risk_state(order.symbol))
+    if isinstance(lost, Missing):
+        raise EntryRefused(f"what was lost today is not known: {lost.reason}")
+    return LiveEntry(
+        symbol=order.symbol,
+        exchanges=tuple(leg.exchange for leg in intent.legs),
+        margin_usd=margin_usd(intent, mark),
+        margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
+        margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
+        lost_today_usd=lost,
+        without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
+        judge_failed=order.judge_failed,
+    )
+
+
+def set_levels(
+    trade: OpenTrade, at: Millis, stop: Decimal | None, target: Decimal | None, by: Literal["ruling", "owner"]
+) -> LevelsSet:
+    kept = pick(trade, "exchange", "symbol", "hold_until")
+    return LevelsSet(at=at, stop=stop, target=target, by=by, trade=trade.id, **kept)
+
+
+def is_tighter(level: Decimal, than: Decimal, side: Side) -> bool:
+    """Whether a stop is nearer to the market than another; of targets the other way round."""
+    return level > than if side is Side.LONG else level < than
+
+
+# -- its orders
+
+
+async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bool) -> None:
+    """The next orders of an intent's leg at a venue. Without `placing` what may not go on is cancelled, no more."""
+    intent, exchange, account = tracked.intent, venue.exchange, venue.account
+    leg = next((leg for leg in intent.legs if leg.exchange == exchange), None)
+    if leg is None or (intent.id, exchange) in account.ended_legs:
+        return
+    orders = venue.orders_of(tracked, "entry")
+    now = venue.now()
+    waiting = [order for order in orders if not order.status.final]
+    if placing and any(order.status is OrderStatus.PLANNED for order in waiting):
+        return
+    # What is left of an entry whose trade has ended would open one that nobody ruled.
+    closed = takewhile(lambda summary: summary.closed >= tracked.stored, reversed(venue.book.closed))
+    ended = "the trade has ended" if any(summary.symbol == intent.symbol for summary in closed) else None
+    if (why := ended or why_stopped(account, intent)) is not None:
+        for order in waiting:
+            await cancel_order(venue, order)
+        account.ended_legs[intent.id, exchange] = why
+        return
+    if not placing or (waiting and all(order.expires is None or order.expires > now for order in waiting)):
+        return
+    if orders and not waiting and intent.style is Style.SMART_DCA:
+        account.ended_legs[intent.id, exchange] = ""
+        return
+    step = next_entry_step(
+        await _build_task(venue, tracked, leg, anew=not orders),
+        [EntryOrder(o.status, o.filled, o.expires, o.request.type, o.request.time_in_force) for o in orders],
+    )
+    for number in step.cancel:
+        await cancel_order(venue, orders[number])
+    if step.done:
+        account.ended_legs[intent.id, exchange] = step.why
+    if step.place:
+        await _place_entries(venue, tracked, leg, step.place, len(orders))
+
+
+async def _place_entries(
+    venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, plans: Iterable[EntryPlan], number: int
+) -> None:
+    intent, at = tracked.intent, venue.account.event_time()
+    planned: list[OrderPlanned] = []
+    for plan in plans:
+        request = OrderRequest(
+            client_id=client_order_id(intent.id, leg.exchange, "entry", number + len(planned)),
+            exchange=leg.exchange,
+            symbol=intent.symbol,
+            side=opening_side(intent.side_of(leg)),
+            leverage=leg.leverage,
+            **pick(plan, "type", "quantity", "price", "time_in_force"),
+        )
+        planned.append(OrderPlanned(at=at, intent=intent.id, purpose="entry", order=request, expires=plan.expires))
+    await venue.account.write(planned)
+    for event in planned:
+        # What is held is protected before more is ordered.
+        await protect(venue, intent.symbol)
+        order = venue.book.open_orders.get(event.order.client_id)
+        if order is not None and order.status is OrderStatus.PLANNED:
+            await _send_entry(venue, order)
+
+
+async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placing: bool) -> None:
+    """An entry that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
+    still wanted."""
+    if not placing and may_arrive(venue, tracked):
+        order = await find_order(venue, tracked)
+        if order is None:
+            return
+    else:
+        order = await find_planned(venue, tracked)
+    if order is not None:
+        await book_orders(venue, tracked.request.symbol, [order])
+        return
+    why = _why_unwanted(venue, tracked)
+    sending = not venue.account.gate.entries and venue.now() - tracked.planned < SENDING_MS
+    if placing or (why is not None and not sending):
+        await _send_entry(venue, tracked, why or await _why_drifted(venue, tracked))
+
+
+async def _send_entry(venue: VenueContext, tracked: TrackedOrder, why: str | None = None) -> None:
+    """`why`: what speaks against it. A kill lock, pause or revoked mandate is asked for last of all."""
+    if (why := why or _why_unwanted(venue, tracked)) is not None:
+        await give_up(venue, tracked, why)
+    elif venue.account.unread:
+        raise Unavailable(f"the entry {tracked.request.client_id} may be in no log: it is not sent")
+    else:
+        await send(venue, tracked)
+
+
+def _why_unwanted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
+    """Why an entry that the venue does not have is not to be placed any more."""
+    stored = venue.book.open_intents.get(tracked.intent)
+    if stored is None or venue.account.is_closing(tracked.request.symbol):
+        return "its intent is over"
+    if venue.now() > stored.intent.valid_until:
+        return "the ruling is no longer valid"
+    return why_stopped(venue.account, stored.intent)
+
+
+def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
+    """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a day's
+    loss stops them too."""
+    live, granted = account.gate.live, account.book.mandate
+    if (killed := account.gate.killed()) is not None:
+        return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
+    if live and (granted is None or granted.hash != intent.mandate or account.now() >= granted.mandate.expires):
+        return "its mandate is revoked, replaced or has expired"
+    for lock in account.book.active_locks(account.now(), intent.symbol):
+        if lock.protection in MANUAL_UNLOCK or (live and lock.protection in STORED):
+            return f"{lock.protection.value}: {lock.reason}"[:600]
+    return None
+
+
+async def _why_drifted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
+    """Whether the market went away from an entry while it could not be sent."""
+    stored = venue.book.intents[tracked.intent]
+    leg = next(leg for leg in stored.intent.legs if leg.exchange == venue.exchange)
+    task = await _build_task(venue, stored, leg)
+    return f"the mark moved from {task.mark} to {task.quote.mark}" if has_drifted(task) else None
+
+
+async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, *, anew: bool = False) -> EntryTask:
+    """Mark and ATR in the venue's currency: by what one entry is in the other, or by what both cost now. `anew`: with
+    the filters as they are now."""
+    intent, currency, now = tracked.intent, venue.exchange.currency, venue.now()
+    quote = await venue.port.quote(intent.symbol)
+    filters = await venue.read_filters(intent.symbol, anew=anew)
+    in_dollars = next((other for other in intent.legs if other.exchange.currency == DOLLAR), None)
+    if currency != DOLLAR and in_dollars is not None:
+        rate = leg.entry / in_dollars.entry
+    else:
+        dollars = None if currency == DOLLAR else await venue.account.read_dollar_mark(intent.symbol)
+        rate = find_rates([quote], dollars or intent.mark)[currency]
+    return EntryTask(
+        style=intent.style,
+        side=opening_side(intent.side_of(leg)),
+        quantity=leg.quantity,
+        stop=leg.stop,
+        mark=intent.mark * rate,
+        atr=intent.atr * rate,
+        valid_until=intent.valid_until,
+        quote=quote,
+        filters=filters,
+        now=now,
+    )
+
+
+async def end_entries(account: AccountContext, reason: str, intent: str | None = None) -> None:
+    """Write down that nothing more is entered: of one intent, or of all. A look at the venues cancels what waits."""
+    ending = (tracked for tracked in account.open_entries() if intent in (None, tracked.intent.id))
+    await account.write([end_entry(account, tracked, reason) for tracked in ending])
+
+
+def end_entry(account: AccountContext, tracked: TrackedIntent, why: str = "") -> IntentEnded:
+    intent = tracked.intent
+    whys = [why, *(account.ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs)]
+    entries = [order for order in map(account.book.orders.__getitem__, tracked.orders) if order.purpose == "entry"]
+    reasons = [*filter(None, whys), *(order.reason for order in entries if order.reason)]
+    filled = sum((order.filled for order in entries), ZERO)
+    state: Literal["done", "partial", "refused", "expired"]
+    if filled >= sum((leg.quantity for leg in intent.legs), ZERO):
+        state, reasons = "done", []
+    elif filled:
+        state = "partial"
+    else:
+        state = "refused" if any(order.status is OrderStatus.REJECTED for order in entries) else "expired"
+    reason = "; ".join(dict.fromkeys(reasons))[:600]
+    return IntentEnded(at=account.event_time(), intent=intent.id, state=state, reason=reason)

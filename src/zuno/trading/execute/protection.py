@@ -1,0 +1,135 @@
+"""Stops and targets of what is held: at the venue, or watched by the desk where it holds none; and closes that a rule
+asks for. Where orders bind a balance, the stop stands at the venue and the target is watched."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final, Literal
+
+from zuno.kernel.errors import Unavailable
+from zuno.markets.market import Symbol
+from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
+from zuno.trading.execute.fills import cancel_order, cancel_protection, plan_and_send
+from zuno.trading.execute.venue_context import VenueContext
+from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.trade_events import ExitReason, Protection
+from zuno.trading.rules.book_state import OpenTrade
+
+CLOSE_AGAIN_MS: Final = MINUTE_MS
+"""How long a rule waits after the venue refused its close before it closes again."""
+_TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
+
+
+async def protect(venue: VenueContext, symbol: Symbol) -> None:
+    """Stop and target at the venue for what is held; where it holds none, the desk watches them."""
+    position = venue.position(symbol)
+    if position is None or venue.account.is_closing(symbol):
+        return
+    await venue.attempt(_close_if_due(venue, position))
+    if venue.account.is_closing(symbol):
+        return
+    if not await venue.holds_stops(symbol):
+        await venue.attempt(_watch_levels(venue, position))
+    elif position.intent in venue.book.intents:
+        await venue.attempt(_place_level(venue, position, "stop", position.stop))
+        if venue.position(symbol) is not position or venue.account.is_closing(symbol):
+            return
+        if venue.binds_balance:
+            await venue.attempt(_watch_levels(venue, position))
+        else:
+            await venue.attempt(_place_level(venue, position, "target", position.target))
+
+
+async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
+    if (Protection.KILL_SWITCH, None) in venue.book.locks:
+        await _close_by_rule(venue, position, ExitReason.KILL_SWITCH)
+    elif position.hold_until is not None and venue.now() >= position.hold_until:
+        await _close_by_rule(venue, position, ExitReason.HOLD_OVER)
+
+
+async def _place_level(
+    venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
+) -> None:
+    """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
+    the new one is to sell."""
+    standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
+    wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
+    if wanted is None and trigger is not None:
+        if standing and venue.binds_balance:
+            await cancel_protection(venue, position.symbol)
+            if venue.position(position.symbol) is not position:
+                return
+        number = len(venue.orders_of(venue.book.intents[position.intent], purpose))
+        request = OrderRequest(
+            client_id=client_order_id(position.intent, venue.exchange, purpose, number),
+            exchange=venue.exchange,
+            symbol=position.symbol,
+            side=opening_side(position.side).opposite,
+            type=_TYPES[purpose],
+            quantity=position.quantity,
+            trigger=trigger,
+            reduce_only=True,
+            leverage=max(1, int(position.leverage)),
+        )
+        await venue.attempt(plan_and_send(venue, position.intent, purpose, request))
+        wanted = venue.book.orders.get(request.client_id)
+        if wanted is None:
+            return  # it could not be written down
+        if wanted.status is OrderStatus.REJECTED:
+            # Most often because the market has passed the level while the order was on its way.
+            try:
+                passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
+            except Unavailable:
+                passed = None
+            await _close_by_rule(venue, position, passed or ExitReason.UNDONE)
+            return
+    if wanted is not None and wanted.status is OrderStatus.PLANNED:
+        waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
+        if venue.now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS:
+            await _close_by_rule(venue, position, ExitReason.UNDONE)
+        return
+    for order in standing:
+        if order is not wanted and not order.status.final:
+            await cancel_order(venue, order)
+
+
+async def _watch_levels(venue: VenueContext, position: OpenTrade) -> None:
+    passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
+    if passed is not None:
+        await _close_by_rule(venue, position, passed)
+
+
+async def _close_by_rule(venue: VenueContext, position: OpenTrade, reason: ExitReason) -> None:
+    """Again and again until nothing is held, and no faster than a venue that refuses can bear. What is too small to be
+    sold waits until it is worth enough."""
+    refused = venue.account.refused.get(position.symbol)
+    if refused is not None and venue.now() - refused < CLOSE_AGAIN_MS:
+        return
+    if await why_unsellable(venue, position) is None:
+        await store_close(venue.account, position.symbol, reason, position.id)
+
+
+async def cancel_leftovers(venue: VenueContext, symbol: Symbol) -> None:
+    """Orders that would close what is not held, for when the stop is filled the target goes and the other way, and when
+    somebody turned the position both; and entries whose intent is over."""
+    for order in venue.open_orders(symbol):
+        position = venue.position(symbol)
+        if order.purpose == "entry":
+            over = bool(order.intent) and order.intent not in venue.book.open_intents
+        elif position is None:
+            over = order.request.reduce_only and symbol not in venue.memory.unbooked
+        else:
+            over = bool(order.intent) and order.request.side is opening_side(position.side)
+        if over:
+            await venue.attempt(cancel_order(venue, order))
+
+
+def _find_passed_level(position: OpenTrade, mark: Decimal) -> ExitReason | None:
+    """The level of a position that the mark is at or beyond; of both the stop."""
+    sign = position.side.sign
+    if position.stop is not None and sign * (mark - position.stop) <= 0:
+        return ExitReason.STOP
+    if position.target is not None and sign * (mark - position.target) >= 0:
+        return ExitReason.TARGET
+    return None

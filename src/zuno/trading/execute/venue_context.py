@@ -1,0 +1,255 @@
+"""What everything in this room is handed: the account it acts for, and the venue it acts at."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Final
+
+from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.model.orders import ClientId, Filters
+from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
+from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
+from zuno.trading.rules.performance import AccountLog
+from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.trading_book import TradingBook
+
+UNRESPONSIVE_MS: Final = 15_000
+"""An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
+elsewhere waits for it no longer."""
+DOLLAR: Final = "USD"
+"""What marks, ATR and margins of a ruling are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateContext:
+    log: AccountLog
+    account: str
+    venues: Mapping[Venue, OrderVenue]
+    now: Callable[[], Millis]
+    limits: ProtectionLimits = field(default_factory=ProtectionLimits)
+    live: bool = False
+    """Money can be lost: an entry is made and worked under its mandate alone."""
+    entries: bool = True
+    """Whether entries are placed and worked on. At an exchange only by the one process that holds the desk's lock and
+    was permitted to; whoever else acts for the account cancels, protects and closes."""
+    why_no_entries: str = "this process was not permitted to open trades in the account"
+    """What is said of an entry where none is placed."""
+    compare_every: Millis | None = None
+    """How often the book is held against the exchanges again after the start; None: never, for nobody else trades
+    there."""
+    killed: Callable[[], str | None] = lambda: None
+    """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
+    manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
+    """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
+
+
+class AccountContext(AccountWriter):
+    """One account and what it acts with. What is kept here beside the book may be lost with the process."""
+
+    def __init__(self, gate: GateContext) -> None:
+        super().__init__(gate.log, gate.account, tuple(gate.venues))
+        self.gate, self.venues = gate, gate.venues
+        self.now = gate.now
+        """The clock of this account's market."""
+        self.started: Millis | None = None
+        """When this process looked first."""
+        self.troubles: dict[Venue, str] = {}
+        """Exchanges that did not answer the last time, and what they said."""
+        self.ended_legs: dict[tuple[str, Venue], str] = {}
+        """Legs of entries that are worked to their end, and why."""
+        self.refused: dict[Symbol, Millis] = {}
+        """When a venue last refused to close a symbol."""
+        self.memories = {exchange: VenueMemory() for exchange in gate.venues}
+
+    def at(self, exchange: Venue) -> VenueContext:
+        """A look at a venue that begins now."""
+        port = self.venues.get(exchange)
+        if port is None:
+            raise Unavailable(f"No orders can be placed at {exchange} here.")
+        return VenueContext(self, port, self.memories[exchange], self.now())
+
+    def event_time(self) -> Millis:
+        return Millis(max(self.book.newest, self.now()))
+
+    async def read_dollar_mark(self, symbol: Symbol) -> Decimal | None:
+        """None where nothing is quoted in dollars here."""
+        for exchange, port in self.venues.items():
+            if exchange.currency == DOLLAR:
+                return (await port.quote(symbol)).mark
+        return None
+
+    def open_entries(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
+        return self._open_intents(IntentKind.OPEN, symbol)
+
+    def open_closes(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
+        return self._open_intents(IntentKind.CLOSE, symbol)
+
+    def _open_intents(self, kind: IntentKind, symbol: Symbol | None) -> list[TrackedIntent]:
+        of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)
+        return [tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol)]
+
+    def is_closing(self, symbol: Symbol) -> bool:
+        return bool(self.open_closes(symbol))
+
+    # -- locks
+
+    async def lock(self, symbol: Symbol | None, reason: str) -> None:
+        """Stop taking risk until somebody has looked."""
+        known = self.book.locks.get((Protection.RECONCILIATION, symbol))
+        if known is None or known.reason != reason[:600]:
+            await self.write_lock(Protection.RECONCILIATION, reason, symbol)
+
+    async def write_lock(
+        self, protection: Protection, reason: str, symbol: Symbol | None = None, until: Millis | None = None
+    ) -> LockSet:
+        lock = LockSet(at=self.event_time(), protection=protection, symbol=symbol, until=until, reason=reason[:600])
+        await self.write([lock])
+        return lock
+
+    async def set_lock(self, protection: Protection, reason: str) -> LockSet:
+        return self.book.locks.get((protection, None)) or await self.write_lock(protection, reason)
+
+    def has_written_lock(self, protection: Protection) -> bool:
+        """Whether it stands in the log, as far as that is known."""
+        lock = self.book.locks.get((protection, None))
+        return lock is not None and lock not in self.unwritten
+
+    async def lift(self, protection: Protection, symbol: Symbol | None, reason: str) -> bool:
+        stood = (protection, symbol) in self.book.locks
+        if stood or protection not in (Protection.PAUSED, Protection.KILL_SWITCH):
+            # The exchange's clock may be a little ahead: what was closed by now counts no more.
+            closed = [summary.closed + 1 for summary in self.book.closed[-1:]]
+            booked = [result.at + 1 for result in self.book.results[-1:]]
+            at = Millis(max([self.event_time(), *closed, *booked]))
+            await self.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
+        return stood
+
+
+@dataclass(slots=True, eq=False)
+class VenueMemory:
+    """What this process knows of a venue and no log has, symbol by symbol."""
+
+    filters: dict[Symbol, Filters] = field(default_factory=dict)
+    unsure: dict[ClientId, Millis] = field(default_factory=dict)
+    """Orders whose reply did not come or is not booked, or that were given up while another process may have sent
+    them, and since when."""
+    unbooked: dict[Symbol, Millis] = field(default_factory=dict)
+    """Where the venue holds more of our entries than their fills say, and since when that is known."""
+    unwanted: dict[Symbol, str] = field(default_factory=dict)
+    """Where an entry was filled after its intent was over, and that intent."""
+    unsellable: dict[Symbol, str] = field(default_factory=dict)
+    """What a close found too small to be sold."""
+    fills_from: dict[Symbol, Millis] = field(default_factory=dict)
+    funding_from: dict[Symbol, Millis] = field(default_factory=dict)
+    funding_asked: dict[Symbol, Millis] = field(default_factory=dict)
+    funding_troubles: dict[Symbol, str] = field(default_factory=dict)
+    """Symbols whose funding could not be read the last time, and why. It holds up nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VenueContext:
+    """One look at one venue for one account: its port, what it can, what it holds of ours, and what failed so far."""
+
+    account: AccountContext
+    port: OrderVenue
+    memory: VenueMemory
+    begun: Millis
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def exchange(self) -> Venue:
+        return self.port.exchange
+
+    @property
+    def binds_balance(self) -> bool:
+        """An order to sell binds what it would sell: no second one can stand beside it."""
+        return not self.exchange.reduce_only
+
+    @property
+    def book(self) -> TradingBook:
+        return self.account.book
+
+    def now(self) -> Millis:
+        return self.account.now()
+
+    def is_unresponsive(self) -> bool:
+        return bool(self.failures) and self.now() - self.begun >= UNRESPONSIVE_MS
+
+    async def attempt(self, act: Awaitable[None]) -> bool:
+        """Whether it was done. What the venue cannot or will not do is said, and keeps nothing else from being done."""
+        try:
+            await act
+        except Broken:
+            raise
+        except ZunoError as error:
+            self.failures.append(str(error))
+            return False
+        return True
+
+    # -- what it is asked for
+
+    async def read_filters(self, symbol: Symbol, *, anew: bool = False) -> Filters:
+        """As the venue had them when this process first asked, or asked anew for an entry."""
+        if anew or symbol not in self.memory.filters:
+            self.memory.filters[symbol] = await self.port.filters(symbol)
+        return self.memory.filters[symbol]
+
+    async def find_filters(self, symbol: Symbol) -> Filters | None:
+        """None where they cannot be read: what protects or closes does not wait for them."""
+        try:
+            return await self.read_filters(symbol)
+        except Broken:
+            raise
+        except ZunoError as error:
+            self.failures.append(str(error))
+            return None
+
+    async def holds_stops(self, symbol: Symbol) -> bool:
+        filters = await self.find_filters(symbol)
+        return self.exchange.holds_stops if filters is None else filters.holds_stops
+
+    # -- what the book has there
+
+    def position(self, symbol: Symbol) -> OpenTrade | None:
+        return self.book.positions.get((self.exchange, symbol))
+
+    def open_orders(self, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        return self._select(self.book.open_orders.values(), symbol)
+
+    def entry_orders(self, symbol: Symbol) -> list[TrackedOrder]:
+        """Of the desk, that wait or whose end is not known."""
+        return [order for order in self.open_orders(symbol) if is_entry(order)]
+
+    def unsure_orders(self, symbol: Symbol | None = None) -> list[TrackedOrder]:
+        return self._select(filter(None, map(self.book.orders.get, self.memory.unsure)), symbol)
+
+    def orders_of(self, tracked: TrackedIntent, purpose: Purpose) -> list[TrackedOrder]:
+        orders = self._select((self.book.orders[id] for id in tracked.orders), None)
+        return [order for order in orders if order.purpose == purpose]
+
+    def _select(self, orders: Iterable[TrackedOrder], symbol: Symbol | None) -> list[TrackedOrder]:
+        return [
+            order
+            for order in orders
+            if order.request.exchange == self.exchange and symbol in (None, order.request.symbol)
+        ]
+
+    def symbols(self) -> list[Symbol]:
+        """Those that something is held, ordered or wanted of."""
+        held = (symbol for exchange, symbol in self.book.positions if exchange == self.exchange)
+        ordered = (order.request.symbol for order in self.open_orders())
+        wanted = (tracked.intent.symbol for tracked in self.book.open_intents.values())
+        unsure = (order.request.symbol for order in self.unsure_orders())
+        return list(dict.fromkeys([*held, *ordered, *wanted, *unsure]))
+
+
+def is_entry(order: TrackedOrder) -> bool:
+    """Of the desk, not of a stranger."""
+    return order.purpose == "entry" and bool(order.intent)
