@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from zuno.kernel.units import Millis
 from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import (
     DAY_MS,
     SECOND_MS,
@@ -57,13 +57,6 @@ class Prices:
         if exchange is not Exchange.BINANCE and krw_rate in self.ages:
             found[krw_rate] = self.ages[krw_rate]
         return (", ".join(found), max(found.values())) if found else None
-
-    def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
-        age = self.ages.get(str(basis(BINANCE, symbol)))
-        mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
-        if exchange is Exchange.BINANCE:
-            return mark
-        return f"{mark}, at {or_none(self.krw_rate):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
 NO_PRICES: Final = Prices(
