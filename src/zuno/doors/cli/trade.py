@@ -291,9 +291,9 @@ async def book_add(
     pending: Annotated[bool, flag("--pending", "Open limit order at --entry.")] = False,
 ) -> View:
     """Enter a position or an open order; shows the account's positions and orders."""
-    from zuno.trading.service.manual_entries import Opening
+    from zuno.trading.service.manual_entries import OpeningEntry
 
-    opening = Opening.parse(
+    opening = OpeningEntry.parse(
         symbol,
         side,
         margin,
@@ -318,9 +318,9 @@ async def book_close(
     as_of: AsOf = None,
 ) -> View:
     """Close positions that were entered by hand, net of fees, and cancel such orders."""
-    from zuno.trading.service.manual_entries import Closing
+    from zuno.trading.service.manual_entries import ClosingEntry
 
-    return await zuno.account().enter(Closing.parse(which, at), as_of)
+    return await zuno.account().enter(ClosingEntry.parse(which, at), as_of)
 
 
 @command(book, "lp")
@@ -331,6 +331,6 @@ async def book_lp(
     as_of: AsOf = None,
 ) -> View:
     """Enter the base currency held in LP positions; it counts as exposure in `zuno trade status`."""
-    from zuno.trading.service.manual_entries import LiquidityAmount
+    from zuno.trading.service.manual_entries import LiquidityEntry
 
-    return await zuno.account().enter(LiquidityAmount.parse(symbol, quantity), as_of)
+    return await zuno.account().enter(LiquidityEntry.parse(symbol, quantity), as_of)

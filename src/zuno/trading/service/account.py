@@ -67,7 +67,7 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm
-from zuno.trading.service.manual_entries import Closing, ManualEntry, parse_exchange
+from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry, parse_exchange
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
@@ -325,7 +325,7 @@ class AccountDesk:
     async def cancel(self, order: str) -> ActionView:
         id = plain_text(order, 64).strip()
         if id.startswith("ord_"):  # entered by hand
-            return await self.enter(Closing(id))
+            return await self.enter(ClosingEntry(id))
         gate = await self._open()
         return await self._tell_action(gate, f"{await gate.cancel(id)} is cancelled")
 

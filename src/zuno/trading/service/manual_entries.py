@@ -45,7 +45,7 @@ class ManualEntry(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpeningEntry:
     """A position that was opened, or an order that rests at its price. Margin and prices in the exchange's own
     currency. A cycle ends a position whose stop, target or hold is passed."""
 
@@ -75,7 +75,7 @@ class Opening:
         target: str | None = None,
         hold: str | None = None,
         pending: bool = False,
-    ) -> Opening:
+    ) -> OpeningEntry:
         if pending and entry is None:
             raise UsageError("An order that rests waits for a price; give --entry PRICE.")
         if pending and (stop, target, hold) != (None, None, None):
@@ -153,7 +153,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class ClosingEntry:
     """A position that was closed or an order that was taken back, by its id; or everything of a symbol."""
 
     which: str
@@ -161,7 +161,7 @@ class Closing:
     """None: the mark."""
 
     @classmethod
-    def parse(cls, which: str, at: str | None) -> Closing:
+    def parse(cls, which: str, at: str | None) -> ClosingEntry:
         return cls(plain_text(which, 64).strip(), _parse_price(at))
 
     def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
@@ -195,14 +195,14 @@ class Closing:
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidityAmount:
+class LiquidityEntry:
     """How much of a symbol's base currency the owner's liquidity positions hold; 0 is none."""
 
     symbol: Symbol
     quantity: float
 
     @classmethod
-    def parse(cls, symbol: str, quantity: str) -> LiquidityAmount:
+    def parse(cls, symbol: str, quantity: str) -> LiquidityEntry:
         digits = quantity.strip().replace(",", "")
         nothing = "0" in digits and not digits.strip("0.")
         return cls(parse_symbol(symbol), 0.0 if nothing else float(arguments.parse_amount(quantity)))

@@ -1,4 +1,4 @@
-"""The paper book's rules: what a change makes of an account, what no exchange would take, and that the past stays."""
+"""Rules of entries by hand: what a change makes of an account, what no exchange would take, and that the past stays."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends, AccountPageReader, read_before, sum_inventory
 from zuno.trading.service.account_view import ActionView, ExchangeBalanceView, TradePositionView
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.manual_entries import Closing, LiquidityAmount, Opening
+from zuno.trading.service.manual_entries import ClosingEntry, LiquidityEntry, OpeningEntry
 from zuno.trading.service.prices import MARKED_BY
 
 END = Millis(1_767_225_600_000)
@@ -127,13 +127,13 @@ class Hand:
         self.account = AccountDesk(self.backends)
 
     async def add(self, symbol: str, side: str, margin: str, *, as_of: str | None = None, **more: Any) -> ActionView:
-        return await self.account.enter(Opening.parse(symbol, side, margin, **more), as_of)
+        return await self.account.enter(OpeningEntry.parse(symbol, side, margin, **more), as_of)
 
     async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> ActionView:
-        return await self.account.enter(Closing.parse(which, at), as_of)
+        return await self.account.enter(ClosingEntry.parse(which, at), as_of)
 
     async def state(self, symbol: str, quantity: str) -> ActionView:
-        return await self.account.enter(LiquidityAmount.parse(symbol, quantity))
+        return await self.account.enter(LiquidityEntry.parse(symbol, quantity))
 
     async def positions(self) -> tuple[TradePositionView, ...]:
         return (await self.account.positions()).positions
@@ -553,7 +553,7 @@ async def test_an_id_is_that_of_the_entry_and_its_place() -> None:
 async def test_entries_by_hand_are_of_paper_accounts() -> None:
     live = AccountDesk(Hand(await market()).backends, "live")
     with pytest.raises(Refused):
-        await live.enter(LiquidityAmount.parse("ETH", "1"))
+        await live.enter(LiquidityEntry.parse("ETH", "1"))
     with pytest.raises(Refused):
         await live.cancel("ord_00000000")
 
