@@ -12,8 +12,9 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.journal.port import Author
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Level, MarkAndIndex, Symbol, basis, rates
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.wiring import Application
@@ -31,8 +32,8 @@ def trade(tmp_path: Path) -> Trade:
         times = [Millis(at) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
         await store.write(
             [
-                Batch(basis(BINANCE, Symbol.BTCUSDT), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
-                Batch(basis(BINANCE, Symbol.ETHUSDT), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
+                Batch(basis(BINANCE, Symbol("BTCUSDT")), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
+                Batch(basis(BINANCE, Symbol("ETHUSDT")), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
                 Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
             ]
         )

@@ -20,7 +20,7 @@ from zuno.adapters.venues.orders.binance import BinanceOrders
 from zuno.adapters.venues.orders.binance import build_client as build_binance_client
 from zuno.adapters.venues.orders.upbit import UpbitOrders
 from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.ports.venue import OrderVenue
 
@@ -101,7 +101,7 @@ class WireHarness:
     limited: Answer
     banned: Answer
     quantity: Decimal
-    symbol: Symbol = Symbol.BTCUSDT
+    symbol: Symbol = Symbol("BTCUSDT")
     waits: list[float] = field(default_factory=list)
     """Seconds the adapter would have slept."""
 

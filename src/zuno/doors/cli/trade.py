@@ -331,6 +331,6 @@ async def book_lp(
     as_of: AsOf = None,
 ) -> View:
     """Enter the base currency held in LP positions; it counts as exposure in `zuno trade status`."""
-    from zuno.trading.service.manual_entries import LiquidityEntry
+    from zuno.trading.service.manual_entries import LiquidityAmount
 
-    return await zuno.account().enter(LiquidityEntry.parse(symbol, quantity), as_of)
+    return await zuno.account().enter(LiquidityAmount.parse(symbol, quantity), as_of)

@@ -15,15 +15,16 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.data.intake import clause
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import Account, FeesSlot, Liquidity, PositionClosed, account_slots, fees_slot
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -47,10 +48,10 @@ from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 NO_MARKET: Final = "no market was ever read here: nothing is open"
 NOT_PRESENT: Final = "liquidity positions are read in the present only; what was stated by hand counts"
 _BASES: Final[Mapping[str, Symbol]] = {
-    "ETH": Symbol.ETHUSDT,
-    "WETH": Symbol.ETHUSDT,
-    "WBTC": Symbol.BTCUSDT,
-    "cbBTC": Symbol.BTCUSDT,
+    "ETH": Symbol("ETHUSDT"),
+    "WETH": Symbol("ETHUSDT"),
+    "WBTC": Symbol("BTCUSDT"),
+    "cbBTC": Symbol("BTCUSDT"),
 }
 """Tokens that move with what the desk trades."""
 _FINE_DAYS: Final = 60
@@ -78,7 +79,7 @@ class AccountBackends:
     kill_lock: KillLock
     fees: Fees = field(default_factory=Fees)
     """What is written by hand is charged, and a cycle reckons with."""
-    marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
+    marks: Callable[[str], Awaitable[Mapping[tuple[Venue, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
@@ -99,7 +100,7 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     liquidated: tuple[PositionClosed, ...] = ()
     """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
-    marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
+    marks: Mapping[tuple[Venue, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
     recorded: bool = False
     """Whether the account is in recorded time: it stands at its own last moment, and the market may go on after it."""
@@ -111,13 +112,13 @@ class AccountPage:
         rate = or_none(self.prices.krw_rate)
         return None if rate is None else to_decimal(rate)
 
-    def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
+    def mark(self, symbol: Symbol, exchange: Venue) -> Decimal | None:
         if (exchange, symbol) in self.marks:
             return self.marks[exchange, symbol]
         price = or_none(self.prices.of(symbol, exchange))
         return None if price is None else to_decimal(round_digits(price))
 
-    def marks_at(self, exchange: Exchange) -> dict[Symbol, Decimal] | None:
+    def marks_at(self, exchange: Venue) -> dict[Symbol, Decimal] | None:
         """Of what is held at an exchange, in its own currency; None where one of them is not known."""
         marks = {trade.symbol: self.mark(trade.symbol, exchange) for trade in self.book.trades_at(exchange)}
         known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
@@ -125,14 +126,14 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, Exchange.BINANCE) for symbol in Symbol}
+        found = {symbol: self.mark(symbol, Venue("BINANCE")) for symbol in DEFAULT_SYMBOLS}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
         missing = [
             f"{trade.symbol} has no mark"
             for trade in self.book.trades.values()
-            if self.mark(trade.symbol, Exchange.BINANCE) is None
+            if self.mark(trade.symbol, Venue("BINANCE")) is None
         ]
         if missing:
             return None, missing[0]
@@ -142,7 +143,7 @@ class AccountPage:
         total = ZERO
         for trade in self.book.trades.values():
             mark = self.mark(trade.symbol, trade.exchange)
-            rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.krw_rate
+            rate = Decimal(1) if trade.exchange is Venue("BINANCE") else self.krw_rate
             if mark is None or rate is None:
                 return None
             total += trade.unrealised_pnl(mark) / rate
@@ -279,7 +280,7 @@ class AccountPageReader:
         *,
         priced: bool,
         recorded: bool,
-        marks: Mapping[tuple[Exchange, Symbol], Decimal] | None = None,
+        marks: Mapping[tuple[Venue, Symbol], Decimal] | None = None,
     ) -> AccountPage:
         prices = await read_prices(self._with.store, at, recorded=recorded) if priced else NO_PRICES
         book, liquidated = await self._end_liquidated(self.account, book, at, prices)
@@ -343,7 +344,7 @@ class AccountPageReader:
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
-        for symbol in Symbol:
+        for symbol in DEFAULT_SYMBOLS:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
                 series = candles(BINANCE, symbol, timeframe)
@@ -394,7 +395,7 @@ async def _read_liquidity(inventory: Inventory, pools: Iterable[Liquidity], *, p
         return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
     except ZunoError as error:
         return LiquidityFound(stated, unread=clause(error))
-    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in Symbol}
+    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
     return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
 
 

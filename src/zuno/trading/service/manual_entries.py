@@ -12,6 +12,8 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
+from zuno.markets.market import Symbol, parse_symbol
+from zuno.markets.venues import Kind, Venue, parse_venue
 from zuno.trading.model.account import (
     BookChange,
     Holding,
@@ -22,9 +24,8 @@ from zuno.trading.model.account import (
     PositionOpened,
     RestingOrder,
 )
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Side, Symbol, parse_hours, parse_symbol
+from zuno.trading.model.market import Side, parse_hours
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import liquidation_distance
@@ -51,7 +52,7 @@ class OpeningEntry:
 
     symbol: Symbol
     side: Side
-    exchange: Exchange
+    exchange: Venue
     margin: float
     leverage: float
     entry: float | None
@@ -89,7 +90,7 @@ class OpeningEntry:
         return cls(
             parse_symbol(symbol),
             arguments.parse_word(Side, side, "side; write long or short"),
-            parse_exchange(exchange),
+            parse_venue(exchange),
             float(arguments.parse_amount(margin)),
             times,
             _parse_price(entry),
@@ -195,14 +196,14 @@ class ClosingEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class LiquidityEntry:
+class LiquidityAmount:
     """How much of a symbol's base currency the owner's liquidity positions hold; 0 is none."""
 
     symbol: Symbol
     quantity: float
 
     @classmethod
-    def parse(cls, symbol: str, quantity: str) -> LiquidityEntry:
+    def parse(cls, symbol: str, quantity: str) -> LiquidityAmount:
         digits = quantity.strip().replace(",", "")
         nothing = "0" in digits and not digits.strip("0.")
         return cls(parse_symbol(symbol), 0.0 if nothing else float(arguments.parse_amount(quantity)))
@@ -210,10 +211,6 @@ class LiquidityEntry:
     def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
         change = LiquidityStated(at=page.at, symbol=self.symbol, quantity=self.quantity)
         return [change], [f"liquidity positions hold {self.quantity:g} {self.symbol.base}"]
-
-
-def parse_exchange(text: str) -> Exchange:
-    return arguments.parse_word(Exchange, text, "exchange of this desk; write binance or upbit")
 
 
 def _parse_price(text: str | None) -> float | None:
@@ -224,7 +221,7 @@ def _parse_price(text: str | None) -> float | None:
 
 
 def _find_price(
-    page: AccountPage, symbol: Symbol, exchange: Exchange, given: float | None, option: str
+    page: AccountPage, symbol: Symbol, exchange: Venue, given: float | None, option: str
 ) -> tuple[float, str]:
     if given is not None:
         return given, "as stated"
@@ -238,10 +235,10 @@ def _find_price(
     return price, f"{source}, {age} s old"
 
 
-def _check_free(page: AccountPage, exchange: Exchange, margin: float, fee: float) -> None:
+def _check_free(page: AccountPage, exchange: Venue, margin: float, fee: float) -> None:
     """`Refused` where margin and fee are more than is free; losses that are not taken count."""
     book, marks = page.book, page.marks_at(exchange)
-    if marks is None and exchange is Exchange.BINANCE:
+    if marks is None and exchange.kind is not Kind.SPOT:
         raise Refused(f"What is free at {exchange} is not known: a position there has no mark.")
     if marks is not None and (equity := book.equity(exchange, marks)) <= 0:
         worth = format_money(float(equity), exchange)

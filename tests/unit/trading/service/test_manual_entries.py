@@ -18,6 +18,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
+from zuno.markets.market import Symbol
 from zuno.trading.model.account import (
     FEES,
     Account,
@@ -37,7 +38,6 @@ from zuno.trading.model.market import (
     Candle,
     Level,
     MarkAndIndex,
-    Symbol,
     Timeframe,
     basis,
     candles,
@@ -52,11 +52,11 @@ from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.account_page import AccountBackends, AccountPageReader, read_before, sum_inventory
 from zuno.trading.service.account_view import ActionView, ExchangeBalanceView, TradePositionView
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.manual_entries import ClosingEntry, LiquidityEntry, OpeningEntry
+from zuno.trading.service.manual_entries import ClosingEntry, LiquidityAmount, OpeningEntry
 from zuno.trading.service.prices import MARKED_BY
 
 END = Millis(1_767_225_600_000)
-BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 WORLD = Origin(True, "SYNTHETIC seed 3")
 WHY = "nobody looks for liquidity here"
 
@@ -75,7 +75,7 @@ class BookInMemory(MemoryTradeLog):
         await self.append(paper_account(origin), [ManualChange(at=change.at, change=change)], after)
 
 
-async def nobody() -> Any:
+async def nobody(*asked: object) -> Any:
     raise AssertionError("no journal is needed")
 
 
@@ -133,7 +133,7 @@ class Hand:
         return await self.account.enter(ClosingEntry.parse(which, at), as_of)
 
     async def state(self, symbol: str, quantity: str) -> ActionView:
-        return await self.account.enter(LiquidityEntry.parse(symbol, quantity))
+        return await self.account.enter(LiquidityAmount.parse(symbol, quantity))
 
     async def positions(self) -> tuple[TradePositionView, ...]:
         return (await self.account.positions()).positions
@@ -310,7 +310,7 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
         (("BTC", "long", "x"), {}, UsageError, "not an amount"),
         (("BTC", "up", "5"), {}, UsageError, "'up' is no side"),
         (("DOGE", "long", "5"), {}, UsageError, "not traded here"),
-        (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no exchange of this desk"),
+        (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no venue"),
         (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
         (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
         (("BTC", "long", "5"), {"entry": "0"}, UsageError, "amount of 0"),
@@ -326,7 +326,7 @@ async def test_what_cannot_be_is_refused_and_nothing_is_written(
 ) -> None:
     book = BookInMemory()
     with pytest.raises(error, match=said):
-        await Hand(await market(), book).add(*words, **more)  # type: ignore[arg-type]
+        await Hand(await market(), book).add(*words, **more)
     assert await book.changes(WORLD.label) == []
 
 
@@ -553,7 +553,7 @@ async def test_an_id_is_that_of_the_entry_and_its_place() -> None:
 async def test_entries_by_hand_are_of_paper_accounts() -> None:
     live = AccountDesk(Hand(await market()).backends, "live")
     with pytest.raises(Refused):
-        await live.enter(LiquidityEntry.parse("ETH", "1"))
+        await live.enter(LiquidityAmount.parse("ETH", "1"))
     with pytest.raises(Refused):
         await live.cancel("ord_00000000")
 

@@ -18,8 +18,9 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
     ZERO,
@@ -116,7 +117,7 @@ VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", read_decline=read_decli
 
 
 class BinanceOrders(ExchangeAccount):
-    exchange = Exchange.BINANCE
+    exchange = Venue("BINANCE")
     no_such_order = NO_SUCH_ORDER
     simulated = False
 
@@ -140,7 +141,7 @@ class BinanceOrders(ExchangeAccount):
             key = await self._client.read("sapiGetAccountApiRestrictions", "permissions")
             can_trade, can_withdraw = key.flag("enableFutures"), key.flag("enableWithdrawals")
         account = await self._client.read("fapiPrivateGetAccountConfig", "account settings")
-        margins = [(await self._symbol_config(symbol)).text("marginType") for symbol in Symbol]
+        margins = [(await self._symbol_config(symbol)).text("marginType") for symbol in DEFAULT_SYMBOLS]
         return AccountRights(
             exchange=self.exchange,
             can_trade=can_trade and account.flag("canTrade"),
@@ -237,7 +238,7 @@ class BinanceOrders(ExchangeAccount):
     @report_unreadable
     async def open_orders(self) -> tuple[Order, ...]:
         found: list[Order] = []
-        for symbol in Symbol:
+        for symbol in DEFAULT_SYMBOLS:
             plain = await self._client.read("fapiPrivateGetOpenOrders", "open orders", symbol=symbol.value)
             found += [await self._plain_order(row) for row in plain.items()]
             algo = await self._client.read("fapiPrivateGetOpenAlgoOrders", "open algo orders", symbol=symbol.value)
@@ -287,7 +288,7 @@ class BinanceOrders(ExchangeAccount):
         found = []
         for row in rows:
             quantity = row.decimal("positionAmt")
-            if not quantity or row.text("symbol") not in list(Symbol):
+            if not quantity or row.text("symbol") not in list(DEFAULT_SYMBOLS):
                 continue
             if row.text("positionSide") != "BOTH":
                 raise Refused("The account at Binance is in hedge mode; switch it to one-way mode.")
@@ -389,7 +390,7 @@ class BinanceOrders(ExchangeAccount):
 
     async def _plain_order(self, row: VendorJson) -> Order:
         filled = row.decimal("executedQty")
-        symbol = Symbol(row.choice("symbol", list(Symbol)))
+        symbol = Symbol(row.choice("symbol", list(DEFAULT_SYMBOLS)))
         order_id = str(row.whole("orderId"))
         client_id = _client_id(row.text("clientOrderId"))
         self._client_ids.setdefault((symbol, order_id), client_id)
@@ -427,7 +428,7 @@ class BinanceOrders(ExchangeAccount):
             request=OrderRequest(
                 client_id=_client_id(row.text("clientAlgoId")),
                 exchange=self.exchange,
-                symbol=Symbol(row.choice("symbol", list(Symbol))),
+                symbol=Symbol(row.choice("symbol", list(DEFAULT_SYMBOLS))),
                 side=OrderSide(row.choice("side", list(OrderSide))),
                 type=kind,
                 quantity=row.decimal("quantity") if quantity is None else quantity,
@@ -445,7 +446,7 @@ class BinanceOrders(ExchangeAccount):
         quantity = None
         if row.flag("closePosition"):  # placed by a person: everything there is, whatever that is
             held = {position.symbol: position.quantity for position in await self.positions()}
-            symbol = Symbol(row.choice("symbol", list(Symbol)))
+            symbol = Symbol(row.choice("symbol", list(DEFAULT_SYMBOLS)))
             quantity = held.get(symbol) or (await self._fresh_filters(symbol)).min_quantity
         order = self._algo_order(row, quantity)
         child = _actual_order(row)

@@ -21,8 +21,8 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import ClientId, Fill, Filters, Order, OrderRequest, OrderStatus, OrderType
 from zuno.trading.rules.execution_styles import find_filter_breach
 
@@ -162,7 +162,7 @@ class ExchangeAccount(ABC):
     """One account at an exchange. Nothing is opened before the keys and the account's settings were checked; orders
     that reduce a position are sent all the same, and do not wait for filters."""
 
-    exchange: Exchange
+    exchange: Venue
     no_such_order: str
     """The exchange's code for an order that it does not have."""
 

@@ -24,8 +24,9 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import (
     ZERO,
     AccountRights,
@@ -96,7 +97,7 @@ VENDOR: Final = ExchangeVendor("upbit", "Upbit", read_decline=read_decline)
 class UpbitOrders(ExchangeAccount):
     """One account. An order that rests has no end here but the desk's: the exchange knows no such order."""
 
-    exchange = Exchange.UPBIT
+    exchange = Venue("UPBIT")
     no_such_order = NO_SUCH_ORDER
     paper = simulated = False
 
@@ -108,7 +109,7 @@ class UpbitOrders(ExchangeAccount):
     @report_unreadable
     async def now(self) -> Millis:
         """There is no endpoint for the time: every answer is dated, to the second."""
-        market = krw_symbol(Symbol.BTCUSDT)
+        market = krw_symbol(Symbol("BTCUSDT"))
         ticker = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         if ticker.text("market") != market:
             raise Malformed("Upbit answered with another market than was asked for")
@@ -205,7 +206,7 @@ class UpbitOrders(ExchangeAccount):
     @report_unreadable
     async def open_orders(self) -> tuple[Order, ...]:
         found: list[Order] = []
-        for symbol in Symbol:
+        for symbol in DEFAULT_SYMBOLS:
             found += [self._order(row, listed=True) for row in await self._open_rows(symbol)]
         unique = {order.venue_id: order for order in found}
         return tuple(sorted(unique.values(), key=lambda order: (order.updated, order.request.client_id)))
@@ -250,7 +251,7 @@ class UpbitOrders(ExchangeAccount):
     async def positions(self) -> tuple[VenuePosition, ...]:
         held = await self._accounts()
         found = []
-        for symbol in sorted(Symbol):
+        for symbol in sorted(DEFAULT_SYMBOLS):
             row = held.get(symbol.base)
             quantity = ZERO if row is None else row.decimal("balance") + row.decimal("locked")
             if row is None or quantity <= 0:
@@ -435,7 +436,7 @@ def _trades(row: VendorJson) -> list[VendorJson]:
 
 
 def _symbol(row: VendorJson) -> Symbol:
-    markets = {krw_symbol(symbol): symbol for symbol in Symbol}
+    markets = {krw_symbol(symbol): symbol for symbol in DEFAULT_SYMBOLS}
     return markets[row.choice("market", list(markets))]
 
 
