@@ -13,7 +13,7 @@ from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.markets.market import Symbol, parse_symbol
-from zuno.markets.venues import Kind, Venue, parse_venue
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue, parse_venue
 from zuno.trading.model.account import (
     BookChange,
     Holding,
@@ -71,7 +71,7 @@ class OpeningEntry:
         *,
         leverage: str = "1",
         entry: str | None = None,
-        exchange: str = "binance",
+        exchange: str = DEFAULT_VENUE,
         stop: str | None = None,
         target: str | None = None,
         hold: str | None = None,
@@ -87,10 +87,13 @@ class OpeningEntry:
         times = float(arguments.parse_amount(leverage.strip().lower().removesuffix("x")))
         if not 1 <= times <= MAX_MANUAL_LEVERAGE:
             raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
+        venue = parse_venue(exchange)
+        if venue not in DEFAULT_VENUES:
+            raise Refused(f"The paper account has no cash at {venue}.")
         return cls(
             parse_symbol(symbol),
             arguments.parse_word(Side, side, "side; write long or short"),
-            parse_venue(exchange),
+            venue,
             float(arguments.parse_amount(margin)),
             times,
             _parse_price(entry),
@@ -238,7 +241,7 @@ def _find_price(
 def _check_free(page: AccountPage, exchange: Venue, margin: float, fee: float) -> None:
     """`Refused` where margin and fee are more than is free; losses that are not taken count."""
     book, marks = page.book, page.marks_at(exchange)
-    if marks is None and exchange.kind is not Kind.SPOT:
+    if marks is None and not exchange.spot:
         raise Refused(f"What is free at {exchange} is not known: a position there has no mark.")
     if marks is not None and (equity := book.equity(exchange, marks)) <= 0:
         worth = format_money(float(equity), exchange)

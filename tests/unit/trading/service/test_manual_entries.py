@@ -311,6 +311,7 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
         (("BTC", "up", "5"), {}, UsageError, "'up' is no side"),
         (("DOGE", "long", "5"), {}, UsageError, "not traded here"),
         (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no venue"),
+        (("BTC", "long", "5"), {"exchange": "bybit"}, Refused, "no cash at BYBIT"),
         (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
         (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
         (("BTC", "long", "5"), {"entry": "0"}, UsageError, "amount of 0"),
