@@ -20,6 +20,7 @@ from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue, parse_venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
+from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
@@ -28,6 +29,7 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (
+    AccountHistory,
     Close,
     EquityPoint,
     GroupBy,
@@ -292,7 +294,10 @@ class AccountDesk:
     async def close(self, which: str, confirm: Confirm = lambda word, what: False) -> ActionView:
         """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled. `Refused` for a
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
-        before = (await self._reader.look()).book
+        page = await self._reader.look()
+        before = page.book
+        if page.liquidated:  # at their margin, not at the market
+            await self._write_by_hand(page)
         if self._reader.mode == "live":
             trades = [
                 f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
@@ -313,13 +318,9 @@ class AccountDesk:
         """Write an entry by hand, at a moment of the market; all of its changes or none. Nothing is sent."""
         if self._reader.mode != "paper":
             raise Refused("Entries by hand are of paper accounts: what an exchange holds is read from it.")
-        page, log = await self._reader.look_for_entry(as_of), self._with.log
+        page = await self._reader.look_for_entry(as_of)
         changes, said = entry.plan(page, self._with.fees)
-        events = [ManualChange(at=page.at, change=change) for change in (*page.liquidated, *changes)]
-        count = page.book.count - len(page.liquidated)
-        book = await log.open_book(page.name, count)
-        book.apply_all(events)
-        await log.append(page.name, events, count)
+        book = await self._write_by_hand(page, changes)
         page = replace(page, book=book, notes=(*page.notes, f"seen by every cycle after {format_moment(page.at)}"))
         return self._build_action(page, tuple(said))
 
@@ -482,6 +483,15 @@ class AccountDesk:
     def _require_word(self, confirm: Confirm, word: str, what: str) -> None:
         if not confirm(word, what):
             raise Refused("The word was not typed; nothing was changed.")
+
+    async def _write_by_hand(self, page: AccountPage, changes: Sequence[BookChange] = ()) -> AccountHistory:
+        """All of them or none, behind the liquidations that the page found. The account after them."""
+        events = [ManualChange(at=page.at, change=change) for change in (*page.liquidated, *changes)]
+        count = page.book.count - len(page.liquidated)
+        book = await self._with.log.open_book(page.name, count)
+        book.apply_all(events)
+        await self._with.log.append(page.name, events, count)
+        return book
 
     async def _open(self) -> OrderGate:
         return await self._with.open_gate(self._reader.name)
