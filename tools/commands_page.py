@@ -133,7 +133,6 @@ EXAMPLES = {
     "trade book add": "zuno trade book add BTCUSDT long --margin 500 --leverage 2 --hold 5d",
     "trade book close": "zuno trade book close BTCUSDT",
     "trade book lp": "zuno trade book lp ETHUSDT 1.5",
-    "trade book show": "zuno trade book show",
     "trade calibration": "zuno trade calibration",
     "trade cancel": "zuno trade cancel zn9f331ae1185bc81dfe2127d1f98c4b",
     "trade chart": "zuno trade chart BTCUSDT --out btc.png",

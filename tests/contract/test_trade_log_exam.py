@@ -15,7 +15,7 @@ import pytest
 
 from tests.unit.trading.long_account import list_entries
 from tests.wire.accounts import FUTURES, SPOT, open_account
-from zuno.adapters.account import trade_log
+from zuno.adapters.account import account_snapshot, trade_log
 from zuno.adapters.account.account_snapshot import dump_whole
 from zuno.adapters.account.trade_log import ACCOUNT_SNAPSHOT, JournalTradeLog, MemoryTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -28,7 +28,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
+from zuno.trading.model.account import LiquidityStated
 from zuno.trading.model.orders import Fill, OrderSide
 from zuno.trading.model.trade_events import (
     TRADE_EVENTS,
@@ -40,7 +40,7 @@ from zuno.trading.model.trade_events import (
     paper_account,
 )
 from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
-from zuno.trading.service.paper_book import read_before
+from zuno.trading.service.account_page import read_before
 
 HERE, THERE = "paper:SYNTHETIC seed 1", "paper:SYNTHETIC seed 1:second"
 Open = Callable[[], AccountLog]
@@ -182,12 +182,12 @@ async def test_a_home_that_is_gone_is_not_an_empty_account(tmp_path: Path) -> No
     assert len(await log.events("live")) == 2
 
 
-async def test_an_old_paper_book_is_the_beginning_of_its_account(tmp_path: Path) -> None:
+async def test_entries_of_an_old_home_are_the_beginning_of_its_account(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     changes = [LiquidityStated(at=Millis(at), symbol=Symbol("ETHUSDT"), quantity=at / 2) for at in (1, 2)]
     for number, change in enumerate(changes, 1):
-        entry = BookEntry(origin="recorded", number=number, change=change)
-        await journal.append_once(kind=BOOK_CHANGE, author=Author("owner"), payload=entry, request_id=f"b{number}")
+        entry = trade_log.OldEntry(origin="recorded", number=number, change=change)
+        await journal.append_once(kind="book_change", author=Author("owner"), payload=entry, request_id=f"b{number}")
     account = paper_account("recorded")
     old = tuple(ManualChange(at=change.at, change=change) for change in changes)
     assert await log_of(journal).accounts() == (account,)
@@ -214,12 +214,12 @@ OLD_BOOK = """
 """Changes as the first edition wrote them."""
 
 
-async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> None:
+async def test_an_old_home_holds_what_was_entered_by_hand(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
     changes = [json.loads(line) for line in OLD_BOOK.replace("\\\n", "").split("\n") if line]
     for number, change in enumerate(changes, 1):
         payload = {"origin": "recorded", "number": number, "change": change}
-        await journal.append(kind=BOOK_CHANGE, author=Author("owner"), payload=payload)
+        await journal.append(kind="book_change", author=Author("owner"), payload=payload)
     log, account = log_of(journal), paper_account("recorded")
     before = (await read_before(log, account, Millis(30))).to_account()
     assert (before.cash[FUTURES], before.cash[SPOT]) == (1_999.7, 2_000_000 - 820_000 - 410)
@@ -379,7 +379,7 @@ async def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path: Path, caplog: p
 @pytest.mark.usefixtures("often")
 async def test_a_snapshot_of_another_edition_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = await write_long(log_of(journal_in(tmp_path)), 120)
-    monkeypatch.setattr(trade_log, "FOLD_EDITION", trade_log.FOLD_EDITION + 1)
+    monkeypatch.setattr(trade_log, "FOLD_EDITION", account_snapshot.FOLD_EDITION + 1)
     history, read = await read_cold(tmp_path)
     assert read > 50
     assert dump_whole(history) == dump_whole(trace_account(events))

@@ -1,4 +1,4 @@
-"""The paper book as a person keeps it on the command line: two processes, one book, exit codes and the screen."""
+"""Entries by hand on the command line: several processes, one ledger, exit codes and the screens."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import pytest
 
 from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.journal.port import Author
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
+from zuno.settings import Settings
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
+from zuno.wiring import Application
 
 END = Millis(1_767_225_600_000)
-Book = Callable[..., Ran]
+Trade = Callable[..., Ran]
 
 
 @pytest.fixture
-def book(tmp_path: Path) -> Book:
-    """A home with a recorded past of marks, and `zuno trade book` in it."""
+def trade(tmp_path: Path) -> Trade:
+    """A home with a recorded past of marks, and `zuno trade` in it."""
 
     async def recorded() -> None:
         store = SqliteSeries(tmp_path / "market" / "own", Origin(False, "recorded"))
@@ -37,47 +40,46 @@ def book(tmp_path: Path) -> Book:
         await store.close()
 
     asyncio.run(recorded())
-    return lambda *words: run_zuno(tmp_path, "trade", "book", *words, ZUNO_RECORDING="own")
+    return lambda *words: run_zuno(tmp_path, "trade", *words, ZUNO_RECORDING="own")
 
 
-def test_a_book_is_kept_across_commands(book: Book) -> None:
-    empty = book("show", "--json")
+def test_an_account_is_kept_across_commands(trade: Trade) -> None:
+    empty = trade("status", "--json")
     assert empty.code == 0, empty.err
     assert empty.document["equityUsd"] == pytest.approx(2_000 + 2_000_000 / 1_400)
-    opened = book("add", "BTCUSDT", "long", "--margin", "500", "--leverage", "2", "--json")
+    opened = trade("book", "add", "BTCUSDT", "long", "--margin", "500", "--leverage", "2", "--json")
     assert opened.code == 0, opened.err
     (position,) = opened.document["positions"]
-    assert position["entry"] == 60_000.0
-    assert book("add", "ETHUSDT", "long", "--margin", "100", "--entry", "2800", "--pending").code == 0
-    assert book("lp", "ETHUSDT", "1.5").code == 0
-    shown = book("show", "--json").document
+    assert (position["entry"], position["manual"]) == (60_000.0, True)
+    rested = trade("book", "add", "ETHUSDT", "long", "--margin", "100", "--entry", "2800", "--pending", "--json")
+    (order,) = rested.document["orders"]
+    assert trade("book", "lp", "ETHUSDT", "1.5").code == 0
+    shown = trade("positions", "--json").document
     assert [one["id"] for one in shown["positions"]] == [position["id"]]
-    assert shown["exposureUsd"] == pytest.approx(1_000 + 100 / 2_800 * 3_000 + 4_500)
-    assert shown["leverage"] == pytest.approx(shown["exposureUsd"] / shown["equityUsd"])
-    assert book("show", "--as-of", "1h", "--json").document["positions"] == []
-    closed = book("close", position["id"], "--at", "66000", "--json").document
-    assert closed["purses"][0]["cash"] == pytest.approx(2_000 - 0.5 + 100 - 0.55)
+    assert trade("orders", "--json").document["orders"] == [order]
+    status = trade("status", "--json").document
+    assert status["risk"]["grossUsd"] == pytest.approx(1_000 + 100 / 2_800 * 3_000 + 4_500)
+    assert status["risk"]["leverage"] == pytest.approx(status["risk"]["grossUsd"] / status["equityUsd"])
+    assert [row["lp"] for row in status["risk"]["rows"]] == [0.0, 1.5]
+    closed = trade("book", "close", position["id"], "--at", "66000", "--json").document
     assert closed["positions"] == []
+    assert trade("cancel", order["id"], "--json").document["orders"] == []
+    assert trade("balance", "--json").document["purses"][0]["cash"] == pytest.approx(2_000 - 0.5 + 100 - 0.55)
+    assert [row["netPnl"] for row in trade("trades", "--json").document["trades"]] == [pytest.approx(100 - 1.05)]
 
 
-def test_the_screen_names_the_market_and_every_figure(book: Book) -> None:
-    book("add", "BTCUSDT", "short", "--margin", "500", "--entry", "57000")
-    book("add", "ETHUSDT", "long", "--margin", "420000", "--exchange", "upbit")
-    book("add", "BTCUSDT", "short", "--margin", "100", "--entry", "61000", "--pending")
-    screen = book("show").out
-    for words in (
-        "as of 2026-01-01T00:00:00Z · recorded",
-        "short 0.00877193 BTC 1× BINANCE",
-        "-$26.32",
-        "-5.26 %",
-        "long 0.1 ETH 1× UPBIT",
-        "₩4,200,000",
-        "Orders that rest",
-        "$61,000.00",
-        "₩1,579,790",
-        "leverage",
-    ):
-        assert words in screen, words
+def test_the_screens_name_the_market_and_every_figure(trade: Trade) -> None:
+    trade("book", "add", "BTCUSDT", "short", "--margin", "500", "--entry", "57000")
+    trade("book", "add", "ETHUSDT", "long", "--margin", "420000", "--exchange", "upbit")
+    entered = trade("book", "add", "BTCUSDT", "short", "--margin", "100", "--entry", "61000", "--pending").out
+    positions = trade("positions").out
+    for words in ("as of 2026-01-01T00:00:00Z · recorded", "-$26.32", "long 0.1 ETH 1× UPBIT", "₩4,200,000", "by hand"):
+        assert words in positions, words
+    for screen in (entered, trade("orders").out):
+        assert "$61,000.00" in screen
+        assert "ord_" in screen
+    assert "₩1,579,790" in trade("balance").out
+    assert "leverage" in trade("status").out
 
 
 @pytest.mark.parametrize(
@@ -92,16 +94,59 @@ def test_the_screen_names_the_market_and_every_figure(book: Book) -> None:
         (("lp", "ETHUSDT", "lots"), 2, "not an amount"),
     ],
 )
-def test_a_refusal_is_one_sentence_with_its_code(book: Book, words: tuple[str, ...], code: int, said: str) -> None:
-    ran = book(*words, "--json")
+def test_a_refusal_is_one_sentence_with_its_code(trade: Trade, words: tuple[str, ...], code: int, said: str) -> None:
+    ran = trade("book", *words, "--json")
     assert ran.code == code
     assert said in ran.document["error"]["message"]
     assert ran.err.count("\n") == 1
 
 
-def test_the_journal_holds_the_book_and_verifies(book: Book, tmp_path: Path) -> None:
-    book("add", "BTCUSDT", "long", "--margin", "500")
-    book("close", "BTCUSDT")
+def test_the_journal_holds_the_entries_and_verifies(trade: Trade, tmp_path: Path) -> None:
+    trade("book", "add", "BTCUSDT", "long", "--margin", "500")
+    trade("book", "close", "BTCUSDT")
     tail = run_zuno(tmp_path, "journal", "tail", "--json").document["entries"]
     assert [entry["kind"] for entry in tail] == ["trade_events", "trade_events"]
+    assert run_zuno(tmp_path, "journal", "verify").code == 0
+
+
+def test_an_old_home_counts_its_entries_once(trade: Trade, tmp_path: Path) -> None:
+    """As the first edition wrote them: entries of kind `book_change`, before there were accounts."""
+    opened = {
+        "kind": "opened",
+        "at": END - HOUR_MS,
+        "position": {
+            "id": "pos_1",
+            "symbol": "BTCUSDT",
+            "exchange": "BINANCE",
+            "side": "long",
+            "quantity": 0.01,
+            "entry": 58_000.0,
+            "leverage": 2.0,
+            "opened": END - HOUR_MS,
+            "stop": None,
+            "take": 64_000.0,
+        },
+        "fee": 0.29,
+    }
+    pools = {"kind": "liquidity", "at": END - HOUR_MS, "symbol": "ETHUSDT", "quantity": 1.5}
+
+    async def write_old_entries() -> None:
+        zuno = Application(Settings(home=tmp_path))
+        journal = await zuno._open_journal()
+        for number, change in enumerate((opened, pools), 1):
+            payload = {"origin": "recorded", "number": number, "change": change}
+            await journal.append(kind="book_change", author=Author("owner"), payload=payload)
+        await zuno.close()
+
+    asyncio.run(write_old_entries())
+    for _ in range(2):
+        (position,) = trade("positions", "--json").document["positions"]
+        assert (position["id"], position["unrealised"], position["manual"]) == ("pos_1", pytest.approx(20.0), True)
+        assert trade("status", "--json").document["risk"]["rows"][1]["lp"] == 1.5
+    assert trade("book", "add", "BTCUSDT", "long", "--margin", "100").code == 0
+    assert trade("positions", "--json").document["positions"][0]["id"] == "pos_1"
+    assert trade("book", "close", "pos_1", "--at", "60000").code == 0
+    assert len(trade("positions", "--json").document["positions"]) == 1
+    (closed,) = trade("trades", "--json").document["trades"]
+    assert (closed["id"], closed["netPnl"]) == ("pos_1", pytest.approx(20 - 0.29 - 0.3))
     assert run_zuno(tmp_path, "journal", "verify").code == 0

@@ -35,6 +35,7 @@ from zuno.trading.model.market import (
 from zuno.trading.model.trade_events import ClockSet, paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
+from zuno.trading.service.manual_entries import OpeningEntry
 from zuno.trading.watch.desk_loop import DeskPlan
 from zuno.wiring.application import Application
 
@@ -95,13 +96,13 @@ async def test_everything_of_it_stands_at_its_own_last_moment(home: Path) -> Non
 
 async def test_what_is_opened_and_closed_by_hand_in_it_has_the_prices_of_that_moment(home: Path) -> None:
     zuno = Application(Settings(home=home, recording="own"))
-    shown = await zuno.book().add("ETHUSDT", "long", "100")
+    shown = await zuno.account().enter(OpeningEntry.parse("ETHUSDT", "long", "100"))
     assert (shown.as_of, [position.entry for position in shown.positions if position.symbol == "ETHUSDT"]) == (
         "2026-01-01T00:00:00Z",
         [3_000.0],
     )
-    assert (await zuno.book().show()).as_of == "2026-01-01T00:00:00Z"
-    assert (await zuno.book().show()).recorded
+    assert shown.recorded
+    assert (await zuno.account().positions()).as_of == "2026-01-01T00:00:00Z"
     await zuno.account().close("ETHUSDT")
     (trade, *_) = (await zuno.account().trades()).trades
     assert (trade.symbol, trade.exit) == ("ETHUSDT", pytest.approx(3_000, rel=1e-4))

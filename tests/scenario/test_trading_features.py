@@ -238,7 +238,7 @@ async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
 
 async def test_what_the_desk_brings_takes_its_slot(invented: Path) -> None:
     store = store_of(invented)
-    slot = Slot("equity", {"usd": 2_000}, END, "the paper book")
+    slot = Slot("equity", {"usd": 2_000}, END, "account")
     found = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, END, slots=[slot])
     await store.close()
     assert found.slots == (slot,)

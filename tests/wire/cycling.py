@@ -57,8 +57,8 @@ from zuno.trading.ports.series import Batch
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.run.record import RunJournal
+from zuno.trading.service.account_page import read_before
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import read_before
 from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Cycles, Recall, RunBackends
 from zuno.wiring.orders import build_paper_venues

@@ -47,7 +47,6 @@ from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
 from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.memory import MemoryDesk
-from zuno.trading.service.paper_book import PaperBookDesk
 from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
 
@@ -174,9 +173,6 @@ class Zuno(Protocol):
 
     def learning(self, name: str | None = None) -> LearningDesk:
         """Post-mortems, calibration and vetoes of that account."""
-
-    def book(self) -> PaperBookDesk:
-        """The paper book of the market this home reads."""
 
     def cycles(self) -> Cycles: ...
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from zuno.llm.port import Attempt
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
-    from zuno.trading.service.paper_book import Inventory
+    from zuno.trading.service.account_page import Inventory
 
 
 _LOG: Final = logging.getLogger(__name__)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from zuno.trading.rules.performance import AccountLog
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
+    from zuno.trading.service.account_page import AccountBackends, Inventory
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from zuno.trading.service.learning import LearningDesk
     from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.memory import MemoryDesk
-    from zuno.trading.service.paper_book import Inventory, PaperBookDesk
     from zuno.trading.service.runs import Cycles
     from zuno.trading.service.trade_desk import TradeDesk
 
@@ -59,7 +59,6 @@ class TradingWiring(SharedWiring):
         self._evaluator: Evaluator | None = None
         self._memory: MemoryIndex | None = None
         self._news: MemoryIndex | None = None
-        self._book: PaperBookDesk | None = None
         self._venues: dict[Venue, OrderVenue] = {}
         """Accounts at exchanges in which this process may open positions."""
         self._recordings = Recordings(settings)
@@ -96,16 +95,6 @@ class TradingWiring(SharedWiring):
         first = read_here and not self._recordings.reads_own
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
-    def book(self) -> PaperBookDesk:
-        """One per process, because it remembers how far it has read."""
-        from zuno.trading.service.paper_book import PaperBookDesk
-        from zuno.wiring.orders import read_fees
-
-        if self._book is None:
-            desk, store, log = self._marked_desk(), self._recordings.selected_store(), self._trade_log()
-            self._book = PaperBookDesk(desk, store, log, self._inventory(), read_fees(self._settings))
-        return self._book
-
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
         return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
@@ -136,6 +125,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.learn.memory_book import LessonBook
         from zuno.trading.learn.recall import CaseRecall, NewsRecall
         from zuno.trading.model.trade_events import account_mode
+        from zuno.trading.service.account_page import AccountPageReader
         from zuno.trading.service.runs import Cycles, RunBackends
         from zuno.wiring import cycles as wiring
         from zuno.wiring.memory import embedder, news_index
@@ -165,7 +155,7 @@ class TradingWiring(SharedWiring):
             self.trading(),
             RunBackends(
                 journal=self._open_journal,
-                held=lambda *asked: self.book().slots(*asked),
+                held=lambda *asked: AccountPageReader(self._account_backends()).read_slots(*asked),
                 record=LoggedTradeRecord(self._trade_log()),
                 model_context=lambda notebook: wiring.build_run_context(models, notebook, models.registry()),
                 checkpoints=lambda: wiring.open_checkpoints(self._settings),
@@ -241,12 +231,17 @@ class TradingWiring(SharedWiring):
         return gate
 
     def account(self, name: str | None = None) -> AccountDesk:
+        from zuno.trading.service.account import AccountDesk
+
+        return AccountDesk(self._account_backends(), name)
+
+    def _account_backends(self) -> AccountBackends:
         from zuno.trading.execute.reconcile import ask_exchange
         from zuno.trading.model.orders import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
-        from zuno.trading.service.account import AccountDesk
         from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
+        from zuno.wiring.orders import read_fees
 
         def find_process(account: str) -> str | None:
             lock = desk_lock(self._settings.home, desk_name(account))
@@ -268,22 +263,20 @@ class TradingWiring(SharedWiring):
                 ),
             )
 
-        return AccountDesk(
-            AccountBackends(
-                desk=self._marked_desk(),
-                store=self._recordings.selected_store(),
-                log=self._trade_log(),
-                inventory=self._inventory(),
-                open_gate=self._open_account,
-                limits=ProtectionLimits(),
-                running=find_process,
-                now=unix_millis,
-                marks=read_marks,
-                ask=ask,
-                learn=lambda gate: self.evaluator().try_to_learn_from(gate),
-                kill_lock=self.kill_lock,
-            ),
-            name,
+        return AccountBackends(
+            desk=self._marked_desk(),
+            store=self._recordings.selected_store(),
+            log=self._trade_log(),
+            inventory=self._inventory(),
+            open_gate=self._open_account,
+            limits=ProtectionLimits(),
+            running=find_process,
+            now=unix_millis,
+            fees=read_fees(self._settings),
+            marks=read_marks,
+            ask=ask,
+            learn=lambda gate: self.evaluator().try_to_learn_from(gate),
+            kill_lock=self.kill_lock,
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:

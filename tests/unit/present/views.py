@@ -148,6 +148,8 @@ class Maker:
             verified = not self._strangers
             symbol = f"T{STRANGER}" if self._strangers else f"T{self._random.randrange(1000)}"
             return Token(f"0x{self._random.randrange(16**40):040x}", symbol, 18, verified)  # type: ignore[arg-type]
+        if kind in (Venue, Symbol):
+            return self._random.choice(VENUES if kind is Venue else DEFAULT_SYMBOLS)
         if issubclass(kind, Enum):
             return self._random.choice(list(kind))
         if issubclass(kind, BaseModel):

@@ -39,7 +39,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeSummary,
 )
-from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.rules.performance import AccountHistory
 from zuno.trading.run.record import ENDED, RunSummary
 from zuno.trading.watch.notices import TradingNotices, choose_label, describe_close, describe_event
 
@@ -468,7 +468,7 @@ class MomentarilyGone(JournalTradeLog):
 
     left = 1
 
-    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+    async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         if self.left:
             self.left -= 1
             raise Unavailable("the database does not answer")

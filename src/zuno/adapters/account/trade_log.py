@@ -1,5 +1,5 @@
-"""The events of trading accounts, in the journal or in memory. Changes of an old home's paper book (entries of kind
-`book_change`) are read as manual events of its paper account."""
+"""The events of trading accounts, in the journal or in memory. What an old home wrote by hand before there was a ledger
+(entries of kind `book_change`) are the first events of its paper account; they are read in place and never copied."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from zuno.kernel.canonical import canonical, digest, to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
-from zuno.trading.model.account import BOOK_CHANGE, BookEntry
+from zuno.trading.model.account import BookChange
 from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
 from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
 from zuno.trading.rules.trading_book import TradingBook
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _DESK: Final = Author("desk")
 _ENTRY: Final = TypeAdapter(TradeEntry)
-_BOOK_ENTRY: Final = TypeAdapter(BookEntry)
 _log: Final = logging.getLogger(__name__)
 ACCOUNT_SNAPSHOT: Final = "account_snapshot"
 """The kind of the journal's entries that hold an account as its events add up to it."""
@@ -67,6 +66,14 @@ class SnapshotRecord(Wire):
     """Compressed, base64."""
 
 
+class OldEntry(Wire):
+    """An entry of kind `book_change`: one by hand in the paper account of a market, numbered from 1 without a gap."""
+
+    origin: str
+    number: Annotated[int, Field(ge=1)]
+    change: Annotated[BookChange, Field(discriminator="kind")]
+
+
 class MemoryTradeLog:
     """The `AccountLog` that lives as long as its process. Nothing awaits, so reading and writing are one step."""
 
@@ -96,8 +103,8 @@ class MemoryTradeLog:
         self._histories[account] = book
         return book
 
-    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
-        book = TradingBook()
+    async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
+        book = AccountHistory()
         _fold(account, book, (await self.events(account))[:upto])
         return book
 
@@ -125,7 +132,7 @@ class OwnedTradeLog:
         await self._log.append(account, events, after)
         self._counts[account] = after + len(events)
 
-    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+    async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         book = await self._log.open_book(account, upto)
         if upto is None:
             self._counts[account] = book.count
@@ -148,7 +155,7 @@ class JournalTradeLog:
         """The number of that entry in the journal."""
         self._ends_by_name: dict[str, int] = {}
         self._named_to = 0
-        self._old_books: dict[str, list[TradeEvent]] | None = None
+        self._old_entries: dict[str, list[TradeEvent]] | None = None
         self._looking = asyncio.Lock()
         self._folding = asyncio.Lock()
         self._histories: dict[str, AccountHistory] = {}
@@ -171,7 +178,7 @@ class JournalTradeLog:
         async with self._looking:
             journal = await self._read()
             ends = self._ends_by_name = self._ends_by_name or {
-                account: len(events) for account, events in (await self._read_old_books(journal)).items()
+                account: len(events) for account, events in (await self._read_old_entries(journal)).items()
             }
             async for entry in journal.entries(kind=TRADE_EVENTS, after=self._named_to):
                 written = _read_entry(entry)
@@ -201,7 +208,7 @@ class JournalTradeLog:
             self._histories[account] = book
             return book
 
-    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+    async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         journal, last = await self._read(), _EVER if upto is None else upto
         book = await self._restore(journal, account, last)
         await self._fold_new(journal, account, book, last)
@@ -234,7 +241,7 @@ class JournalTradeLog:
         """Bring a book up to date, or up to so many events; the last entry that was read for it."""
         last = None
         if not book.count:
-            _fold(account, book, (await self._read_old_books(journal)).get(account, [])[:upto])
+            _fold(account, book, (await self._read_old_entries(journal)).get(account, [])[:upto])
         while book.count < upto and (entry := await self._find_entry(journal, account, book.count + 1)):
             _fold(account, book, _read_entry(entry).events)
             last = entry
@@ -269,7 +276,7 @@ class JournalTradeLog:
     async def _seal(self, account: str, book: AccountHistory) -> None:
         journal, last = await self._journal(), self._ends.get(account)
         if last is None:
-            return  # the changes of an old paper book alone
+            return  # entries of an old home alone
         record = SnapshotRecord(
             account=account,
             edition=FOLD_EDITION,
@@ -310,7 +317,7 @@ class JournalTradeLog:
 
     async def _events(self, account: str, after: int) -> tuple[TradeEvent, ...]:
         journal, known = await self._read(), self._counts.get(account, 0)
-        events = (await self._read_old_books(journal)).get(account, [])[after:]
+        events = (await self._read_old_entries(journal)).get(account, [])[after:]
         while entry := await self._find_entry(journal, account, after + len(events) + 1):
             events += _read_entry(entry).events
         if after and not events and after != known:  # amid an entry, or beyond the last one
@@ -336,24 +343,24 @@ class JournalTradeLog:
             raise _conflict(account, after)
         self._counts[account], self._seen_to[account] = after + len(events), stands.seq
 
-    async def _read_old_books(self, journal: Journal) -> Mapping[str, list[TradeEvent]]:
-        """What the paper books of an old home become, by account: the first events there."""
-        if self._old_books is None:
+    async def _read_old_entries(self, journal: Journal) -> Mapping[str, list[TradeEvent]]:
+        """By account: the first events there."""
+        if self._old_entries is None:
             books: dict[str, list[TradeEvent]] = {}
-            async for entry in journal.entries(kind=BOOK_CHANGE):
+            async for entry in journal.entries(kind="book_change"):
                 try:
-                    written = _BOOK_ENTRY.validate_json(canonical(entry.payload), strict=True)
+                    written = OldEntry.model_validate_json(canonical(entry.payload), strict=True)
                 except ValidationError as error:
-                    raise Broken(f"Entry {entry.seq} of the journal is no change of a paper book.") from error
+                    raise Broken(f"Entry {entry.seq} of the journal is no entry by hand.") from error
                 book = books.setdefault(paper_account(written.origin), [])
                 book.append(ManualChange(at=written.change.at, change=written.change))
                 if written.number != len(book):
                     raise Broken(
-                        f"The paper book of {written.origin} has a change {written.number} behind {len(book) - 1} "
+                        f"The account of {written.origin} has an entry {written.number} behind {len(book) - 1} "
                         f"others (entry {entry.seq}); run `zuno journal verify`."
                     )
-            self._old_books = books
-        return self._old_books
+            self._old_entries = books
+        return self._old_entries
 
 
 def _fold(account: str, book: TradingBook, events: Iterable[TradeEvent]) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
 
-trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, paper book.")
+trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, accounts.")
 
 Symbol = Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")]
 Mode = Annotated[
@@ -268,11 +268,11 @@ def show(image: bytes, size: tuple[int, int]) -> None:
     terminal_image.show(image, size, os.environ, sys.stdout, get_terminal_size().columns)
 
 
-book = group("Paper account of the trading desk: positions, open orders, cash, LP exposure.")
+book = group("Entries by hand in the paper account: positions, open orders, LP exposure. Nothing is sent.")
 
 
 @command(book, "add")
-def book_add(
+async def book_add(
     zuno: Zuno,
     symbol: Symbol,
     side: Annotated[str, argument("long|short", "Side.")],
@@ -289,9 +289,11 @@ def book_add(
     hold: Annotated[str | None, option("--hold", "T", "Longest holding time: 12h, 5d or 6w.")] = None,
     as_of: AsOf = None,
     pending: Annotated[bool, flag("--pending", "Open limit order at --entry.")] = False,
-) -> Answer:
-    """Add a position or an open order to the paper account. Nothing is sent."""
-    return zuno.book().add(
+) -> View:
+    """Enter a position or an open order; shows the account's positions and orders."""
+    from zuno.trading.service.manual_entries import OpeningEntry
+
+    opening = OpeningEntry.parse(
         symbol,
         side,
         margin,
@@ -301,36 +303,34 @@ def book_add(
         stop=stop,
         target=target,
         hold=hold,
-        as_of=as_of,
         pending=pending,
     )
+    return await zuno.account().enter(opening, as_of)
 
 
 @command(book, "close")
-def book_close(
+async def book_close(
     zuno: Zuno,
     which: Annotated[str, argument("ID|SYMBOL", "Position or order id, or a symbol for all.")],
     at: Annotated[
         str | None, option("--at", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
     as_of: AsOf = None,
-) -> Answer:
-    """Close positions, net of fees, and cancel orders."""
-    return zuno.book().close(which, at, as_of)
+) -> View:
+    """Close positions that were entered by hand, net of fees, and cancel such orders."""
+    from zuno.trading.service.manual_entries import ClosingEntry
 
-
-@command(book, "show")
-def book_show(zuno: Zuno, as_of: AsOf = None) -> Answer:
-    """Show positions, unrealised PnL, equity by exchange, exposure and leverage."""
-    return zuno.book().show(as_of)
+    return await zuno.account().enter(ClosingEntry.parse(which, at), as_of)
 
 
 @command(book, "lp")
-def book_lp(
+async def book_lp(
     zuno: Zuno,
     symbol: Symbol,
     quantity: Annotated[str, argument("QUANTITY", "Amount of the base currency; 0 clears it.")],
     as_of: AsOf = None,
-) -> Answer:
-    """Set the base currency held in LP positions; it counts as exposure."""
-    return zuno.book().liquidity(symbol, quantity, as_of)
+) -> View:
+    """Enter the base currency held in LP positions; it counts as exposure in `zuno trade status`."""
+    from zuno.trading.service.manual_entries import LiquidityAmount
+
+    return await zuno.account().enter(LiquidityAmount.parse(symbol, quantity), as_of)

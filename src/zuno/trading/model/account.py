@@ -1,4 +1,4 @@
-"""What the trading desk holds as it is written down: in the slots of a bundle, and change by change in its book."""
+"""What the trading desk holds as it is written down: in the slots of a bundle, and in entries by hand."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ FEES: Final = "fees"
 """The slot of what the exchanges take, where it is not what they usually do."""
 MARKETS: Final = "markets"
 """The slot of the markets' rules and of the routes, where they are not the built-in ones."""
-BOOK_CHANGE: Final = "book_change"
-"""The kind of the journal's entries the paper book is made of."""
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Above = Annotated[float, Field(gt=0)]
@@ -145,7 +143,7 @@ class AccountEvent(Wire):
     at: Timestamp
 
 
-# -- the paper book, change by change
+# -- entries by hand
 
 
 class PositionOpened(AccountEvent):
@@ -184,16 +182,8 @@ class LiquidityStated(AccountEvent):
 BookChange = PositionOpened | PositionClosed | OrderPlaced | OrderCancelled | LiquidityStated
 
 
-class BookEntry(Wire):
-    """One change of the paper book of one market. They are numbered from 1 without a gap."""
-
-    origin: str
-    number: Annotated[int, Field(ge=1)]
-    change: Annotated[BookChange, Field(discriminator="kind")]
-
-
 def account_slots(
-    account: Account, as_of: Millis, source: str = "paper book", unread: str | None = None, notes: Sequence[str] = ()
+    account: Account, as_of: Millis, source: str = "account", unread: str | None = None, notes: Sequence[str] = ()
 ) -> list[Slot]:
     """The account as slots of a bundle. `unread`: why the wallet's liquidity could not be read."""
     held, cash = derive(PositionsSlot, account, unread=unread, notes=tuple(notes)), derive(EquitySlot, account)

@@ -298,7 +298,7 @@ class MandateRevoked(AccountEvent):
 
 
 class ManualChange(AccountEvent):
-    """A person's entry in the paper book: opened, closed, rested, cancelled, liquidity."""
+    """A person's entry by hand: opened, closed, rested, cancelled, liquidity."""
 
     kind: Literal["manual"] = "manual"
     change: Annotated[BookChange, Field(discriminator="kind")]

@@ -321,7 +321,7 @@ class AccountLog(TradeLog, Protocol):
     async def history(self, account: str) -> AccountHistory:
         """The account as it is, shared by all who ask: nobody may write to it."""
 
-    async def open_book(self, account: str, upto: int | None = None) -> TradingBook:
+    async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         """A book of one's own, as the account is or was after the entry that holds event `upto`."""
 
 

@@ -385,7 +385,7 @@ class TradingBook(BookState):
     def _close_by_hand(self, change: PositionClosed) -> Venue:
         trade = self.trades.get(change.id)
         if trade is None:
-            raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
+            raise NotFound(f"No position {change.id} is open; `zuno trade positions` lists those that are.")
         if not trade.manual:
             raise Refused(f"{trade.id} is a trade of the desk; `zuno trade close {trade.id}` ends it at its exchange.")
         if change.at < trade.opened:
@@ -438,13 +438,8 @@ def check_affordable(exchange: Venue, margin: Decimal, fee: Decimal, free: Decim
 def find_resting(book: BookState, id: str) -> RestingOrder:
     resting = book.resting.get(id)
     if resting is None:
-        raise NotFound(f"No order {id} rests; `zuno trade book show` lists those that do.")
+        raise NotFound(f"No order {id} rests; `zuno trade orders` lists those that do.")
     return resting
-
-
-def new_id(kind: str, origin: str, number: int, *content: object) -> str:
-    """A short name, the same for the same change in the same place of the same book."""
-    return f"{kind}_{digest(canonical([origin, number, *content]))[:8]}"
 
 
 def format_money(amount: float, exchange: Venue) -> str:

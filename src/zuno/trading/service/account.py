@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 
@@ -17,17 +17,19 @@ from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import Venue, parse_venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
+from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, Protection
+from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, ManualChange, Protection
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (
+    AccountHistory,
     Close,
     EquityPoint,
     GroupBy,
@@ -40,16 +42,15 @@ from zuno.trading.rules.performance import (
 from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown
 from zuno.trading.rules.taxable import list_taxable_events
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader
+from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader, format_moment
 from zuno.trading.service.account_to_views import (
     closed_trade_view,
     exchange_balance_view,
     fill_view,
     ledger_balances_view,
     mandate_view,
-    manual_order_view,
     mark_views,
-    order_view,
+    order_views,
     position_views,
     posting_view,
     profit_row_view,
@@ -69,7 +70,7 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm
-from zuno.trading.service.paper_book import parse_exchange
+from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
@@ -174,10 +175,7 @@ class AccountDesk:
     async def orders(self, *, everything: bool = False) -> TradeOrdersView:
         """Those that are open, or all there ever were, the newest first."""
         page = await self._reader.look(ask=True)
-        tracked = page.book.orders if everything else page.book.open_orders
-        manual = tuple(map(manual_order_view, page.book.resting.values()))
-        orders = tuple(order_view(page.book, order) for order in reversed(tracked.values()))
-        return TradeOrdersView(**self._head(page), orders=orders, manual=manual)
+        return TradeOrdersView(**self._head(page), orders=order_views(page.book, everything=everything))
 
     async def fills(self, lines: int = 50, before: str | None = None) -> FillsView:
         """The newest first; `before`: those older than this one, `UsageError` where there is none."""
@@ -294,7 +292,10 @@ class AccountDesk:
     async def close(self, which: str, confirm: Confirm = lambda word, what: False) -> ActionView:
         """Close a trade, everything of a symbol, or everything; entries that wait there are cancelled. `Refused` for a
         trade or a symbol of which nothing is open. With money the word `close` has to be typed."""
-        before = (await self._reader.look()).book
+        page = await self._reader.look()
+        before = page.book
+        if page.liquidated:  # at their margin, not at the market
+            await self._write_by_hand(page)
         if self._reader.mode == "live":
             trades = [
                 f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
@@ -311,9 +312,22 @@ class AccountDesk:
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
         return await self._tell_action(gate, *(said or ("nothing is open",)), ask=True)
 
+    async def enter(self, entry: ManualEntry, as_of: str | None = None) -> ActionView:
+        """Write an entry by hand, at a moment of the market; all of its changes or none. Nothing is sent."""
+        if self._reader.mode != "paper":
+            raise Refused("Entries by hand are of paper accounts: what an exchange holds is read from it.")
+        page = await self._reader.look_for_entry(as_of)
+        changes, said = entry.plan(page, self._with.fees)
+        book = await self._write_by_hand(page, changes)
+        page = replace(page, book=book, notes=(*page.notes, f"seen by every cycle after {format_moment(page.at)}"))
+        return self._build_action(page, tuple(said))
+
     async def cancel(self, order: str) -> ActionView:
+        id = plain_text(order, 64).strip()
+        if id.startswith("ord_"):  # entered by hand
+            return await self.enter(ClosingEntry(id))
         gate = await self._open()
-        return await self._tell_action(gate, f"{await gate.cancel(plain_text(order, 64).strip())} is cancelled")
+        return await self._tell_action(gate, f"{await gate.cancel(id)} is cancelled")
 
     async def set_levels(self, trade: str, stop: str | None, target: str | None, confirm: Confirm) -> ActionView:
         """Move a stop or a target. What loosens them wants the word `loosen` to be typed."""
@@ -447,7 +461,7 @@ class AccountDesk:
             raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
         return Mandate(
             symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
-            venues=tuple(dict.fromkeys(map(parse_exchange, venues))),
+            venues=tuple(dict.fromkeys(map(parse_venue, venues))),
             max_margin_per_trade_usd=arguments.parse_amount(per_trade),
             max_margin_per_day_usd=arguments.parse_amount(per_day),
             max_daily_loss_usd=arguments.parse_amount(daily_loss),
@@ -468,6 +482,15 @@ class AccountDesk:
         if not confirm(word, what):
             raise Refused("The word was not typed; nothing was changed.")
 
+    async def _write_by_hand(self, page: AccountPage, changes: Sequence[BookChange] = ()) -> AccountHistory:
+        """All of them or none, behind the liquidations that the page found. The account after them."""
+        events = [ManualChange(at=page.at, change=change) for change in (*page.liquidated, *changes)]
+        count = page.book.count - len(page.liquidated)
+        book = await self._with.log.open_book(page.name, count)
+        book.apply_all(events)
+        await self._with.log.append(page.name, events, count)
+        return book
+
     async def _open(self) -> OrderGate:
         return await self._with.open_gate(self._reader.name)
 
@@ -486,7 +509,7 @@ class AccountDesk:
             **{**self._head(page), "notes": (*page.notes, *troubles)},
             said=said,
             positions=position_views(page),
-            orders=tuple(order_view(page.book, order) for order in page.book.open_orders.values()),
+            orders=order_views(page.book),
         )
 
     async def _read_known_book(self) -> TradingBook | None:

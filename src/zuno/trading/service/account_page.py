@@ -2,40 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
-from typing import Final, Literal
+from itertools import takewhile
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import NotFound, ZunoError
+from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.data.intake import clause
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
+from zuno.trading.model.account import Account, FeesSlot, Liquidity, PositionClosed, VenueFees, account_slots, fees_slot
+from zuno.trading.model.bundle import Slot
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import AccountOpened, LockSet, account_mode, account_name, paper_account
+from zuno.trading.model.trade_events import (
+    AccountOpened,
+    LockSet,
+    ManualChange,
+    account_mode,
+    account_name,
+    paper_account,
+)
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.performance import AccountHistory, AccountLog, Close, current_step, equity_usd
+from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.margin import find_liquidation
+from zuno.trading.rules.performance import AccountHistory, AccountLog, Close, current_step, equity_usd, trace_account
 from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.service.paper_book import Inventory, sum_inventory
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
 NO_MARKET: Final = "no market was ever read here: nothing is open"
+NOT_PRESENT: Final = "liquidity positions are read in the present only; what was stated by hand counts"
+_BASES: Final[Mapping[str, Symbol]] = {
+    "ETH": Symbol("ETHUSDT"),
+    "WETH": Symbol("ETHUSDT"),
+    "WBTC": Symbol("BTCUSDT"),
+    "cbBTC": Symbol("BTCUSDT"),
+}
+"""Tokens that move with what the desk trades."""
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour, one of up to four times that by four hours, others by the day."""
+
+Inventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]] | str
+"""Reads the token amounts in the owner's liquidity positions, by verified symbol, or says why none are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +77,8 @@ class AccountBackends:
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
     kill_lock: KillLock
+    fees: Fees = field(default_factory=Fees)
+    """What is written by hand is charged, and a cycle reckons with."""
     marks: Callable[[str], Awaitable[Mapping[tuple[Venue, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
@@ -68,11 +93,13 @@ class AccountPage:
     book: AccountHistory
     at: Millis
     prices: Prices
-    lp: Mapping[Symbol, Decimal]
-    locks: tuple[LockSet, ...]
-    notes: tuple[str, ...]
-    lp_notes: tuple[str, ...]
+    locks: tuple[LockSet, ...] = ()
+    notes: tuple[str, ...] = ()
+    lp: Mapping[Symbol, Decimal] = field(default_factory=dict)
+    lp_notes: tuple[str, ...] = ()
     """What is not read of liquidity positions, and why."""
+    liquidated: tuple[PositionClosed, ...] = ()
+    """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
     marks: Mapping[tuple[Venue, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
     recorded: bool = False
@@ -91,6 +118,12 @@ class AccountPage:
             return self.marks[exchange, symbol]
         price = or_none(self.prices.of(symbol, exchange))
         return None if price is None else to_decimal(round_digits(price))
+
+    def marks_at(self, exchange: Venue) -> dict[Symbol, Decimal] | None:
+        """Of what is held at an exchange, in its own currency; None where one of them is not known."""
+        marks = {trade.symbol: self.mark(trade.symbol, exchange) for trade in self.book.trades_at(exchange)}
+        known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
+        return known if len(known) == len(marks) else None
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
@@ -189,15 +222,13 @@ class AccountPageReader:
         moment, notes = found
         if not paper and not book.count:
             book.apply(AccountOpened(at=moment, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
-        at = Millis(max(moment, book.newest))
-        recorded = own is not None
-        prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
         answers = await self.ask_exchanges(book) if ask else None
-        notes += self.describe_answers(answers)
-        lp, said = await self._read_liquidity(book, recorded=recorded)
-        page = AccountPage(self.account, book, at, prices, lp, (), notes, said, marks, recorded, answers)
-        return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+        at, notes = Millis(max(moment, book.newest)), (*notes, *self.describe_answers(answers))
+        page = await self._read_page(book, at, notes, priced=paper or live, recorded=own is not None, marks=marks)
+        found_lp = await _read_liquidity(self._with.inventory, book.liquidity.values(), present=not page.recorded)
+        lp = {symbol: to_decimal(quantity) for symbol, quantity in found_lp.amounts.items()}
+        return replace(page, lp=lp, lp_notes=found_lp.describe(), answers=answers)
 
     async def glance(self) -> AccountPage:
         """As `look`, by what is stored alone: no venue, exchange or chain is asked, and no market is invented."""
@@ -208,15 +239,85 @@ class AccountPageReader:
         book = await self.read_book()
         own = book.recorded_moment(live=live) if paper else None
         at = Millis(max(own or moment, book.newest))
-        prices = await read_prices(self._with.store, at, recorded=own is not None) if paper or live else NO_PRICES
-        page = replace(self.empty_page(), book=book, at=at, prices=prices, recorded=own is not None, notes=())
+        return await self._read_page(book, at, (), priced=paper or live, recorded=own is not None)
+
+    async def look_for_entry(self, as_of: str | None) -> AccountPage:
+        """The account at the moment that an entry by hand is written at. `Refused` for one before its newest event."""
+        looked, live = await self._with.desk.newest_moment(as_of), self._with.desk.live(None)
+        book = await self.read_book()
+        own = book.recorded_moment(live=live) if as_of is None else None
+        moment, newest = looked.as_of if own is None else own, book.newest
+        if own is None and as_of is None and not live:  # a cycle at the end sees what was before it
+            moment = Millis(max(moment - 1, min(newest, moment)))
+        if moment < newest:
+            raise Refused(
+                f"The account's newest event is of {format_moment(newest)} and {format_moment(moment)} is before it; "
+                f"an account is written forward: give {format_moment(newest)} or a later moment."
+            )
+        return await self._read_page(book, moment, tuple(looked.notes), priced=True, recorded=own is not None)
+
+    async def read_slots(
+        self, origin: str, moment: Millis, present: bool, account: Account | None = None
+    ) -> list[Slot]:
+        """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
+        market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
+        fees, name = self._with.fees, paper_account(origin)
+        if account is None:
+            book, prices = await read_before(self._with.log, name, moment), await read_prices(self._with.store, moment)
+            account = (await self._end_liquidated(name, book, moment, prices))[0].to_account()
+        lp = await _read_liquidity(self._with.inventory, account.liquidity, present=present)
+        pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
+        notes = () if lp.note is None else (lp.note,)
+        slots = account_slots(replace(account, liquidity=pools), moment, unread=lp.unread, notes=notes)
+        if changed := fees.list_unusual():
+            own = {venue: VenueFees(maker=rates.maker, taker=rates.taker) for venue, rates in changed.items()}
+            content = FeesSlot(fees=own)
+            slots.append(fees_slot(content, moment))
+        return slots
+
+    async def _read_page(
+        self,
+        book: AccountHistory,
+        at: Millis,
+        notes: tuple[str, ...],
+        *,
+        priced: bool,
+        recorded: bool,
+        marks: Mapping[tuple[Venue, Symbol], Decimal] | None = None,
+    ) -> AccountPage:
+        prices = await read_prices(self._with.store, at, recorded=recorded) if priced else NO_PRICES
+        book, liquidated = await self._end_liquidated(self.account, book, at, prices)
+        notes += tuple(f"{close.id} is liquidated: its margin is lost" for close in liquidated)
+        page = AccountPage(
+            self.account, book, at, prices, (), notes, liquidated=liquidated, marks=marks or {}, recorded=recorded
+        )
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    async def _end_liquidated(
+        self, account: str, book: AccountHistory, at: Millis, prices: Prices
+    ) -> tuple[AccountHistory, tuple[PositionClosed, ...]]:
+        """Positions entered by hand are not watched: each look finds what the market has done to them."""
+        trades = [trade for trade in book.trades.values() if trade.manual and trade.margin]
+        slices = [
+            Slice(candles(BINANCE, trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at)
+            for trade in trades
+        ]
+        rows = (await self._with.store.read_many(slices, at)).rows if slices else ()
+        closes = (
+            find_liquidation(trade, bars, or_none(prices.marks[trade.symbol]), at)
+            for trade, bars in zip(trades, rows, strict=True)
+        )
+        liquidated = tuple(close for close in closes if close is not None)
+        if not liquidated:
+            return book, ()
+        written = (await self._with.log.events(account))[: book.count]
+        return trace_account([*written, *(ManualChange(at=at, change=close) for close in liquidated)]), liquidated
 
     def empty_page(self) -> AccountPage:
         """Of an account whose market was never read: nothing can be open there."""
         now = self._with.now()
         locks = self._add_kill((), now)
-        return AccountPage(self.account, AccountHistory(), now, NO_PRICES, {}, locks, (NO_MARKET,), ())
+        return AccountPage(self.account, AccountHistory(), now, NO_PRICES, locks, (NO_MARKET,))
 
     def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
         return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
@@ -271,22 +372,56 @@ class AccountPageReader:
             return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
         return Millis(max(moment, self._with.now())), notes
 
-    async def _read_liquidity(
-        self, book: TradingBook, *, recorded: bool
-    ) -> tuple[dict[Symbol, Decimal], tuple[str, ...]]:
-        """By base currency: what was read or what was stated, whichever is more. The chain is read in the present only:
-        in recorded time what was stated counts."""
-        stated = {pool.symbol: to_decimal(pool.quantity) for pool in book.liquidity.values()}
-        if isinstance(self._with.inventory, str):
-            return stated, (self._with.inventory,)
-        if recorded:
-            return stated, ("liquidity positions are read in the present only; what was stated by hand counts",)
-        try:
-            read = sum_inventory(await self._with.inventory())
-        except ZunoError as error:
-            return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
-        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in DEFAULT_SYMBOLS}
-        return {symbol: size for symbol, size in most.items() if size}, ()
+
+class LiquidityFound(NamedTuple):
+    """By base currency: what was read or what was stated, whichever is more."""
+
+    amounts: Mapping[Symbol, float]
+    note: str | None = None
+    """Why nothing is read, where nothing needs to be."""
+    unread: str | None = None
+    """Why what may be there could not be read."""
+
+    def describe(self) -> tuple[str, ...]:
+        reason = self.note if self.unread is None else f"liquidity positions are not read: {self.unread}"
+        return () if reason is None else (reason,)
+
+
+async def _read_liquidity(inventory: Inventory, pools: Iterable[Liquidity], *, present: bool) -> LiquidityFound:
+    """`present`: the chain is read then alone."""
+    stated = {pool.symbol: pool.quantity for pool in pools}
+    if isinstance(inventory, str) or not present:
+        return LiquidityFound(stated, inventory if isinstance(inventory, str) else NOT_PRESENT)
+    try:
+        read = sum_inventory(await inventory())
+    except UsageError as error:
+        return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
+    except ZunoError as error:
+        return LiquidityFound(stated, unread=clause(error))
+    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
+    return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
+
+
+def sum_inventory(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
+    """How much of what the desk trades is among these token amounts, by base asset."""
+    found: dict[Symbol, Decimal] = {}
+    for token, amount in amounts.items():
+        if (symbol := _BASES.get(token)) is not None:
+            found[symbol] = found.get(symbol, Decimal(0)) + amount
+    return {symbol: float(quantity) for symbol, quantity in found.items()}
+
+
+def format_moment(moment: Millis) -> str:
+    """A moment as people read it and `--as-of` takes it."""
+    return iso(moment).removesuffix("Z").removesuffix(":00")
+
+
+async def read_before(log: AccountLog, account: str, moment: Millis) -> AccountHistory:
+    """What was written of strictly before a moment: a later event never alters it."""
+    newest = await log.history(account)
+    if newest.newest < moment or not newest.count:
+        return newest
+    return trace_account(takewhile(lambda event: event.at < moment, await log.events(account)))
 
 
 async def require_account(log: TradeLog, origin: str, name: str | None) -> None:

@@ -11,7 +11,7 @@ from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
-from zuno.trading.model.orders import ZERO, Fill, to_decimal
+from zuno.trading.model.orders import ZERO, Fill, OrderStatus, OrderType, TimeInForce, opening_side, to_decimal
 from zuno.trading.model.trade_events import MandateGranted, TradeSummary
 from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, TrackedOrder
 from zuno.trading.rules.margin import liquidation_price
@@ -25,7 +25,6 @@ from zuno.trading.service.account_view import (
     ExposureView,
     FillView,
     MandateView,
-    ManualOrderView,
     MarkView,
     RiskBookView,
     TradeOrderView,
@@ -123,6 +122,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     return derive(
         TradePositionView,
         trade,
+        entry=trade.entry if trade.holding is None else trade.holding.entry,
         currency=trade.exchange.currency,
         mark=mark,
         unrealised=gain,
@@ -141,7 +141,14 @@ def _liquidation_price(trade: OpenTrade) -> Decimal | None:
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 
 
-def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
+def order_views(book: TradingBook, *, everything: bool = False) -> tuple[TradeOrderView, ...]:
+    """Those that are open, or all there ever were, the newest first; then those that were entered by hand."""
+    tracked = book.orders if everything else book.open_orders
+    orders = [_order_view(book, order) for order in reversed(tracked.values())]
+    return (*orders, *map(_resting_view, book.resting.values()))
+
+
+def _order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     request = order.request
     intent = book.intents.get(order.intent)
     return derive(
@@ -157,12 +164,31 @@ def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     )
 
 
+def _resting_view(order: RestingOrder) -> TradeOrderView:
+    return derive(
+        TradeOrderView,
+        order,
+        venue_id=None,
+        side=opening_side(order.side),
+        type=OrderType.LIMIT,
+        purpose="entry",
+        filled=0.0,
+        average_price=None,
+        currency=order.exchange.currency,
+        time_in_force=TimeInForce.GTC,
+        status=OrderStatus.OPEN,
+        planned=order.placed,
+        expires=None,
+        intent=None,
+        decision=None,
+        reason="by hand",
+    )
+
+
 def exchange_balance_view(page: AccountPage, exchange: Venue) -> ExchangeBalanceView:
     book = page.book
-    trades = book.trades_at(exchange)
-    marks = {trade.symbol: page.mark(trade.symbol, exchange) for trade in trades}
-    known = {symbol: mark for symbol, mark in marks.items() if mark is not None}
-    whole = len(known) == len(marks)
+    marks = page.marks_at(exchange)
+    pnl = None if marks is None else [trade.unrealised_pnl(marks[trade.symbol]) for trade in book.trades_at(exchange)]
     return ExchangeBalanceView(
         exchange=exchange,
         currency=exchange.currency,
@@ -170,9 +196,9 @@ def exchange_balance_view(page: AccountPage, exchange: Venue) -> ExchangeBalance
         margin=float(book.margin(exchange)),
         pending_margin=float(book.pending_margin(exchange)),
         inventory=float(book.ledger.balance(exchange, LedgerAccount.INVENTORY)),
-        unrealised=float(sum((trade.unrealised_pnl(known[trade.symbol]) for trade in trades), ZERO)) if whole else None,
-        equity=float(book.equity(exchange, known)) if whole else None,
-        free=float(book.free(exchange, known)) if whole else None,
+        unrealised=None if pnl is None else float(sum(pnl, ZERO)),
+        equity=None if marks is None else float(book.equity(exchange, marks)),
+        free=None if marks is None else float(book.free(exchange, marks)),
     )
 
 
@@ -217,7 +243,3 @@ def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
 def posting_view(posting: Posting) -> PostingView:
     lines = tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines)
     return derive(PostingView, posting, currency=posting.exchange.currency, lines=lines)
-
-
-def manual_order_view(order: RestingOrder) -> ManualOrderView:
-    return derive(ManualOrderView, order, currency=order.exchange.currency)

@@ -33,7 +33,6 @@ from zuno.present.values import bad, count, foreign, gain, good, hours, id_, mon
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
-from zuno.trading.service.paper_book import HeldView
 from zuno.trading.service.trade_desk import ProtectionView
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
@@ -206,19 +205,23 @@ class TradeOrderView(View):
     LEFT_OUT: ClassVar = frozenset({"average_price", "time_in_force", "reduce_only", "intent", "decision"})
 
 
-class ManualOrderView(View):
-    """An order that a person wrote down in the paper book."""
+class TradePositionView(View):
+    """A position, traded by the desk or entered by hand, at the market's price."""
 
     id: str
-    exchange: str
     symbol: str
+    exchange: str
     side: str
     quantity: float
-    price: float
+    entry: float
+    leverage: float
     currency: str
-
-
-class TradePositionView(HeldView):
+    margin: float
+    mark: float | None
+    unrealised: float | None
+    """Before fees."""
+    gain_pct: float | None
+    """Of the entry, before leverage."""
     r: float | None
     """Unrealised PnL over the risk at the first stop."""
     stop: float | None
@@ -332,21 +335,9 @@ class TradePositionsView(AccountView):
 
 class TradeOrdersView(AccountView):
     orders: tuple[TradeOrderView, ...]
-    manual: tuple[ManualOrderView, ...]
 
     def to_document(self) -> Document:
-        if not self.orders and not self.manual:
-            return self.write("Orders", lines("no order is open"))
-        rows = [
-            (
-                id_(order.id),
-                _describe(order.side, order.quantity, order.symbol, order.exchange),
-                money(order.price, order.currency),
-            )
-            for order in self.manual
-        ]
-        by_hand = section("Written by hand", table(("id", "order", "price"), rows)) if rows else None
-        return self.write("Orders", _write_orders(self.orders) if self.orders else None, by_hand)
+        return self.write("Orders", _write_orders(self.orders) if self.orders else lines("no order is open"))
 
 
 class FillView(View):

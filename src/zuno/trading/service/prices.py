@@ -9,7 +9,7 @@ from typing import Any, Final
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import (
     DAY_MS,
     SECOND_MS,
@@ -63,14 +63,6 @@ class Prices:
         if rate in self.ages:
             found[rate] = self.ages[rate]
         return (", ".join(found), max(found.values())) if found else None
-
-    def source_text(self, symbol: Symbol, exchange: Venue) -> str:
-        age = self.ages.get(str(basis(BINANCE, symbol)))
-        mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
-        if exchange.currency not in _RATES:
-            return mark
-        rate = or_none(rate_of(exchange, self.rates))
-        return f"{mark}, at {rate:,.2f} {exchange.currency}, {self.ages[str(_RATES[exchange.currency])]} s old"
 
 
 NO_PRICES: Final = Prices(

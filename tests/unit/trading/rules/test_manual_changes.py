@@ -1,4 +1,4 @@
-"""The paper book's rules: what a change makes of an account, what no exchange would take, and that the past stays."""
+"""Rules of entries by hand: what a change makes of an account, what no exchange would take, and that the past stays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from zuno.trading.model.account import (
 from zuno.trading.model.market import Side
 from zuno.trading.model.trade_events import ManualChange
 from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
-from zuno.trading.rules.trading_book import TradingBook, format_money, new_id
+from zuno.trading.rules.trading_book import TradingBook, format_money
 
 BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 STARTING_ACCOUNT = build_account(usd=2_000.0, krw=2_000_000.0)
@@ -162,18 +162,6 @@ def test_both_sides_of_two_symbols_may_be_held_and_a_side_be_topped_up() -> None
         [opened(), opened("pos_2", symbol=ETH, side=Side.SHORT, quantity=0.01), opened("pos_3", at=11)]
     )
     assert [one.id for one in book.positions] == ["pos_1", "pos_2", "pos_3"]
-
-
-def test_names_are_of_the_content_and_the_place() -> None:
-    name = new_id("pos", "SYNTHETIC seed 1", 1, BTC, 0.01)
-    assert re.fullmatch("pos_[0-9a-f]{8}", name)
-    assert name == new_id("pos", "SYNTHETIC seed 1", 1, BTC, 0.01)
-    others = {
-        new_id("pos", "SYNTHETIC seed 2", 1, BTC, 0.01),
-        new_id("pos", "SYNTHETIC seed 1", 2, BTC, 0.01),
-        new_id("pos", "SYNTHETIC seed 1", 1, BTC, 0.02),
-    }
-    assert len(others | {name}) == 4
 
 
 def test_money_for_eyes() -> None:

@@ -22,10 +22,12 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.learn.memory_book import post_mortem_id
+from zuno.trading.model.account import Holding, PositionOpened
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -35,6 +37,7 @@ from zuno.trading.model.market import (
     Level,
     MarkAndIndex,
     Quote,
+    Side,
     Timeframe,
     basis,
     books,
@@ -42,7 +45,7 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.orders import ExchangeAnswer
-from zuno.trading.model.trade_events import Protection, paper_account
+from zuno.trading.model.trade_events import ManualChange, Protection, paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import Fees
@@ -439,3 +442,23 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
 def test_no_door_takes_an_account_that_has_no_name(name: str) -> None:
     with pytest.raises(UsageError):
         paper_account("recorded", name)
+
+
+async def test_a_close_finds_what_was_liquidated_at_its_margin(market: Market) -> None:
+    """A long at 100,000 and 3× is over at 67,002; the mark is 60,000."""
+    held = Holding(
+        id="pos_1",
+        symbol=Symbol("BTCUSDT"),
+        exchange=Venue("BINANCE"),
+        side=Side.LONG,
+        quantity=0.006,
+        entry=100_000.0,
+        leverage=3.0,
+        opened=END,
+    )
+    opened = ManualChange(at=END, change=PositionOpened(at=END, position=held, fee=0.0))
+    await market.log.append(ACCOUNT, [opened], len(await market.log.events(ACCOUNT)))
+    assert "pos_1" not in [position.id for position in (await market.account().positions()).positions]
+    await market.account().close("all")
+    trades = (await market.account().trades()).trades
+    assert [trade.net_pnl for trade in trades if trade.id == "pos_1"] == [pytest.approx(-200.0)]

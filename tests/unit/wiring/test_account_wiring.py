@@ -1,4 +1,4 @@
-"""The paper book charges, and a cycle reckons with, the fees of the settings."""
+"""Entries by hand are charged, and a cycle reckons with, the fees of the settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.wiring import Application
 
 
-async def test_the_book_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_account_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fees() -> Fees:
         house = Application(read_settings(os.environ, tmp_path))
-        found = house.book().fees
+        found = house._account_backends().fees
         await house.close()
         return found
 
