@@ -26,7 +26,7 @@ the command tree, so `zuno COMMAND --help` says the same.
 - **Exit codes**: 0 done · 2 usage · 3 refused · 4 unavailable · 5 broken · 70 a bug of ours · 130 Ctrl-C · 143 SIGTERM.
   A command that runs until it is stopped ends with 0 on either signal. [The runbook](runbook.md) has the cures.
 - **`--chain`** is `sim` (the default while no RPC URL is set), `devnet`, `mainnet`, `optimism`, `base`, `arbitrum`,
-  `sepolia`, `base-sepolia`, `arbitrum-sepolia`, `unichain-sepolia`, or a chain id.
+  `unichain`, `polygon`, `sepolia`, `base-sepolia`, `arbitrum-sepolia`, `unichain-sepolia`, or a chain id.
 - **Times** are `90m`, `36h`, `7d` or `2w` ago, a date, an ISO time in UTC, or unix seconds.
 - **Confirmations**: what moves money shows what it will do and asks for a word at the terminal. `--yes` skips the
   question on test networks and on paper, never with real money.

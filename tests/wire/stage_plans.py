@@ -51,7 +51,7 @@ class Plans:
     def through(self, chain: Any) -> ExecutionContext:
         def feeds(pool: HexId) -> Feeds:
             own = PoolHistory(chain, pool)
-            return Feeds(own, ChainGas(chain), NativePrice(own))
+            return Feeds(own, ChainGas(chain), NativePrice(own, chain.info.native))
 
         self.hands = ExecutionContext(
             chain=chain,

@@ -42,8 +42,8 @@ def test_pools_with_hooks_take_part_once_their_hook_is_trusted(pools: list[PoolS
     other = ["0x" + "0d" * 20]
     assert [option.pool for option in choose_pools(WISH, pools, SIM, other)] == [plain]
     for pool in (hooked, moody):
-        assert split_capital(WISH, pool) == ()
-        assert split_capital(WISH, pool, [HOOK]) == split_capital(WISH, plain)
+        assert split_capital(WISH, pool, SIM.name) == ()
+        assert split_capital(WISH, pool, SIM.name, [HOOK]) == split_capital(WISH, plain, SIM.name)
 
 
 def test_a_fee_that_a_hook_sets_is_the_one_it_charges_now(pools: list[PoolState]) -> None:
