@@ -19,7 +19,6 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.kernel.errors import Broken
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import ETHER
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.model.market import Pair
 from zuno.lp.plan import calldata
@@ -757,7 +756,7 @@ async def test_gas_is_priced_from_outside_where_the_pool_cannot(desk: Any, dolla
 
     def feeds(_: HexId) -> Feeds:
         prices = SeededFeed(Pair("ETH", "USDC"), lambda: closes)
-        return Feeds(prices, ChainGas(chain), NativePrice(prices, ETHER))
+        return Feeds(prices, ChainGas(chain), NativePrice(prices, chain.info.native))
 
     view = await LpDesk(chain, feeds).pnl(str(token), None)
     assert view.gas_valued

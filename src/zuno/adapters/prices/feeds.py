@@ -152,10 +152,10 @@ class DeepestPool:
         self._chain = chain
 
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
-        return await (await self._choose(pair)).history(pair, hours, now)
+        return replace(await (await self._choose(pair)).history(pair, hours, now), source=self.source)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
-        return await (await self._choose(pair)).spot(pair, now)
+        return replace(await (await self._choose(pair)).spot(pair, now), source=self.source)
 
     async def _choose(self, pair: Pair) -> PoolHistory:
         info = self._chain.info

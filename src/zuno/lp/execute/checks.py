@@ -309,10 +309,10 @@ async def usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> F
     if not token.verified:
         return None
     try:
-        price = await context.feeds_of(pool.id).prices.spot(Pair(market_name(token), "USDC"), pool.block.timestamp)
+        spot = await context.feeds_of(pool.id).prices.spot(Pair(market_name(token), "USDC"), pool.block.timestamp)
     except (Unavailable, Malformed):
         return None
-    return whole * price.value
+    return whole * spot.value
 
 
 async def gas_usd(context: ExecutionContext, pool: PoolState, wei: Wei) -> Fraction:
