@@ -24,7 +24,7 @@ from zuno.lp.execute.draft import read_onchain_state
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.chains import POL, chain_named
 from zuno.lp.model.debate import FlowStart
-from zuno.lp.model.plan import StepKind
+from zuno.lp.model.plan import Flow, StepKind
 from zuno.lp.plan import calldata
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.carry import cost_of
@@ -135,7 +135,7 @@ async def test_a_missing_price_is_said_and_no_other_coins_is_taken(plans: Plans,
     pool = await chain.pool(id_of(stage.weth_usdc))
     blind: Any = type("Blind", (), {"info": lone, "pool": chain.pool, "head": chain.head, "gas": chain.gas})()
     context = replace(plans.hands, feeds_of=feeds_of(blind))
-    assert await checks.usd_value(context, pool, checks.Flow(NATIVE, ETHER)) is None
+    assert await checks.usd_value(context, pool, Flow(NATIVE, ETHER)) is None
     with pytest.raises(Unavailable, match="POL/USDC"):
         await checks.gas_usd(context, pool, Wei(ETHER))
 
@@ -146,7 +146,7 @@ async def test_pol_is_wrapped_and_paid_and_every_text_says_so(plans: Plans, stag
     side = (key.currency0, key.currency1).index(stage.weth)
     capital = [4_000 * 10**6, 4_000 * 10**6]
     capital[side] = 2 * ETHER
-    told = (await plans.creation(key, *capital)).model_copy(update={"brings_ether": True})
+    told = (await plans.creation(key, capital[0], capital[1])).model_copy(update={"brings_ether": True})
     drafted = await plans.draft(told)
     shown = simulation_view(plans.hands, drafted, await plans.hands.chain.gas())
     assert shown.ok
@@ -170,7 +170,7 @@ async def test_too_little_for_gas_is_named_in_pol(plans: Plans, stage: Any) -> N
     context = plans.hands
     onchain = await read_onchain_state(context, id_of(stage.weth_pool), None)
     poor = replace(onchain, wallet_state=replace(onchain.wallet_state, holdings={NATIVE: 1}))
-    step = (await plans.draft(await plans.creation(stage.weth_pool, *(10**9, 10**9)))).draft.steps[0]
+    step = (await plans.draft(await plans.creation(stage.weth_pool, 10**9, 10**9))).draft.steps[0]
     with pytest.raises(Refused, match=r"POL.*POL.*POL") as refused:
         checks.check_gas(poor, step, 10**6, 10**9, 10**6, 10**9)
     assert "ETH" not in str(refused.value)

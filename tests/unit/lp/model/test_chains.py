@@ -28,9 +28,8 @@ def addresses(info: ChainInfo) -> Iterator[Address]:
 
 
 def test_no_two_rows_share_an_id_a_name_or_a_variable() -> None:
-    for of in (ChainInfo.rpc_url_variable.fget, lambda chain: chain.id, lambda chain: chain.name):
-        assert of is not None
-        assert len({of(chain) for chain in CHAINS}) == len(CHAINS)
+    rows = [(chain.id, chain.name, chain.rpc_url_variable) for chain in CHAINS]
+    assert all(len({*column}) == len(CHAINS) for column in zip(*rows, strict=True))
 
 
 @pytest.mark.parametrize("info", CHAINS, ids=lambda info: info.name)
