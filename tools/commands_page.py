@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from zuno.doors.cli.main import build_command
+from zuno.lp.model.chains import CHAINS
 
 PAGE = Path(__file__).parents[1] / "docs" / "commands.md"
 EVERYWHERE = ("--home", "--json")
@@ -25,8 +26,8 @@ the command tree, so `zuno COMMAND --help` says the same.
   fields mean](json.md).
 - **Exit codes**: 0 done · 2 usage · 3 refused · 4 unavailable · 5 broken · 70 a bug of ours · 130 Ctrl-C · 143 SIGTERM.
   A command that runs until it is stopped ends with 0 on either signal. [The runbook](runbook.md) has the cures.
-- **`--chain`** is `sim` (the default while no RPC URL is set), `devnet`, `mainnet`, `optimism`, `base`, `arbitrum`,
-  `sepolia`, `base-sepolia`, `arbitrum-sepolia`, `unichain-sepolia`, or a chain id.
+- **`--chain`** is `sim` (the default while no RPC URL is set), `devnet`, CHAINS, or a
+  chain id.
 - **Times** are `90m`, `36h`, `7d` or `2w` ago, a date, an ISO time in UTC, or unix seconds.
 - **Confirmations**: what moves money shows what it will do and asks for a word at the terminal. `--yes` skips the
   question on test networks and on paper, never with real money.
@@ -185,7 +186,7 @@ EXAMPLES = {
 
 def render_page() -> str:
     root: Any = build_command()
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION.replace("CHAINS", ", ".join(f"`{chain.name}`" for chain in CHAINS))]
     lines.append(" · ".join(f"[{name}](#zuno-{name})" for name in sorted(root.commands)) + "\n")
     for name in sorted(root.commands):
         lines += _render(name, root.commands[name])

@@ -278,6 +278,8 @@ class Settings(BaseModel):
     )
     mainnet_rpc_url: Urls = _setting((), "Ethereum RPC URLs, comma-separated, best first")
     optimism_rpc_url: Urls = _setting((), "Optimism RPC URLs")
+    unichain_rpc_url: Urls = _setting((), "Unichain RPC URLs")
+    polygon_rpc_url: Urls = _setting((), "Polygon RPC URLs")
     base_rpc_url: Urls = _setting((), "Base RPC URLs")
     arbitrum_rpc_url: Urls = _setting((), "Arbitrum One RPC URLs")
     sepolia_rpc_url: Urls = _setting((), "Sepolia RPC URLs")

@@ -39,7 +39,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.agents.observe import observe
 from zuno.lp.model.ballot import RiskProfile
-from zuno.lp.model.chains import curated_keys
+from zuno.lp.model.chains import ETHER, curated_keys
 from zuno.lp.model.debate import Context, FlowStart
 from zuno.lp.model.history import PositionEvent
 from zuno.lp.model.market import Pair
@@ -441,7 +441,9 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     start = FlowStart(chain="devnet", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 
     async def observed(chain: Chain) -> Context:
-        return await observe(start, chain, lambda opened, _: Feeds(prices, ChainGas(opened), NativePrice(prices)))
+        return await observe(
+            start, chain, lambda opened, _: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER))
+        )
 
     with serve(node_of_devnet, extra={"eth_call": pruned}) as url:
         chain = RpcChain(DEVNET, [url], tmp_path / "cache", WALLET)

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
-from zuno.adapters.chain.world import USDC
+from zuno.adapters.chain.world import DEVNET, USDC
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.prices.coingecko import CoinGecko
-from zuno.adapters.prices.feeds import FirstThatAnswers, PoolHistory, SeededFeed
+from zuno.adapters.prices.feeds import DeepestPool, FirstThatAnswers, PoolHistory, SeededFeed
 from zuno.amm.model import Block, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, NotFound, Unavailable
 from zuno.kernel.units import HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
@@ -83,7 +83,9 @@ class SeededCandidate:
 
 
 class PoolChain(Chain):
-    """A chain of one ETH/USDC pool; only what the feed reads is there."""
+    """A chain of one ETH/USDC pool, whatever id is asked for; only what the feed reads is there."""
+
+    info = DEVNET
 
     def __init__(self, path: tuple[PricedBlock, ...], head: Block) -> None:
         self._path = path
@@ -124,17 +126,25 @@ class PoolCandidate:
             PricedBlock(self._block(at - 60), SqrtPriceX96(isqrt((cents * 10**4 << 192) // 10**18)))
             for at, cents in sorted(prices.items())
         )
-        return PoolHistory(PoolChain(path, self._block(now)), HexId("0x" + "11" * 32))
+        return self._feed(PoolChain(path, self._block(now)))
 
     def silent(self) -> PriceFeed:
-        return PoolHistory(PoolChain((), self._block(NOW)), HexId("0x" + "11" * 32))
+        return self._feed(PoolChain((), self._block(NOW)))
 
     def babbling(self) -> PriceFeed:
         path = (PricedBlock(self._block(NINE - 60), SqrtPriceX96(0)),)
-        return PoolHistory(PoolChain(path, self._block(NOW)), HexId("0x" + "11" * 32))
+        return self._feed(PoolChain(path, self._block(NOW)))
+
+    def _feed(self, chain: PoolChain) -> PriceFeed:
+        return PoolHistory(chain, HexId("0x" + "11" * 32))
 
     def _block(self, at: int) -> Block:
         return Block(at // 12, HexId("0x" + "22" * 32), Seconds(at))
+
+
+class DeepestPoolCandidate(PoolCandidate):
+    def _feed(self, chain: PoolChain) -> PriceFeed:
+        return DeepestPool(chain)
 
 
 class FallbackCandidate:
@@ -154,6 +164,7 @@ CANDIDATES: dict[str, Candidate] = {
     "coingecko": CoinGeckoCandidate(),
     "seeded": SeededCandidate(),
     "pool": PoolCandidate(),
+    "deepest pool": DeepestPoolCandidate(),
     "fallback": FallbackCandidate(),
 }
 

@@ -39,7 +39,7 @@ def test_a_create_after_a_close_is_a_position_of_its_own_with_all_its_gas(zuno: 
     assert "permit2_approve" in kinds
     pnl = zuno("lp", "pnl", done["newPositionId"])
     assert (pnl["positionIds"], pnl["lineage"], pnl["exact"]) == ([done["newPositionId"]], "journal", True)
-    assert int(pnl["gasWei"]) == wei(done["gasCostEth"])
+    assert int(pnl["gasWei"]) == wei(done["gasCost"])
     assert pnl["inToken1"]["residual"] == pnl["inToken0"]["residual"] == "0"
 
 
@@ -49,7 +49,7 @@ def test_a_rebalance_follows_its_plan_and_the_story_s_positions_say_nothing_of_o
     done = carry_out(zuno, zuno("lp", "recommend", "rebalance", "1"))
     pnl = zuno("lp", "pnl", done["newPositionId"])
     assert (pnl["positionIds"], pnl["lineage"], pnl["exact"]) == (["1", done["newPositionId"]], "journal", True)
-    assert int(pnl["gasWei"]) - int(before["gasWei"]) == wei(done["gasCostEth"])
+    assert int(pnl["gasWei"]) - int(before["gasWei"]) == wei(done["gasCost"])
 
 
 def test_closing_everything_names_its_plan_for_each_position(zuno: Any) -> None:

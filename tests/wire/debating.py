@@ -37,6 +37,7 @@ from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.envelope import Envelope, from_bytes
 from zuno.lp.model.ballot import Exposure, RiskProfile
+from zuno.lp.model.chains import ETHER
 from zuno.lp.model.debate import (
     Capital,
     Context,
@@ -63,7 +64,7 @@ REQUEST = "req_0123456789abcdef"
 
 def feeds_of_sim(chain: SimChain) -> Callable[[Chain, HexId], Feeds]:
     prices = SeededFeed(Pair("ETH", "USDC"), chain.reference_closes)
-    return lambda opened, pool_id: Feeds(prices, ChainGas(opened), NativePrice(prices))
+    return lambda opened, pool_id: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER))
 
 
 async def observed(home: Path, position: int = 1) -> Context:

@@ -51,7 +51,7 @@ class Plans:
     def through(self, chain: Any) -> ExecutionContext:
         def feeds(pool: HexId) -> Feeds:
             own = PoolHistory(chain, pool)
-            return Feeds(own, ChainGas(chain), NativePrice(own))
+            return Feeds(own, ChainGas(chain), NativePrice(own, chain.info.native))
 
         self.hands = ExecutionContext(
             chain=chain,
@@ -81,14 +81,14 @@ class Plans:
     async def told(self, action: Action, token_id: int, **other: Any) -> Instruction:
         pool = (await self.position(token_id)).pool
         return Instruction(
-            action=action, chain="devnet", pool_id=pool.id, tick=pool.tick, position_id=token_id, **other
+            action=action, chain=self.stage.info.name, pool_id=pool.id, tick=pool.tick, position_id=token_id, **other
         )
 
     async def creation(self, key: PoolKey, capital0: int, capital1: int, band: Range = RANGE) -> Instruction:
         pool = await self.hands.chain.pool(id_of(key))
         return Instruction(
             action=Action.CREATE,
-            chain="devnet",
+            chain=self.stage.info.name,
             pool_id=pool.id,
             tick=pool.tick,
             range=band,

@@ -87,13 +87,3 @@ def base_and_quote(token0: Token, token1: Token) -> tuple[Token, Token]:
     if is_stable(token0) and not is_stable(token1):
         return token1, token0
     return token0, token1
-
-
-def market_name(token: Token) -> str:
-    """The name price sources are asked for: WETH as ETH, an unverified token by its address.
-
-    An unverified symbol is never used: a fake USDC would get the dollar's price.
-    """
-    if not token.verified:
-        return token.address
-    return "ETH" if token.symbol == "WETH" else token.symbol

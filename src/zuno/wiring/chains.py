@@ -119,11 +119,12 @@ class Chains:
             return None
 
     def feeds(self, chain: Chain, pool_id: HexId) -> Feeds:
-        from zuno.adapters.prices.feeds import ChainGas, NativePrice
+        from zuno.adapters.prices.feeds import ChainGas, DeepestPool, FirstThatAnswers, NativePrice
         from zuno.lp.ports.market import Feeds
 
         prices = self._prices(chain, pool_id)
-        return Feeds(prices, ChainGas(chain), NativePrice(prices))
+        own = prices if chain.info.name in LOCAL_CHAINS else FirstThatAnswers((prices, DeepestPool(chain)))
+        return Feeds(prices, ChainGas(chain), NativePrice(own, chain.info.native))
 
     async def close(self) -> None:
         for chain in (*self._opened.values(), *self._left):
@@ -168,14 +169,15 @@ class Chains:
         from zuno.adapters.prices.feeds import FirstThatAnswers, PoolHistory, SeededFeed
         from zuno.lp.model.market import Pair
 
+        pair = Pair(chain.info.native.symbol, "USDC")
         if chain is self._sim:
-            return SeededFeed(Pair("ETH", "USDC"), self.sim.reference_closes)
+            return SeededFeed(pair, self.sim.reference_closes)
         own = PoolHistory(chain, pool_id)
         if chain.info.name == "devnet":
             from zuno.adapters.chain.devnet.process import DevnetWorld
             from zuno.adapters.prices.feeds import WithReference
 
-            return WithReference(own, Pair("ETH", "USDC"), DevnetWorld(self.devnet()).reference, "devnet reference")
+            return WithReference(own, pair, DevnetWorld(self.devnet()).reference, "devnet reference")
         return FirstThatAnswers((self._price_service(), own))
 
     def _price_service(self) -> CoinGecko:

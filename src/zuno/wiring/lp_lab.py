@@ -221,7 +221,7 @@ class LabDesk:
         self._debated = 0
         """Tokens of the last debate."""
         prices = PoolHistory(chain, chain.world.pool_id)
-        self._feeds = Feeds(prices, ChainGas(chain), NativePrice(prices))
+        self._feeds = Feeds(prices, ChainGas(chain), NativePrice(prices, chain.info.native))
 
     async def close(self) -> None:
         await self._models.close()

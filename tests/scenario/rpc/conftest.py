@@ -70,10 +70,10 @@ def artifacts() -> Artifacts:
 class Stage:
     """The contracts, two pools and two people, driven directly; the adapter under test sees only JSON-RPC."""
 
-    def __init__(self, artifacts: Artifacts) -> None:
+    def __init__(self, artifacts: Artifacts, chain_id: int = 31337) -> None:
         self.artifacts = artifacts
         people = {dev_address(role): 1_000_000 * ETHER for role in ("wallet", "trader", "empty")}
-        genesis = v4_genesis(artifacts, balances=people, timestamp=GENESIS)
+        genesis = v4_genesis(artifacts, balances=people, timestamp=GENESIS, chain_id=chain_id)
         odd = {
             LISTENER: b"\x00",
             OLD_TOKEN: b"\x7f" + b"MKR".ljust(32, b"\0") + bytes.fromhex("60005260206000f3"),
@@ -84,7 +84,7 @@ class Stage:
         at = deploy(self.chain, artifacts)
         self.weth, self.usdc = _text(at.weth), _text(at.usdc)
         self.info = ChainInfo(
-            31337,
+            chain_id,
             "devnet",
             "Devnet",
             Deployment(

@@ -756,7 +756,7 @@ async def test_gas_is_priced_from_outside_where_the_pool_cannot(desk: Any, dolla
 
     def feeds(_: HexId) -> Feeds:
         prices = SeededFeed(Pair("ETH", "USDC"), lambda: closes)
-        return Feeds(prices, ChainGas(chain), NativePrice(prices))
+        return Feeds(prices, ChainGas(chain), NativePrice(prices, chain.info.native))
 
     view = await LpDesk(chain, feeds).pnl(str(token), None)
     assert view.gas_valued

@@ -12,7 +12,8 @@ import pytest
 from zuno.adapters.chain.rpc.chain import RpcChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.kernel.errors import Unavailable
-from zuno.settings import read_settings
+from zuno.kernel.units import HexId, Seconds
+from zuno.settings import Settings, read_settings
 from zuno.wiring.chains import Chains
 
 
@@ -72,3 +73,14 @@ def test_a_home_that_cannot_be_written_still_shows_sim(tmp_path: Path, capsys: p
     assert "read" in capsys.readouterr().err
     with pytest.raises(Unavailable, match="--home"):
         chains.open_chain("base")
+
+
+async def test_gas_is_priced_by_the_coin_of_the_chains_row(tmp_path: Path) -> None:
+    nowhere = "http://127.0.0.1:1"
+    settings = Settings.model_validate({"home": tmp_path, "polygon_rpc_url": nowhere, "unichain_rpc_url": nowhere})
+    chains = Chains(settings, None, lambda: None)
+    for name, wrapped in (("polygon", "WPOL"), ("unichain", "WETH"), ("sim", "WETH")):
+        native = chains.feeds(chains.open_chain(name), HexId("0x" + "11" * 32)).native
+        fact = await native.native(wrapped, Seconds(1_700_000_000))
+        assert (fact.value, fact.source) == (1, "same currency")
+    await chains.close()

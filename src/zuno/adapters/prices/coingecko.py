@@ -23,13 +23,15 @@ from zuno.adapters.prices.feeds import HISTORY_LIMIT, SPOT_LIMIT, history_fact, 
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Seconds
+from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.market import HOUR, Fact, Pair, PriceSeries
 
 PUBLIC_URL = "https://api.coingecko.com/api/v3"
 PRO_HOST = "pro-api.coingecko.com"
 
 COINS: Mapping[str, str] = MappingProxyType(
-    {"ETH": "ethereum", "WETH": "weth", "USDC": "usd-coin", "USDT": "tether", "DAI": "dai"}
+    {"USDC": "usd-coin", "USDT": "tether", "DAI": "dai"}
+    | {symbol: chain.native.price_id for chain in CHAINS for symbol in (chain.native.symbol, chain.native.wrapped)}
 )
 """Coin ids of the curated tokens. A symbol is not an identity: only ask for tokens that we named ourselves."""
 

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TypeVar
 
-from zuno.amm.model import PoolState, whole_token1_price
+from zuno.amm.identity import pool_id
+from zuno.amm.model import PoolKey, PoolState, whole_token1_price
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, SqrtPriceX96
-from zuno.lp.model.chains import DataFee
+from zuno.lp.model.chains import DataFee, NativeCoin, curated_keys, market_name, unwrap_symbol
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair, PricePoint, PriceSeries
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import PriceFeed
 
-_WRAPPED = {"WETH": "ETH"}
-"""A wrapped native token redeems one for one in its own contract, so both names have one price."""
-
-
-def unwrap_symbol(symbol: str) -> str:
-    return _WRAPPED.get(symbol, symbol)
-
 
 def is_inverse(asked: Pair, known: Pair, source: str) -> bool:
     """Whether `asked` is `known` upside down; `Unavailable` when it is another pair. Exact names win; failing that,
-    WETH counts as ETH. (In an ETH/WETH pool only exact names tell the legs apart.)"""
+    a wrapper counts as its coin. (In an ETH/WETH pool only exact names tell the legs apart.)"""
     for name in (str, unwrap_symbol):
         base, quote = name(asked.base), name(asked.quote)
         if (base, quote) == (name(known.base), name(known.quote)):
@@ -147,8 +142,44 @@ class PoolHistory:
         return Fact(price, "pool price", pool.block.timestamp, now, SPOT_LIMIT)
 
 
+class DeepestPool:
+    """A pair's price in the chain's own pool of it that holds the most liquidity, among the usual tiers of curated
+    tokens. For what gas costs where no price service answers: anybody can move a pool, so no limit rests on it."""
+
+    source = "deepest pool"
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+
+    async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
+        return replace(await (await self._choose(pair)).history(pair, hours, now), source=self.source)
+
+    async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
+        return replace(await (await self._choose(pair)).spot(pair, now), source=self.source)
+
+    async def _choose(self, pair: Pair) -> PoolHistory:
+        info = self._chain.info
+        names = {token.address: market_name(token) for token in info.tokens}
+        keys = [key for key in curated_keys(info) if {names[key.currency0], names[key.currency1]} == {*_legs(pair)}]
+        pools = [pool for pool in await asyncio.gather(*map(self._read, keys)) if pool is not None and pool.liquidity]
+        if not pools:
+            raise Unavailable(f"{info.title} has no usual pool of {pair} with liquidity")
+        return PoolHistory(self._chain, max(pools, key=lambda pool: pool.liquidity).id)
+
+    async def _read(self, key: PoolKey) -> PoolState | None:
+        own_id = pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks)
+        try:
+            return await self._chain.pool(HexId(own_id))
+        except Refused:
+            return None
+
+
+def _legs(pair: Pair) -> tuple[str, str]:
+    return unwrap_symbol(pair.base), unwrap_symbol(pair.quote)
+
+
 def _pair_of(pool: PoolState) -> Pair:
-    """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside ether's."""
+    """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside its coin's."""
     base, quote = (token.symbol if token.verified else token.address for token in (pool.token0, pool.token1))
     return Pair(base, quote)
 
@@ -251,17 +282,17 @@ class ChainGas:
         return Fact(quote, f"{self._chain.info.name} head", head.timestamp, now, GAS_LIMIT, notes)
 
 
-NATIVE = "ETH"
 NATIVE_LIMIT = Seconds(600)
 
 
 class NativePrice:
     """The newest price of the native currency that `feed` knows: a price service's, a pool's, or a seed."""
 
-    def __init__(self, feed: PriceFeed) -> None:
+    def __init__(self, feed: PriceFeed, coin: NativeCoin) -> None:
         self._feed = feed
+        self._coin = coin.symbol
 
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]:
-        if unwrap_symbol(quote) == NATIVE:
+        if unwrap_symbol(quote) == self._coin:
             return Fact(Fraction(1), "same currency", now, now, NATIVE_LIMIT)
-        return replace(await self._feed.spot(Pair(NATIVE, quote), now), limit=NATIVE_LIMIT)
+        return replace(await self._feed.spot(Pair(self._coin, quote), now), limit=NATIVE_LIMIT)

@@ -142,7 +142,7 @@ def wallet_show(zuno: Zuno) -> Answer:
 
 @command(wallet, "balance")
 def wallet_balance(zuno: Zuno, chain: ChainName = None) -> Answer:
-    """Show balances: ETH, known tokens and tokens of positions."""
+    """Show balances: native coin, known tokens and tokens of positions."""
     return zuno.wallet(chain).balance()
 
 

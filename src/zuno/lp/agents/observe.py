@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
-from zuno.kernel.text import base_and_quote, market_name
+from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
+from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain

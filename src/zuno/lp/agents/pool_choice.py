@@ -12,7 +12,7 @@ from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import Token, parse_units, plain_text
-from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.chains import ChainInfo, native_coin, unwrap_symbol
 from zuno.lp.model.debate import Capital, PositionRequest
 
 MOST_POOLS: Final = 5
@@ -28,7 +28,7 @@ class PoolOption:
     capital0: int
     capital1: int
     wraps: bool
-    """The owner brings ether and the pool trades its wrapper."""
+    """The owner brings the native coin and the pool trades its wrapper."""
     depth: Fraction
     """Whole tokens of the first capital line that the liquidity at the price stands for."""
 
@@ -39,7 +39,7 @@ def choose_pools(
     """Pools to argue about: native first, then the deepest; hooks only if trusted. `Refused` lists the rest."""
     for name in (*(line.token for line in request.capital), *(request.pair or ())):
         _check_token(name, pools, info)
-    options = [option for pool in pools if _is_open(pool, hooks) for option in _options(request, pool)]
+    options = [option for pool in pools if _is_open(pool, hooks) for option in _options(request, pool, info.name)]
     if request.fee is not None:
         fees = sorted({option.pool.lp_fee for option in options})
         options = [option for option in options if option.pool.lp_fee == request.fee]
@@ -48,7 +48,7 @@ def choose_pools(
             raise Refused(
                 f"No {_wanted_pair(request)} pool on {info.name} charges {_fee(request.fee)}; there is {there_is}."
             )
-    # Ether is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
+    # A coin is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
     options = [option for option in options if _pairs_exactly(request, option.pool)] or options
     if not options:
         raise Refused(f"No pool on {info.name} fits {_wanted_pair(request)}: {_what_exists(pools, hooks)}.")
@@ -57,21 +57,20 @@ def choose_pools(
 
 
 def split_capital(
-    request: PositionRequest, pool: PoolState, hooks: Collection[str] = ()
+    request: PositionRequest, pool: PoolState, chain: str, hooks: Collection[str] = ()
 ) -> tuple[tuple[int, int], ...]:
     """What the wish brings to a pool in its base units; nothing where it is no pool for it."""
     if not _is_open(pool, hooks) or request.fee not in (None, pool.lp_fee):
         return ()
-    return tuple((option.capital0, option.capital1) for option in _options(request, pool))
+    return tuple((option.capital0, option.capital1) for option in _options(request, pool, chain))
 
 
 def matches_token(name: str, token: Token) -> bool:
     """Whether a name the owner typed is this token; by symbol only for tokens we named, because anyone can deploy a
-    "USDC". ETH also means its wrapper; WETH does not mean ether."""
+    "USDC". ETH also means WETH, and POL means WPOL; never the other way round."""
     if name.startswith("0x"):
         return name.lower() == token.address
-    wanted = name.upper()
-    return token.verified and (token.symbol.upper() == wanted or (wanted == "ETH" and token.symbol == "WETH"))
+    return token.verified and name.upper() in (token.symbol.upper(), unwrap_symbol(token.symbol))
 
 
 def pool_label(pool: PoolState) -> str:
@@ -86,12 +85,12 @@ def kept_side(request: PositionRequest, pool: PoolState) -> int | None:
     return None if sides is None else sides[0]
 
 
-def to_wrap(request: PositionRequest, pool: PoolState) -> Capital | None:
-    """The ether that has to become its wrapper before this pool can take it."""
-    tokens = (pool.token0, pool.token1)
+def to_wrap(request: PositionRequest, pool: PoolState, chain: str) -> Capital | None:
+    """What of the chain's native coin has to become its wrapper before this pool can take it."""
+    tokens, coin = (pool.token0, pool.token1), native_coin(chain)
     sides = _sides([line.token for line in request.capital], tokens) or ()
-    lines = zip(request.capital, sides, strict=False)
-    return next((line for line, side in lines if line.token.upper() == "ETH" and not tokens[side].native), None)
+    lines = ((line, tokens[side].symbol) for line, side in zip(request.capital, sides, strict=False))
+    return next((line for line, into in lines if (line.token.upper(), into) == (coin.symbol, coin.wrapped)), None)
 
 
 def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
@@ -100,7 +99,7 @@ def _is_open(pool: PoolState, hooks: Collection[str]) -> bool:
     return trusted and pool.liquidity > 0
 
 
-def _options(request: PositionRequest, pool: PoolState) -> Iterable[PoolOption]:
+def _options(request: PositionRequest, pool: PoolState, chain: str) -> Iterable[PoolOption]:
     tokens = (pool.token0, pool.token1)
     # A token nobody vouches for is argued about only when the owner named it.
     named = [*(line.token for line in request.capital), *(request.pair or ())]
@@ -114,7 +113,7 @@ def _options(request: PositionRequest, pool: PoolState) -> Iterable[PoolOption]:
     have = [0, 0]
     for line, side in zip(request.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
-    yield PoolOption(pool, have[0], have[1], to_wrap(request, pool) is not None, _depth(pool, sides[0]))
+    yield PoolOption(pool, have[0], have[1], to_wrap(request, pool, chain) is not None, _depth(pool, sides[0]))
 
 
 def _pairs_exactly(request: PositionRequest, pool: PoolState) -> bool:

@@ -18,8 +18,9 @@ from zuno.lp.rules.volatility import NANO, variance_24h
 HOUR_SECONDS = 3600
 
 
-def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None) -> PoolInputs:
-    """One pool with its paths drawn; the same returns give the same paths, which are kept between calls."""
+def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, chain: str = "") -> PoolInputs:
+    """One pool with its paths drawn; the same returns give the same paths, which are kept between calls. `chain`: where
+    the request is to be carried out."""
     returns = [value / NANO for value in facts.returns_nano]
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
     return PoolInputs(
@@ -27,7 +28,7 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None) 
         position=facts.position,
         capital0=facts.capital0,
         capital1=facts.capital1,
-        wraps=request is not None and to_wrap(request, facts.pool) is not None,
+        wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
         fees=facts.fees,
         variance_24h=variance_24h(returns, hours),
@@ -37,7 +38,7 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None) 
 
 
 def build_all_pool_inputs(context: Context) -> tuple[PoolInputs, ...]:
-    return tuple(build_pool_inputs(facts, context.wish) for facts in context.scenes)
+    return tuple(build_pool_inputs(facts, context.wish, context.chain) for facts in context.scenes)
 
 
 def build_grids(context: Context, pools: Sequence[PoolInputs]) -> tuple[PoolGrid, ...]:

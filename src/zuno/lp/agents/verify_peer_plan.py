@@ -104,7 +104,7 @@ def _check_capital(context: Context, start: FlowCreateStart) -> None:
     """Each pool is one the owner's wish allows, and holds the owner's own capital and no other."""
     for pool_facts in context.scenes:
         brought = (pool_facts.capital0, pool_facts.capital1)
-        if brought not in split_capital(start.wish, pool_facts.pool, start.hooks):
+        if brought not in split_capital(start.wish, pool_facts.pool, context.chain, start.hooks):
             raise Malformed(f"pool {pool_facts.pool.id} with {brought} is not what the owner asked for")
 
 

@@ -11,8 +11,8 @@ from zuno.amm.model import LpPosition, PoolState
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
-from zuno.kernel.text import NATIVE, format_units, is_stable, market_name
-from zuno.kernel.units import Address, Seconds
+from zuno.kernel.text import NATIVE, is_stable
+from zuno.kernel.units import Address, Seconds, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import (
     LIMIT_MARGIN,
@@ -25,7 +25,8 @@ from zuno.lp.execute.draft import (
     suggest_fees,
 )
 from zuno.lp.execute.plan_state import PlanProgress, draft_digest
-from zuno.lp.model.market import GasQuote
+from zuno.lp.model.chains import market_name
+from zuno.lp.model.market import GasQuote, Pair
 from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits, PlanState, Step, StepKind, TickWithin
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanOver
 from zuno.lp.plan.context import amount_text
@@ -148,8 +149,8 @@ def _check_need(need: Need, onchain: OnChainState) -> None:
         case Holds(currency, amount):
             have = wallet_state.holdings.get(currency, 0)
             if have < amount:
-                raise Refused(f"The wallet holds {amount_text(pool, currency, have)}, the step may take "
-                              f"{amount_text(pool, currency, amount)}.")  # fmt: skip
+                holds, takes = (amount_text(pool, currency, each, onchain.coin) for each in (have, amount))
+                raise Refused(f"The wallet holds {holds}, the step may take {takes}.")
         case Allows(token, amount):
             have = wallet_state.allowances.to_permit2.get(token, 0)
             if have < amount:
@@ -208,16 +209,16 @@ def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | 
 def check_gas(
     onchain: OnChainState, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int, data_fee: int = 0
 ) -> None:
-    """Gas against its bounds and the ether there is; `data_fee` is a rollup's for posting the step."""
+    """Gas against its bounds and the native coin there is; `data_fee` is a rollup's for posting the step."""
     if units > bound_units:
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
     if max_fee > bound_fee:
         raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
-    _check_ether(onchain, units * max_fee + data_fee + step.value)
+    _check_native(onchain, units * max_fee + data_fee + step.value)
 
 
 def check_whole_gas(onchain: OnChainState, simulated: SimulatedDraft, gas: GasQuote, first_limit: int) -> None:
-    """Ether for every step at its whole gas limit, before the first: stopping half-way leaves a wallet out of the
+    """Native coin for every step at its whole gas limit, before the first: stopping half-way leaves a wallet out of the
     market. `first_limit`: of the first step as sent now; the others count by their simulation."""
     draft = simulated.draft
     steps, max_fee = all_steps(draft), suggest_fees(gas).max_fee
@@ -231,18 +232,18 @@ def check_whole_gas(onchain: OnChainState, simulated: SimulatedDraft, gas: GasQu
     posting = data_fee(steps, gas)
     if posting > draft.gas.data_fee:
         raise Refused(
-            f"Posting the plan's data costs {format_units(posting, 18)} ETH; "
-            f"the bound is {format_units(draft.gas.data_fee, 18)} ETH."
+            f"Posting the plan's data costs {onchain.coin.amount_text(posting)}; "
+            f"the bound is {onchain.coin.amount_text(draft.gas.data_fee)}."
         )
-    _check_ether(onchain, most)
+    _check_native(onchain, most)
 
 
-def _check_ether(onchain: OnChainState, need: int) -> None:
-    have = onchain.wallet_state.holdings.get(NATIVE, 0)
+def _check_native(onchain: OnChainState, need: int) -> None:
+    have, coin = onchain.wallet_state.holdings.get(NATIVE, 0), onchain.coin
     if have < need:
         raise Refused(
-            f"The wallet holds {format_units(have, 18)} ETH; gas and value may take {format_units(need, 18)} ETH: "
-            f"send {format_units(need - have, 18)} ETH to {onchain.wallet}."
+            f"The wallet holds {coin.amount_text(have)}; gas and value may take {coin.amount_text(need)}: "
+            f"send {coin.amount_text(need - have)} to {onchain.wallet}."
         )
 
 
@@ -258,8 +259,8 @@ async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None
             if context.local:
                 return None
             raise Refused(
-                f"Nobody can say what {amount_text(draft.pool, flow.currency, flow.amount)} is worth in dollars, "
-                f"so the spending caps cannot be held."
+                f"Nobody can say what {amount_text(draft.pool, flow.currency, flow.amount, context.info.native)} is "
+                f"worth in dollars, so the spending caps cannot be held."
             )
         worth += usd
     spend = Decimal(worth.numerator) / Decimal(worth.denominator)
@@ -294,24 +295,33 @@ async def _spent_today(context: ExecutionContext, plan_id: str) -> Decimal:
 
 
 async def usd_value(context: ExecutionContext, pool: PoolState, flow: Flow) -> Fraction | None:
-    """The dollar value of an amount of a pool's token, or of ether; None where there is no price."""
+    """The dollar value of an amount of a pool's token, or of the native coin; None where there is no price."""
     first = flow.currency == pool.key.currency0
     token, other = (pool.token0, pool.token1) if first else (pool.token1, pool.token0)
     if flow.currency == NATIVE:
-        token = next(token for token in context.info.tokens if token.native)
+        token = context.info.native.token
     whole = Fraction(flow.amount, 10**token.decimals)
     if is_stable(token):
         return whole
     if is_stable(other) and flow.currency in (pool.key.currency0, pool.key.currency1):
         price = pool.price if first else 1 / pool.price
         return flow.amount * price / Fraction(10**other.decimals)
-    if market_name(token) != "ETH":
+    if not token.verified:
         return None
     try:
-        native = await context.feeds_of(pool.id).native.native("USDC", pool.block.timestamp)
+        spot = await context.feeds_of(pool.id).prices.spot(Pair(market_name(token), "USDC"), pool.block.timestamp)
     except (Unavailable, Malformed):
         return None
-    return whole * native.value
+    return whole * spot.value
+
+
+async def gas_usd(context: ExecutionContext, pool: PoolState, wei: Wei) -> Fraction:
+    """What gas costs in dollars; `Unavailable` where nobody knows the native coin's price."""
+    usd = await usd_value(context, pool, Flow(NATIVE, wei))
+    if usd is None:
+        native = await context.feeds_of(pool.id).native.native("USDC", pool.block.timestamp)
+        usd = Fraction(wei, 10**context.info.native.token.decimals) * native.value
+    return usd
 
 
 def _percent(share: Fraction) -> str:

@@ -11,10 +11,10 @@ from typing import Final
 from zuno.amm.model import LpPosition, PoolKey, PoolState, sqrt_price_for, whole_price
 from zuno.kernel.errors import Malformed, NotFound, PoolRefusal, Refused, Unavailable
 from zuno.kernel.numbers_text import decimal_text
-from zuno.kernel.text import NATIVE, base_and_quote, format_units, market_name
+from zuno.kernel.text import NATIVE, base_and_quote, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.model.chains import SwapStruct
+from zuno.lp.model.chains import NativeCoin, SwapStruct, market_name, native_coin
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.model.plan import MEASURED_GAS, Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
 from zuno.lp.model.plan_events import Action, Draft, ExitWorth, GasBound, Instruction
@@ -106,7 +106,8 @@ class SimulatedDraft:
             least = least_change(tried, currency)
             if change < least:
                 pool = next((pool for pool, _ in list_positions(self.draft) if currency in currencies(pool.key)), None)
-                gain, bound = (amount_text(pool or self.draft.pool, currency, each) for each in (change, least))
+                about, coin = pool or self.draft.pool, native_coin(self.draft.instruction.chain)
+                gain, bound = (amount_text(about, currency, each, coin) for each in (change, least))
                 return f"the wallet would change by {gain}, the bound is {bound}: does the token charge for transfers?"
         return None
 
@@ -126,7 +127,7 @@ def find_position_of_step(draft: Draft, step: Step) -> tuple[PoolState, LpPositi
 
 
 def plan_currencies(draft: Draft) -> tuple[Address, ...]:
-    """Every currency that the plan's pools trade, and ether for gas."""
+    """Every currency that the plan's pools trade, and the native coin for gas."""
     return tuple(dict.fromkeys(currency for pool, _ in list_positions(draft) for currency in currencies(pool.key)))
 
 
@@ -154,6 +155,7 @@ class OnChainState:
     pool: PoolState
     position: LpPosition | None
     wallet_state: WalletState
+    coin: NativeCoin
 
     def terms(self, context: ExecutionContext, bounds: Bounds) -> PlanContext:
         return PlanContext(
@@ -164,6 +166,7 @@ class OnChainState:
             self.wallet_state.allowances,
             bounds,
             wrapped_native(context),
+            self.coin,
         )
 
 
@@ -182,7 +185,7 @@ async def read_onchain_state(
             context.wallet, tokens, (at.position_manager, at.universal_router)
         )
         if wallet_state.block.hash == pool.block.hash:
-            return OnChainState(context.wallet, pool, position, wallet_state)
+            return OnChainState(context.wallet, pool, position, wallet_state, context.info.native)
     raise Unavailable("The chain moved on each time it was read; try again.")
 
 
@@ -219,11 +222,11 @@ async def _weigh_exit(context: ExecutionContext, instruction: Instruction, posit
 
 def wrapped_native(context: ExecutionContext) -> Address | None:
     """The token that wraps the chain's own currency."""
-    return next((token.address for token in context.info.tokens if token.symbol == "WETH"), None)
+    return context.info.wrapper.address if context.info.wrapper else None
 
 
 def currencies(key: PoolKey) -> tuple[Address, ...]:
-    """The pool's two currencies, and ether for gas."""
+    """The pool's two currencies, and the native coin for gas."""
     return tuple(dict.fromkeys((key.currency0, key.currency1, NATIVE)))
 
 
@@ -423,16 +426,15 @@ def check_capital_limits(
     for step in steps:
         for flow in step.most_out:
             taken[flow.currency] = taken.get(flow.currency, 0) + flow.amount
-        if step.to == wrapper:  # by the policy only ether that is wrapped goes there
+        if step.to == wrapper:  # by the policy only native coin that is wrapped goes there
             taken[step.to] = taken.get(step.to, 0) - step.value
-    key, brings = pool.key, instruction.action in (Action.CREATE, Action.ADD)
+    key, brings, coin = pool.key, instruction.action in (Action.CREATE, Action.ADD), native_coin(instruction.chain)
     most = {key.currency0: instruction.capital0, key.currency1: instruction.capital1} if brings else {}
     if instruction.brings_ether and wrapper is not None:
         most[NATIVE] = most.pop(wrapper, 0)
     for currency, amount in taken.items():
         if amount > most.get(currency, 0):
-            named = amount_text(pool, currency, most.get(currency, 0))
-            would = amount_text(pool, currency, amount)
+            named, would = (amount_text(pool, currency, each, coin) for each in (most.get(currency, 0), amount))
             raise Refused(f"The plan would take {would} from the wallet; {named} was named or shown when it was made.")
 
 

@@ -14,6 +14,7 @@ from zuno.kernel.units import Address
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import currencies, decode_step, least_change, left_in_wallet, list_positions, plan_currencies
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
+from zuno.lp.model.chains import native_coin
 from zuno.lp.model.plan import BPS, Flow, Leftover, Step, StepState, WalletState
 from zuno.lp.model.plan_events import Action, Draft
 from zuno.lp.plan.calls import Action as ChainAction
@@ -125,7 +126,8 @@ def _check_balances(
         least = least_change([step.step for step in done], currency)
         if change < least:
             pool = next(pool for pool, _ in list_positions(draft) if currency in currencies(pool.key))
-            gain, bound = (amount_text(pool, currency, each) for each in (change, least))
+            coin = native_coin(draft.instruction.chain)
+            gain, bound = (amount_text(pool, currency, each, coin) for each in (change, least))
             problems.append(
                 f"the wallet changed by {gain}, the steps allow {bound} at worst: something is missing, or something "
                 f"else was spent meanwhile"

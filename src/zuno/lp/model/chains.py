@@ -1,4 +1,10 @@
-"""The chains Zuno knows: ids, v4 deployments and curated tokens. Facts, verified against the chain at start."""
+"""The chains Zuno knows, one row each: id, v4 deployment, native coin, curated tokens, fee model, block time and
+confirmations. Facts, verified against the chain at start.
+
+Sources: v4 contracts https://docs.uniswap.org/contracts/v4/deployments; USDC
+https://developers.circle.com/stablecoins/usdc-contract-addresses; wrapped coins `WETH9` of Uniswap's sdk-core. On
+Polygon WETH is bridged ether, a token like any other; what wraps the native coin is WPOL (once WMATIC).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +13,7 @@ from enum import StrEnum
 from itertools import combinations
 
 from zuno.amm.model import PoolKey
-from zuno.kernel.text import NATIVE, Token
+from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Pips
 
 PERMIT2: Address = Address("0x000000000022d473030f116ddee9f6b43ac78ba3")
@@ -44,6 +50,29 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True)
+class NativeCoin:
+    """What gas is paid in on a chain; v4 calls it by the zero address."""
+
+    token: Token
+    wrapped: str
+    """The symbol of the token whose contract gives it one for one."""
+    price_id: str
+    """Its id at the price service (CoinGecko's)."""
+
+    @property
+    def symbol(self) -> str:
+        return self.token.symbol
+
+    def amount_text(self, wei: int) -> str:
+        return f"{format_units(wei, self.token.decimals)} {self.symbol}"
+
+
+ETH = Token(NATIVE, "ETH", 18, verified=True)
+ETHER = NativeCoin(ETH, "WETH", "ethereum")
+POL = NativeCoin(Token(NATIVE, "POL", 18, verified=True), "WPOL", "polygon-ecosystem-token")
+
+
+@dataclass(frozen=True, slots=True)
 class ChainInfo:
     """A chain as we expect it to be; `name` is what a person types after --chain."""
 
@@ -59,6 +88,12 @@ class ChainInfo:
     block_millis: int = 12_000
     """Between two blocks, as the chain is run."""
     rpc_variable: str = ""
+    native: NativeCoin = ETHER
+
+    @property
+    def wrapper(self) -> Token | None:
+        """The curated token that wraps the native coin."""
+        return next((token for token in self.tokens if token.symbol == self.native.wrapped), None)
 
     @property
     def rpc_url_variable(self) -> str:
@@ -69,7 +104,7 @@ class ChainInfo:
 
     def native_side(self, key: PoolKey) -> int | None:
         """Which of a pool's currencies is the chain's own or its wrapper, if either is."""
-        ours = {token.address for token in self.tokens if token.native or token.symbol == "WETH"}
+        ours = {NATIVE, *([self.wrapper.address] if self.wrapper else [])}
         return next((side for side, address in enumerate((key.currency0, key.currency1)) if address in ours), None)
 
 
@@ -81,7 +116,6 @@ def _token(symbol: str, address: str, decimals: int = 18) -> Token:
     return Token(_address(address), symbol, decimals, verified=True)
 
 
-ETH = Token(NATIVE, "ETH", 18, verified=True)
 _OP_WETH = _token("WETH", "0x4200000000000000000000000000000000000006")
 
 
@@ -121,6 +155,40 @@ CHAINS: tuple[ChainInfo, ...] = (
         (ETH, _token("USDC", "0x0b2c639c533813f4aa9d7837caf62653d097ff85", 6), _OP_WETH),
         DataFee.OP_STACK,
         block_millis=2_000,
+    ),
+    ChainInfo(
+        130,
+        "unichain",
+        "Unichain",
+        _deployment(
+            "0x1f98400000000000000000000000000000000004",
+            "0x4529a01c7a0410167c5740c487a8de60232617bf",
+            "0xef740bf23acae26f6492b10de645d6b98dc8eaf3",
+        ),
+        (ETH, _token("USDC", "0x078d782b760474a361dda0af3839290b0ef57ad6", 6), _OP_WETH),
+        DataFee.OP_STACK,
+        block_millis=1_000,
+    ),
+    ChainInfo(
+        137,
+        "polygon",
+        "Polygon",
+        _deployment(
+            "0x67366782805870060151383f4bbff9dab53e5cd6",
+            "0x1ec2ebf4f37e7363fdfe3551602425af0b3ceef9",
+            "0x1095692a6237d83c6a72f3f5efedb9a670c49223",
+        ),
+        (
+            POL.token,
+            _token("USDC", "0x3c499c542cef5e3811e1192ce70d8cc03d5c3359", 6),
+            _token("USDT", "0xc2132d05d31c914a87c6611c10748aeb04b58e8f", 6),
+            _token("DAI", "0x8f3cf7ad23cd3cadbd9735aff958023239c6a063"),
+            _token("WETH", "0x7ceb23fd6bc0add59e62ac25578270cff1b9f619"),
+            _token("WPOL", "0x0d500b1d8e8ef31e21c99d1db9a6444d3adf1270"),
+        ),
+        confirmations=16,  # blocks may be replaced until a milestone covers them
+        block_millis=2_000,
+        native=POL,
     ),
     ChainInfo(
         8453,
@@ -218,6 +286,22 @@ FEE_TIERS: tuple[tuple[int, int], ...] = ((100, 1), (500, 10), (3000, 60), (1000
 """Fee in pips and tick spacing of the tiers people actually use; anything else is found by its Initialize log."""
 
 
+_UNWRAPPED = {chain.native.wrapped: chain.native.symbol for chain in CHAINS}
+
+
+def unwrap_symbol(symbol: str) -> str:
+    """WETH as ETH, WPOL as POL: a wrapper redeems one for one in its own contract, so both names have one price."""
+    return _UNWRAPPED.get(symbol, symbol)
+
+
+def market_name(token: Token) -> str:
+    """The name price sources are asked for: a wrapper by what it wraps, an unverified token by its address.
+
+    An unverified symbol is never used: a fake USDC would get the dollar's price.
+    """
+    return unwrap_symbol(token.symbol) if token.verified else token.address
+
+
 def curated_keys(info: ChainInfo) -> tuple[PoolKey, ...]:
     """Every pair of curated tokens at every usual tier, without hooks."""
     ordered = sorted(info.tokens, key=lambda token: int(token.address, 16))
@@ -233,3 +317,9 @@ def chain_named(name: str) -> ChainInfo | None:
     wanted = name.strip().lower()
     wanted = {"ethereum": "mainnet", "eth": "mainnet", "op": "optimism", "arb": "arbitrum"}.get(wanted, wanted)
     return next((chain for chain in CHAINS if wanted in (chain.name, str(chain.id))), None)
+
+
+def native_coin(chain: str) -> NativeCoin:
+    """What gas is paid in on a chain by its name; in local worlds it is ether."""
+    info = chain_named(chain)
+    return ETHER if info is None else info.native

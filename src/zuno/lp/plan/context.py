@@ -9,7 +9,7 @@ from zuno.amm.model import LpPosition, PoolState
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE, format_units
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.chains import Deployment
+from zuno.lp.model.chains import Deployment, NativeCoin
 from zuno.lp.model.plan import Allowances, Bounds, Flow, Holds, Need, TickWithin
 
 
@@ -27,6 +27,8 @@ class PlanContext:
     bounds: Bounds = field(default_factory=Bounds)
     wrapper: Address | None = None
     """The token that wraps the chain's own currency."""
+    coin: NativeCoin | None = None
+    """The chain's own currency, for texts."""
 
     @property
     def deadline(self) -> Seconds:
@@ -45,20 +47,20 @@ class PlanContext:
         for flow in flows:
             have = self.holdings.get(flow.currency, 0)
             if have < flow.amount:
-                most = amount_text(pool, flow.currency, flow.amount)
-                raise Refused(f"The wallet holds {amount_text(pool, flow.currency, have)}, the plan may take {most}.")
+                holds, most = (amount_text(pool, flow.currency, each, self.coin) for each in (have, flow.amount))
+                raise Refused(f"The wallet holds {holds}, the plan may take {most}.")
 
     def check_owns(self, position: LpPosition) -> None:
         if position.owner != self.wallet:
             raise Refused(f"position {position.id} belongs to {position.owner}, not to {self.wallet}")
 
 
-def amount_text(pool: PoolState, currency: Address, amount: int) -> str:
-    """An amount of one of the pool's tokens, or of ether, as people write it."""
+def amount_text(pool: PoolState, currency: Address, amount: int, coin: NativeCoin | None = None) -> str:
+    """An amount of one of the pool's tokens, or of the chain's native coin, as people write it."""
     for token in (pool.token0, pool.token1):
         if token.address == currency:
             return f"{format_units(amount, token.decimals)} {token.display_name}"
-    return f"{format_units(amount, 18)} ETH" if currency == NATIVE else f"{amount} base units of {currency}"
+    return coin.amount_text(amount) if coin and currency == NATIVE else f"{amount} base units of {currency}"
 
 
 def flows(*amounts: tuple[Address, int]) -> tuple[Flow, ...]:

@@ -279,7 +279,9 @@ def _swap_action(key: PoolKey, zero_for_one: bool, bound: SwapBound, struct: Swa
 
 def _wrap(terms: PlanContext, pool: PoolState, step: Step) -> tuple[Step, ...]:
     if terms.wrapper is None or terms.wrapper not in (pool.key.currency0, pool.key.currency1):
-        raise Refused(f"pool {pool.id} does not trade this chain's wrapped currency, so ether cannot be brought to it")
+        raise Refused(
+            f"pool {pool.id} does not trade what wraps this chain's native coin, so that cannot be brought to it"
+        )
     wanted = sum(flow.amount for flow in step.most_out if flow.currency == terms.wrapper)
     return (build_wrap_step(terms.wrapper, wanted),) if wanted else ()
 

@@ -139,7 +139,10 @@ def check(decoded: calls.DecodedCall, policy: Policy) -> None:
     at = policy.deployment
     match decoded.call:
         case calls.Wrap():
-            _require(policy.wrapper is not None and decoded.to == policy.wrapper, f"{decoded.to} does not wrap ether")
+            _require(
+                policy.wrapper is not None and decoded.to == policy.wrapper,
+                f"{decoded.to} does not wrap the native coin",
+            )
             _require(decoded.to in policy.pair, f"the pool does not trade {decoded.to}")
         case calls.Approve(spender, amount):
             # The same selector on PositionManager would give a position away.
@@ -521,7 +524,7 @@ def _check_currency(currency: Address, policy: Policy) -> None:
 
 def _check_token(token: Address, policy: Policy) -> None:
     _check_currency(token, policy)
-    _require(token != NATIVE, "ether needs no approval")
+    _require(token != NATIVE, "the native coin needs no approval")
 
 
 def _check_allowed(token: Address, amount: int, policy: Policy) -> None:

@@ -9,8 +9,9 @@ from typing import Final
 
 from zuno.amm.model import whole_price
 from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
-from zuno.kernel.text import base_and_quote, format_units, is_stable, market_name
+from zuno.kernel.text import base_and_quote, format_units, is_stable
 from zuno.kernel.units import Millis
+from zuno.lp.model.chains import market_name
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
 from zuno.lp.rules.attribution import principal_exchanged
 

@@ -17,6 +17,7 @@ from zuno.kernel.arguments import parse_amount
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lp.model.ballot import Exposure, RiskProfile
+from zuno.lp.model.chains import unwrap_symbol
 from zuno.lp.model.debate import Capital, PositionRequest
 from zuno.lp.service.arguments import fee_of, pair_of
 from zuno.lp.service.phrase import CHAIN_WORDS, FILLERS, MAX_TEXT, TOKENS, Form, Term, split_phrase, token_named
@@ -109,9 +110,7 @@ def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest
 
 def same_token(name: str, other: str) -> bool:
     """Whether two names mean one token to a person: WETH counts as ETH."""
-    same = {"WETH": "ETH"}
-    first, second = (same.get(token.upper(), token.upper()) for token in (name, other))
-    return first == second
+    return unwrap_symbol(name.upper()) == unwrap_symbol(other.upper())
 
 
 def parse_sentence(text: str, known: Collection[str] = ()) -> ParsedSentence:

@@ -13,10 +13,10 @@ from zuno.journal.port import Journal
 from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.logs import logged_by_id
-from zuno.kernel.text import NATIVE, parse_units
-from zuno.kernel.units import Seconds
+from zuno.kernel.text import parse_units
+from zuno.kernel.units import Seconds, Wei
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
-from zuno.lp.execute.checks import usd_value
+from zuno.lp.execute.checks import gas_usd, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import Gate
@@ -436,7 +436,7 @@ def _build_instruction(decided: DecidedPlan) -> Instruction:
         range=None if action is Action.HOLD else chosen.range,
         capital0=pool_facts.capital0 if creates else 0,
         capital1=pool_facts.capital1 if creates else 0,
-        brings_ether=creates and context.wish is not None and to_wrap(context.wish, pool_facts.pool) is not None,
+        brings_ether=creates and bool(context.wish and to_wrap(context.wish, pool_facts.pool, context.chain)),
     )
 
 
@@ -455,9 +455,7 @@ async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) 
 
     put_in = fit(price, position.range, position.fees0, position.fees1, 0)
     quote = await execution.chain.gas()
-    ether = await usd_value(execution, pool, Flow(NATIVE, quote.price * COMPOUND_GAS))
-    if ether is None:
-        raise Unavailable("Nobody can say what gas costs in dollars.")
+    gas = await gas_usd(execution, pool, Wei(quote.price * COMPOUND_GAS))
     since = Seconds(position.block.timestamp - YIELD_WINDOW)
     window = await execution.chain.window([position], since)
     if position.id in window.fees:
@@ -469,7 +467,7 @@ async def _weigh_compounding(execution: ExecutionContext, position: LpPosition) 
         yearly = (annual_rate(gain, figures.mean_worth, figures.seconds) for gain in (figures.fees, figures.lvr))
         hourly, lost = ((rate or Fraction(0)) / (365 * 24) for rate in yearly)
     owed, worth = await usd(position.fees0, position.fees1), await usd(position.amount0, position.amount1)
-    return weigh_compounding(await usd(put_in.amount0, put_in.amount1), owed, ether, worth, hourly, lost), owed
+    return weigh_compounding(await usd(put_in.amount0, put_in.amount1), owed, gas, worth, hourly, lost), owed
 
 
 def _usd_text(amount: Fraction) -> str:

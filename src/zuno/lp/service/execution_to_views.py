@@ -26,7 +26,7 @@ from zuno.lp.execute.draft import (
 from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
-from zuno.lp.model.chains import ETH
+from zuno.lp.model.chains import NativeCoin
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState, Step, StepState
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction
@@ -89,7 +89,8 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
         gas_used=sum(used),
-        gas_cost_eth=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        gas_cost=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        gas_coin=execution.info.native.symbol,
         price_before=decimal_text(before, 10),
         price_after=None if then is None else decimal_text(then, 10),
         price_impact_bps=None if then is None else decimal_text(abs(then / before - 1) * 10_000, IMPACT_DIGITS),
@@ -118,7 +119,7 @@ def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
         expires_text=time_text(draft.expires),
         permit2_seconds=bounds.permit2_seconds,
         max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
-        most_gas_eth=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
+        most_gas=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
     )
 
@@ -153,15 +154,15 @@ def in_words(execution: ExecutionContext, draft: Draft, step: Step, tokens: Mapp
     return describe_call(decode_step(execution, step), names, find_position_of_step(draft, step)[0].key)
 
 
-def tokens_of(pool: PoolState) -> dict[Address, Token]:
-    return {NATIVE: ETH, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
+def tokens_of(pool: PoolState, coin: NativeCoin) -> dict[Address, Token]:
+    return {NATIVE: coin.token, pool.key.currency0: pool.token0, pool.key.currency1: pool.token1}
 
 
 def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
     """The tokens of the chain and of all the plan's pools."""
     tokens = {token.address: token for token in execution.info.tokens}
     for pool, _ in list_positions(draft):
-        tokens |= tokens_of(pool)
+        tokens |= tokens_of(pool, execution.info.native)
     return tokens
 
 
@@ -198,7 +199,8 @@ async def execution_view(
         steps=tuple(
             _step_view(execution, index, step, draft) for index, step in enumerate(_list_steps_to_show(progress))
         ),
-        gas_cost_eth=format_units(gas_spent(progress), 18),
+        gas_cost=format_units(gas_spent(progress), 18),
+        gas_coin=execution.info.native.symbol,
         expires=None if draft is None else draft.expires,
         expires_text=None if draft is None else time_text(draft.expires),
         problems=() if over is None else over.problems,
@@ -220,7 +222,7 @@ async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -
         return []
     wallet_state = await execution.writer.wallet_state(execution.wallet, plan_currencies(draft), ())
     paid = measure_proceeds(progress, draft, wallet_state.holdings)
-    return [flow_view(flow, tokens_of(draft.pool)) for flow in paid if flow.amount]
+    return [flow_view(flow, tokens_of(draft.pool, execution.info.native)) for flow in paid if flow.amount]
 
 
 def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
@@ -239,7 +241,8 @@ async def _capital_views(
     if not instruction.capital0 and not instruction.capital1:
         return ()
     pool = await execution.chain.pool(HexId(instruction.pool_id)) if draft is None else draft.pool
-    tokens, wrapper = tokens_of(pool), wrapped_native(execution) if instruction.brings_ether else None
+    tokens = tokens_of(pool, execution.info.native)
+    wrapper = wrapped_native(execution) if instruction.brings_ether else None
     sides = ((pool.key.currency0, instruction.capital0), (pool.key.currency1, instruction.capital1))
     taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
     views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
@@ -267,7 +270,7 @@ def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draf
         nonce=newest.nonce if newest else None,
         block=mined.block.number if mined else None,
         gas_used=mined.gas_used if mined else None,
-        gas_cost_eth=format_units(mined.cost, 18) if mined else None,
+        gas_cost=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
         why=step.why,
         words=() if draft is None else in_words(execution, draft, step.step, draft_tokens(execution, draft)),

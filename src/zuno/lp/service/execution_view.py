@@ -69,8 +69,8 @@ class BoundsView(View):
     expires_text: str
     permit2_seconds: int
     max_fee_gwei: str
-    most_gas_eth: str
-    """The most that all steps together may cost in gas."""
+    most_gas: str
+    """The most that all steps together may cost in gas, in the chain's native coin."""
     most_out: tuple[FlowView, ...]
     """The most of each currency that leaves the wallet in any one step."""
     LEFT_OUT: ClassVar = frozenset({"expires", "permit2_seconds"})
@@ -122,7 +122,9 @@ class SimulationView(View):
     """`simulated`: every step was run; `computed`: the first was tried, the changes are our own arithmetic."""
     changes: tuple[FlowView, ...]
     gas_used: int
-    gas_cost_eth: str
+    gas_cost: str
+    gas_coin: str
+    """The chain's native coin."""
     price_before: str
     price_after: str | None
     price_impact_bps: str | None
@@ -149,7 +151,7 @@ class SimulationView(View):
         before, after = short_text(self.price_before), short_text(self.price_after or "0")
         bounds = self.bounds
         most = ", ".join(f"at most {flow}" for flow in bounds.most_out) or "nothing"
-        gas_bound = f"at most {short_text(bounds.most_gas_eth)} ETH, {short_text(bounds.max_fee_gwei)} gwei a unit"
+        most_gas, unit = f"{short_text(bounds.most_gas)} {self.gas_coin}", short_text(bounds.max_fee_gwei)
         return document(
             f"{self.action.capitalize()}{about} on {self.chain}",
             facts(
@@ -158,7 +160,7 @@ class SimulationView(View):
                 ("pool", self.pool.name),
                 ("changes", words(", ".join(flow.with_sign for flow in self.changes) or "nothing")),
                 ("found by", _METHODS.get(self.how, self.how)),
-                ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost_eth)} ETH"),
+                ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost)} {self.gas_coin}"),
                 ("range", words(self._format_span(self.range_low, self.range_high))) if self.range_low else None,
                 ("stays home", words(self.leftover.text)) if self.leftover else None,
                 ("price", f"{before} → {after} (moved {self.price_impact_bps} bps)") if self.price_after else None,
@@ -171,7 +173,7 @@ class SimulationView(View):
                     ("tick", f"{bounds.tick_low} to {bounds.tick_high} (drift {bounds.tick_drift})"),
                     ("slippage", number(bounds.slippage_bps, 0, unit="bps")),
                     ("leaves the wallet", words(most)),
-                    ("gas", gas_bound),
+                    ("gas", f"at most {most_gas}, {unit} gwei a unit"),
                     ("until", bounds.expires_text),
                 ),
             ),
@@ -215,7 +217,7 @@ class ApprovalView(SimulationView):
         leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
         return (
             f"{self.plan_id}: {self.action}{_name_positions(self)} on {self.chain}; expected: {moved}; {leaves}, "
-            f"gas at most {short_text(bounds.most_gas_eth)} ETH.\n"
+            f"gas at most {short_text(bounds.most_gas)} {self.gas_coin}.\n"
             f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} "
             f"({self._format_span(bounds.price_low, bounds.price_high)}), slippage {bounds.slippage_bps} bps, "
             f"until {bounds.expires_text}. Hash {self.approval_hash}"
@@ -231,11 +233,11 @@ class StepView(View):
     nonce: int | None
     block: int | None
     gas_used: int | None
-    gas_cost_eth: str | None
+    gas_cost: str | None
     attempts: int
     why: str
     words: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"part", "nonce", "gas_cost_eth", "words"})
+    LEFT_OUT: ClassVar = frozenset({"part", "nonce", "gas_cost", "words"})
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
@@ -272,7 +274,9 @@ class ExecutionView(View):
     """What the first half paid and is in the wallet now, where the second is not done."""
     why: str
     steps: tuple[StepView, ...]
-    gas_cost_eth: str
+    gas_cost: str
+    gas_coin: str
+    """The chain's native coin."""
     expires: int | None
     expires_text: str | None
     problems: tuple[str, ...]
@@ -309,7 +313,7 @@ class ExecutionView(View):
                 None if self.new_position_id is None else ("new position", id_(self.new_position_id)),
                 ("stays home", foreign(self.leftover.amounts)) if self.leftover else None,
                 ("in the wallet now", foreign(" and ".join(map(str, self.in_wallet)))) if self.in_wallet else None,
-                ("gas paid", amount(self.gas_cost_eth, "ETH")) if self.gas_cost_eth != "0" else None,
+                ("gas paid", amount(self.gas_cost, self.gas_coin)) if self.gas_cost != "0" else None,
                 ("approved until", f"{self.expires_text} by the chain's clock")
                 if self.expires_text and self.state not in _ENDED
                 else None,

@@ -20,7 +20,8 @@ from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.pool_inputs import build_own_moves
 from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thought
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
-from zuno.lp.model.debate import Context, PlanReady, PositionRequest, Round
+from zuno.lp.model.chains import native_coin
+from zuno.lp.model.debate import Context, PlanReady, Round
 from zuno.lp.plan.inventory import leftover_of
 from zuno.lp.rules.ballot import owner_decides
 from zuno.lp.rules.stress import HORIZON_HOURS
@@ -117,7 +118,7 @@ def build_plan(
         cautions=tuple(render(caution, facts, decision.index) for caution in decision.cautions),
         rounds=len(debate.rounds) - 1,
         regime=pool_facts.regime,
-        recommended=_recommended_view(ballots[-1][decision.index], chosen, pool_facts.pool, context.wish),
+        recommended=_recommended_view(ballots[-1][decision.index], chosen, pool_facts.pool, context),
         candidates=ballots[-1],
         earlier=tuple(
             _earlier_view(number, candidate)
@@ -219,25 +220,24 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
     return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
-def _recommended_view(
-    view: CandidateView, candidate: Candidate, pool: PoolState, request: PositionRequest | None
-) -> RecommendedView:
+def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, context: Context) -> RecommendedView:
     put_in = candidate.deposit
     left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
     return RecommendedView(
         **dict(view),
         **both_ways("amount", put_in.amount0, put_in.amount1, pool.token0, pool.token1),
         leftover=left,
-        prep_action=_prep_action(candidate, pool, request),
+        prep_action=_prep_action(candidate, pool, context),
     )
 
 
-def _prep_action(candidate: Candidate, pool: PoolState, request: PositionRequest | None) -> str | None:
+def _prep_action(candidate: Candidate, pool: PoolState, context: Context) -> str | None:
     """What has to happen before the tokens can go in; None when nothing has."""
-    steps, prep = [], candidate.deposit.prep
-    wrapped = None if request is None or candidate.range is None else to_wrap(request, pool)
+    steps, prep, request = [], candidate.deposit.prep, context.wish
+    wrapped = None if request is None or candidate.range is None else to_wrap(request, pool, context.chain)
     if wrapped is not None:
-        steps.append(f"wrap {wrapped.amount:f} ETH → WETH")
+        coin = native_coin(context.chain)
+        steps.append(f"wrap {wrapped.amount:f} {coin.symbol} → {coin.wrapped}")
     if prep is not None:
         given, got = (pool.token0, pool.token1) if prep.zero_for_one else (pool.token1, pool.token0)
         amount = f"{short_text(format_units(prep.amount_in, given.decimals))} {given.symbol} → {got.symbol}"

@@ -14,9 +14,10 @@ from zuno.amm.model import LpPosition, quote_worth
 from zuno.kernel.arguments import parse_span
 from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
-from zuno.kernel.text import Token, base_and_quote, is_stable, market_name, plain_text
+from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import View
+from zuno.lp.model.chains import market_name
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import Fact, Pair
 from zuno.lp.ports.chain import Chain

@@ -25,9 +25,9 @@ from zuno.kernel.errors import (
     ZunoError,
 )
 from zuno.kernel.numbers_text import decimal_text, money_text
-from zuno.kernel.text import base_and_quote, market_name, plain_text
+from zuno.kernel.text import base_and_quote, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.model.chains import FEE_TIERS
+from zuno.lp.model.chains import FEE_TIERS, market_name
 from zuno.lp.model.history import PositionHistory
 from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
 from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
@@ -273,7 +273,7 @@ class LpDesk:
         if owner is None:
             return [], []
         name = self.chain.info.name
-        native = next((token.symbol for token in self.chain.info.tokens if token.native), "ETH")
+        native = self.chain.info.native.symbol
         owned, past = await self.chain.owned(owner), await self.chain.past_positions(owner)
         notes = [f"{name}: {note}" for note in (owned.note, past.note) if note]
         events: dict[object, tuple[TaxableEvent, ...]] = {}  # a position's history holds those it was rebalanced from
@@ -424,7 +424,9 @@ class LpDesk:
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
             l1_data_fee=_data_fee(gas, no_gas),
-            native_price=await _fact(feeds.native.native(pair.quote, now), f"{quote.display_name} per ETH"),
+            native_price=await _fact(
+                feeds.native.native(pair.quote, now), f"{quote.display_name} per {self.chain.info.native.symbol}"
+            ),
         )
 
     async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:

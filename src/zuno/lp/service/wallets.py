@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import ClassVar
 
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
-from zuno.kernel.text import NATIVE, Token, format_units
+from zuno.kernel.text import Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
 from zuno.lp.model.plan import WalletState
@@ -235,22 +235,21 @@ class WalletOnChain:
         )
 
     async def _tokens(self) -> tuple[tuple[Token, ...], tuple[str, ...]]:
-        """The chain's known tokens, ether first, then those of the wallet's positions."""
-        known = {token.address: token for token in self._chain.info.tokens}
-        ether = {NATIVE: known[NATIVE]} if NATIVE in known else {}
+        """The chain's native coin and known tokens, then those of the wallet's positions."""
+        info = self._chain.info
+        known = {token.address: token for token in (info.native.token, *info.tokens)}
         try:
             holdings = await self._chain.holdings(self._wallet)
         except (Unavailable, Malformed) as error:
-            return tuple((ether | known).values()), (f"tokens of positions are left out: {error}",)
+            return tuple(known.values()), (f"tokens of positions are left out: {error}",)
         tokens = {
             token.address: token
             for position in holdings.snapshot.positions
             for token in (position.pool.token0, position.pool.token1)
         }
         notes = () if holdings.owned.complete else (f"tokens of some positions may be left out: {holdings.owned.note}",)
-        return tuple(
-            (ether | known | {address: tokens[address] for address in tokens if address not in known}).values()
-        ), notes
+        others = {address: token for address, token in tokens.items() if address not in known}
+        return tuple((known | others).values()), notes
 
 
 def _name_token(token: Token) -> Value:

@@ -370,7 +370,7 @@ async def test_a_refusal_is_not_repeated(reply: bytes, sentence: str) -> None:
 
 async def test_an_unknown_symbol_is_said_without_asking() -> None:
     async with service() as vendor, feed(vendor.url) as coingecko:
-        with pytest.raises(Unavailable, match=r"PEPE: .*DAI, ETH, USDC, USDT, WETH"):
+        with pytest.raises(Unavailable, match=r"PEPE: .*DAI, ETH, POL, USDC, USDT, WETH, WPOL"):
             await coingecko.history(Pair("ETH", "PEPE"), 24, NOW)
     assert vendor.requests == []
 

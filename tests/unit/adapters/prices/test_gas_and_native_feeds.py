@@ -11,7 +11,7 @@ from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
-from zuno.lp.model.chains import ChainInfo, chain_named
+from zuno.lp.model.chains import ETHER, POL, ChainInfo, chain_named
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import GasFeed, NativeFeed
@@ -62,7 +62,14 @@ async def test_gas_is_stale_after_a_minute(age: int, stale: bool) -> None:
 
 @pytest.mark.parametrize(
     ("chain", "fee", "noted"),
-    [("base", None, True), ("base", 16, False), ("base", 0, False), ("arbitrum", None, False)],
+    [
+        ("base", None, True),
+        ("base", 16, False),
+        ("base", 0, False),
+        ("arbitrum", None, False),
+        ("unichain", None, True),
+        ("polygon", None, False),
+    ],
 )
 async def test_a_missing_data_fee_is_said_where_the_rollup_has_one(chain: str, fee: int | None, noted: bool) -> None:
     quote = GasQuote(Wei(20), Wei(2), None if fee is None else Wei(fee))
@@ -84,7 +91,7 @@ def eth_at(price: int, age: int = 0) -> SeededFeed:
 
 
 async def test_the_native_price_is_the_feeds_newest_with_its_source_and_date() -> None:
-    feed: NativeFeed = NativePrice(eth_at(3000, age=45))
+    feed: NativeFeed = NativePrice(eth_at(3000, age=45), ETHER)
     fact = await feed.native("USDC", NOW)
     assert (fact.value, fact.source, fact.age) == (3000, "seed", 45)
 
@@ -96,15 +103,25 @@ async def test_the_native_price_has_a_limit_of_ten_minutes_whatever_the_feeds_is
             return replace(await super().spot(pair, now), limit=Seconds(10**6))
 
     lenient = Lenient(Pair("ETH", "USDC"), lambda: [(Seconds(NOW - age), Fraction(3000))])
-    assert (await NativePrice(lenient).native("USDC", NOW)).stale is stale
+    assert (await NativePrice(lenient, ETHER).native("USDC", NOW)).stale is stale
 
 
 @pytest.mark.parametrize("quote", ["ETH", "WETH"])
 async def test_the_native_currency_in_itself_costs_one_and_nobody_is_asked(quote: str) -> None:
-    fact = await NativePrice(SeededFeed(Pair("ETH", "USDC"), list)).native(quote, NOW)
+    fact = await NativePrice(SeededFeed(Pair("ETH", "USDC"), list), ETHER).native(quote, NOW)
     assert (fact.value, fact.source, fact.age) == (1, "same currency", 0)
 
 
 async def test_a_token_the_feed_cannot_price_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="ETH/DAI"):
-        await NativePrice(eth_at(3000)).native("DAI", NOW)
+        await NativePrice(eth_at(3000), ETHER).native("DAI", NOW)
+
+
+async def test_gas_of_another_coin_is_priced_by_that_coin() -> None:
+    pol = SeededFeed(Pair("POL", "USDC"), lambda: [(NOW, Fraction(1, 4))])
+    assert (await NativePrice(pol, POL).native("USDC", NOW)).value == Fraction(1, 4)
+    assert (await NativePrice(pol, POL).native("WPOL", NOW)).source == "same currency"
+    with pytest.raises(Unavailable, match="POL/USDC"):
+        await NativePrice(eth_at(3000), POL).native("USDC", NOW)
+    with pytest.raises(Unavailable, match="POL/WETH"):  # bridged ether is not what gas is paid in there
+        await NativePrice(pol, POL).native("WETH", NOW)

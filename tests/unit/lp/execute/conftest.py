@@ -30,6 +30,7 @@ from zuno.lp.execute.context import ExecutionContext, Timeouts
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import Gate
 from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
+from zuno.lp.model.chains import ETHER
 from zuno.lp.model.market import Pair
 from zuno.lp.model.plan_events import Action, Draft, Instruction, PlanInstructed
 from zuno.lp.plan.calldata import key_tuple
@@ -128,7 +129,7 @@ class Bench:
             chain=self.chain,
             writer=writer,
             signer=DevSigner(SIM.id),
-            feeds_of=lambda pool: Feeds(prices, ChainGas(self.chain), NativePrice(prices)),
+            feeds_of=lambda pool: Feeds(prices, ChainGas(self.chain), NativePrice(prices, ETHER)),
             journal=self.journal,
             key=self.key,
             lock=_turn,

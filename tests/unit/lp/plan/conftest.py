@@ -12,7 +12,7 @@ from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
-from zuno.lp.model.chains import Deployment
+from zuno.lp.model.chains import ETHER, Deployment
 from zuno.lp.model.plan import Allowances, Bounds, Step
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
@@ -94,7 +94,9 @@ class Scene:
 
     def terms(self, allowances: Allowances | None = None, bounds: Bounds | None = None) -> PlanContext:
         holdings = {NATIVE: 10**24, WETH.address: 10**24, USDC.address: 10**18}
-        return PlanContext(AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address)
+        return PlanContext(
+            AT, WALLET, NOW, holdings, allowances or Allowances(), bounds or Bounds(), WETH.address, ETHER
+        )
 
     def policy(
         self, key: PoolKey, steps: tuple[Step, ...], position: LpPosition | None = None, band: Range | None = None

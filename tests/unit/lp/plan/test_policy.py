@@ -462,7 +462,7 @@ def test_calls_go_to_the_contracts_they_are_for(scene: Any) -> None:
     for contract in (STRANGER, at.pool_manager, at.permit2, forger.key.currency1):
         forger.refuses(forger.to(contract, plain), "is not PositionManager")
         forger.refuses(forger.to(contract, routed), "is not the UniversalRouter")
-        forger.refuses(forger.to(contract, calldata.wrap(), value=1), "does not wrap ether")
+        forger.refuses(forger.to(contract, calldata.wrap(), value=1), "does not wrap")
     check(forger.to(scene.weth.address, calldata.wrap(), value=1), forger.policy)
     Forger(scene).refuses(forger.to(scene.weth.address, calldata.wrap(), value=1), "the pool does not trade")
 

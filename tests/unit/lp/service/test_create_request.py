@@ -165,7 +165,7 @@ ASKED_BACK = [
     "0.05 ETH long neutral",
     "0.05 ETH ETH/USDC ETH/DAI",
     "0.05 ETH on solana",
-    "0.05 ETH on polygon",
+    "0.05 ETH on solana",
     "0.05 ETH into PEPE",
     "0.05 eth into pepe",
     "0.05 ETH SHIB",

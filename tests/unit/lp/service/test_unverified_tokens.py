@@ -16,8 +16,9 @@ from zuno.adapters.prices.coingecko import CoinGecko
 from zuno.adapters.prices.feeds import ChainGas, FirstThatAnswers, NativePrice, PoolHistory
 from zuno.amm.model import PoolState
 from zuno.doors.cli.render import render
-from zuno.kernel.text import Token, market_name
+from zuno.kernel.text import Token
 from zuno.kernel.units import HexId
+from zuno.lp.model.chains import ETHER, market_name
 from zuno.lp.ports.chain import Snapshot
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.positions import LpDesk
@@ -65,7 +66,7 @@ async def inspected(chain: SimChain) -> tuple[InspectView, list[str]]:
 
         def feeds(pool_id: HexId) -> Feeds:
             prices = FirstThatAnswers((service, PoolHistory(chain, pool_id)))
-            return Feeds(prices, ChainGas(chain), NativePrice(prices))
+            return Feeds(prices, ChainGas(chain), NativePrice(prices, ETHER))
 
         try:
             return await LpDesk(chain, feeds).inspect("1"), asked

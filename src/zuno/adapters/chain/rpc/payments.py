@@ -164,7 +164,7 @@ class PaymentSettler:
         self._effects, self._key, self._head = effects_reader, key, head
         self._pair = (key.currency0, key.currency1)
         self._pool_manager = readers.info.deployment.pool_manager
-        wrapper = next((token.address for token in readers.info.tokens if token.symbol == "WETH"), None)
+        wrapper = readers.info.wrapper.address if readers.info.wrapper else None
         # In a pool of the coin against its wrapper they are two assets, whatever a transaction does.
         self._wrapper = None if {NATIVE, wrapper} == set(self._pair) else wrapper
         self.token = next((side for side in self._pair if side not in (NATIVE, self._wrapper)), self._pair[1])

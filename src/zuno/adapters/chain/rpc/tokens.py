@@ -14,7 +14,7 @@ from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import Callee
 from zuno.amm.model import Block
 from zuno.kernel.errors import Malformed
-from zuno.kernel.text import MAX_DECIMALS, MAX_SYMBOL, NATIVE, Token, plain_text
+from zuno.kernel.text import MAX_DECIMALS, MAX_SYMBOL, Token, plain_text
 from zuno.kernel.units import Address
 from zuno.lp.model.chains import ChainInfo
 
@@ -31,7 +31,7 @@ class TokenReader:
     def __init__(self, node: RpcNode, info: ChainInfo, cache: JsonCache) -> None:
         self._node = node
         self._cache = cache
-        self._known = {token.address: token for token in info.tokens}
+        self._known = {token.address: token for token in (info.native.token, *info.tokens)}
         self._loaded = False
 
     async def read(self, addresses: Iterable[Address], at: Block) -> dict[Address, Token]:
@@ -49,8 +49,6 @@ class TokenReader:
     async def _fetch(self, address: Address, at: Block) -> tuple[Token, bool]:
         """The token, and whether its contract answered both calls. Without a symbol it is named by its short address;
         without decimals its amounts are shown in base units."""
-        if address == NATIVE:
-            return Token(NATIVE, "ETH", 18), True
         symbol, decimals = await asyncio.gather(
             self._call(address, abi.SYMBOL, at, lambda answer: parse_symbol(answer, address)),
             self._call(address, abi.DECIMALS, at, parse_decimals),

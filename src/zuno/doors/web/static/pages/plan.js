@@ -236,7 +236,7 @@ function stepsTable(view) {
     { name: "State", cell: (step) => badge(step.state, { final: "good", mined: "good", sent: "info", failed: "bad" }[step.state] ?? "") },
     { name: "Transaction", hide: true, cell: (step) => step.txHash ? h("span", { class: "mono", title: step.txHash }, shorten(step.txHash, 10, 6)) : "–" },
     { name: "Block", number: true, hide: true, cell: (step) => step.block === null ? "–" : String(step.block) },
-    { name: "Gas, ETH", number: true, hide: true, cell: (step) => step.gasCostEth === null ? "–" : number(step.gasCostEth) },
+    { name: `Gas, ${view.gasCoin}`, number: true, hide: true, cell: (step) => step.gasCost === null ? "–" : number(step.gasCost) },
   ], view.steps);
 }
 
@@ -248,7 +248,7 @@ function simulationPart(view) {
       ["Wallet", h("span", { class: "mono", title: view.wallet }, shorten(view.wallet, 8, 6))],
       ...view.changes.map((change) => [`Change of ${change.symbol}`, h("span", { class: tone(change.amountHuman) }, signed(change.amountHuman))]),
       view.rangeLow ? ["Opens", `${number(view.rangeLow)} – ${number(view.rangeHigh)} ${view.priceUnit}`] : null,
-      ["Gas", `${number(view.gasCostEth)} ETH (${view.gasUsed.toLocaleString("en-US")})`],
+      ["Gas", `${number(view.gasCost)} ${view.gasCoin} (${view.gasUsed.toLocaleString("en-US")})`],
       view.priceImpactBps ? ["Price impact", `${view.priceImpactBps} bps`] : null,
       view.leftover ? ["Stays in the wallet", `${number(view.leftover.token0)} ${view.leftover.symbol0} · ${number(view.leftover.token1)} ${view.leftover.symbol1}`] : null,
     ]),
@@ -256,7 +256,7 @@ function simulationPart(view) {
     facts([
       ["Price", `${number(bounds.priceLow)} – ${number(bounds.priceHigh)} ${view.priceUnit}`],
       ["Slippage", `${bounds.slippageBps} bps`],
-      ["Most gas", `${number(bounds.mostGasEth)} ETH at ${bounds.maxFeeGwei} gwei`],
+      ["Most gas", `${number(bounds.mostGas)} ${view.gasCoin} at ${bounds.maxFeeGwei} gwei`],
       ...bounds.mostOut.map((flow) => [`Most ${flow.symbol} out`, number(flow.amountHuman)]),
       ["Ends", bounds.expiresText],
     ]),
