@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
-from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
+from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperFunds, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
@@ -44,6 +44,10 @@ def build_paper_gate(
     """The gate of a paper account, which reaches paper venues alone."""
     live = settings.market == "live"
     fees = read_fees(settings)
+
+    async def read_clock() -> Millis:
+        return now()
+
     return OrderGate(
         GateContext(
             log=log,
@@ -51,6 +55,7 @@ def build_paper_gate(
             venues=build_paper_venues(store, log, account, now, fees, live=live),
             now=now,
             killed=killed,
+            funds=PaperFunds(account, log, read_clock),
             manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in DEFAULT_VENUES},
         )
     )

@@ -12,6 +12,7 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.fills import book_orders, cancel_order, cancel_protection, find_given_up, plan_and_send
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
@@ -21,6 +22,7 @@ from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, cl
 from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum
+from zuno.trading.rules.trading_book import TradingBook
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
@@ -93,6 +95,30 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     client_id = next(id for id in ids if id not in venue.book.orders)
     request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position)
     await plan_and_send(venue, tracked.intent.id, "exit", request)
+
+
+async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
+    """The next exit of a leg of which a part goes. One that the venue refuses again and again is left to the close of
+    both legs."""
+    for tracked in venue.account.open_cuts(symbol):
+        exits = venue.orders_of(tracked, "exit")
+        position, left = venue.position(symbol), find_cut_left(venue.book, tracked).get(venue.exchange, ZERO)
+        if position is None or left <= 0 or any(not order.status.final for order in exits):
+            continue
+        if len(_find_rejected(exits)) >= MAX_EXIT_TRIES or venue.account.is_closing(symbol):
+            continue
+        id = client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits))
+        side = opening_side(position.side).opposite
+        request = build_exit(id, venue.exchange, symbol, side, min(left, position.quantity), position)
+        await venue.attempt(plan_and_send(venue, tracked.intent.id, "exit", request))
+
+
+def find_cut_left(book: TradingBook, tracked: TrackedIntent) -> dict[Venue, Decimal]:
+    """What is still to go of each leg; empty where nothing is."""
+    left = {leg.exchange: leg.quantity for leg in tracked.intent.legs}
+    for order in map(book.orders.__getitem__, tracked.orders):
+        left[order.request.exchange] -= order.booked
+    return {exchange: quantity for exchange, quantity in left.items() if quantity > 0}
 
 
 async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> None:

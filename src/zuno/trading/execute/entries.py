@@ -4,6 +4,7 @@ orders by which an intent is worked at a venue."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import takewhile
 from typing import Final, Literal
@@ -28,7 +29,16 @@ from zuno.trading.execute.venue_context import DOLLAR, AccountContext, VenueCont
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
-from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
+from zuno.trading.model.orders import (
+    ZERO,
+    OrderRequest,
+    OrderStatus,
+    OrderType,
+    TimeInForce,
+    VenueQuote,
+    client_order_id,
+    opening_side,
+)
 from zuno.trading.model.trade_events import (
     IntentEnded,
     IntentKind,
@@ -48,6 +58,7 @@ from zuno.trading.rules.execution_styles import (
     EntryTask,
     has_drifted,
     next_entry_step,
+    round_to_step,
 )
 from zuno.trading.rules.protections import (
     MANUAL_UNLOCK,
@@ -237,7 +248,9 @@ def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEv
     events: list[TradeEvent] = []
     for leg in intent.legs:
         held = account.book.positions.get((leg.exchange, intent.symbol))
-        if held is not None and (held.stop is None or is_tighter(leg.stop, held.stop, intent.side_of(leg))):
+        if held is None or leg.stop is None:
+            continue
+        if held.stop is None or is_tighter(leg.stop, held.stop, intent.side_of(leg)):
             events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
     return events
 
@@ -329,6 +342,14 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         return
     if not placing or (waiting and all(order.expires is None or order.expires > now for order in waiting)):
         return
+    second = intent.hedge_lot is not None and leg is not intent.legs[0]
+    if second and (intent.id, intent.legs[0].exchange) not in account.ended_legs:
+        return
+    if second and (quantity := _size_second(venue, intent)) != leg.quantity:
+        if quantity <= 0:
+            account.ended_legs[intent.id, exchange] = "nothing was bought that it would hedge"
+            return
+        leg = leg.model_copy(update={"quantity": quantity})
     if orders and not waiting and intent.style is Style.SMART_DCA:
         account.ended_legs[intent.id, exchange] = ""
         return
@@ -340,8 +361,18 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         await cancel_order(venue, orders[number])
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
-    if step.place:
-        await _place_entries(venue, tracked, leg, step.place, len(orders))
+    # The first leg has a bound on its price; the second has to be there.
+    market = {"type": OrderType.MARKET, "price": None, "time_in_force": TimeInForce.GTC}
+    plans = [replace(plan, **market) for plan in step.place] if second else step.place
+    if plans:
+        await _place_entries(venue, tracked, leg, plans, len(orders))
+
+
+def _size_second(venue: VenueContext, intent: TradeIntent) -> Decimal:
+    """In whole lots of what the first leg of a hedge holds."""
+    assert intent.hedge_lot is not None
+    held = venue.book.positions.get((intent.legs[0].exchange, intent.symbol))
+    return ZERO if held is None else round_to_step(min(held.quantity, intent.legs[1].quantity), intent.hedge_lot)
 
 
 async def _place_entries(
@@ -444,7 +475,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
         style=intent.style,
         side=opening_side(intent.side_of(leg)),
         quantity=leg.quantity,
-        stop=leg.stop,
+        stop=leg.stop or ZERO,
         mark=intent.mark * rate,
         atr=intent.atr * rate,
         valid_until=intent.valid_until,

@@ -15,7 +15,7 @@ from zuno.markets.venues import Venue
 from zuno.trading.execute.venue_context import DOLLAR
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Side
+from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import (
     ClientId,
     Fill,
@@ -35,6 +35,8 @@ from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52
 """A close has no end of its own: it is worked until nothing is held."""
+LEGS_SETTLE_MS: Final = MINUTE_MS
+"""For so long the legs of a hedged position may differ while they are filled or cut; then both are undone."""
 MOST_EXITS: Final = 16
 """Of one close: more are not looked for."""
 EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
@@ -245,6 +247,55 @@ def build_close_intent(
     )
 
 
+def hedge_id(account: str, symbol: Symbol, request: str) -> str:
+    return _id(account, symbol, "hedge", request)
+
+
+def build_hedge_intent(
+    id: str, request: str, symbol: Symbol, quantity: Decimal, now: Millis, bought: ExchangeState, sold: ExchangeState
+) -> TradeIntent | str:
+    """The intent to buy at one venue and to sell as much short at another, or why there is none. It is as good at any
+    price: the mark may go where it will while the legs are filled."""
+    lot = max(bought.filters.lot, sold.filters.lot)
+    quantity = round_to_step(quantity, lot)
+    for state in (bought, sold):
+        if (refusal := _find_size_refusal(quantity, state.quote.mark, state.filters)) is not None:
+            return f"{state.quote.exchange}: {refusal}"
+    return TradeIntent(
+        id=id,
+        decision=request,
+        kind=IntentKind.OPEN,
+        symbol=symbol,
+        mode=Mode.POSITION,
+        side=Side.LONG,
+        style=Style.MOMENTUM_SNIPER,
+        legs=(
+            IntentLeg(exchange=bought.quote.exchange, quantity=quantity, entry=bought.quote.ask, leverage=1),
+            IntentLeg(
+                exchange=sold.quote.exchange, quantity=quantity, entry=sold.quote.bid, leverage=1, side=Side.SHORT
+            ),
+        ),
+        valid_until=Millis(now + LEGS_SETTLE_MS),
+        mark=sold.quote.mark,
+        atr=sold.quote.mark,
+        hedge_lot=lot,
+    )
+
+
+def build_cut_intent(hedge: TradeIntent, number: int, quantity: Decimal, mark: Decimal) -> TradeIntent:
+    """So much of both legs goes. `number`: cuts of it before."""
+    return hedge.model_copy(
+        update={
+            "id": _id(hedge.id, "cut", number),
+            "kind": IntentKind.CUT,
+            "legs": tuple(leg.model_copy(update={"quantity": quantity}) for leg in hedge.legs),
+            "valid_until": Millis(CLOSE_LIFE),
+            "style": Style.CASINO_EXIT,
+            "mark": mark,
+        }
+    )
+
+
 def build_exit(
     client_id: ClientId,
     exchange: Venue,
@@ -270,15 +321,21 @@ def _find_leg_refusal(
     side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: ExchangeState
 ) -> str | None:
     filters = state.filters
-    if not filters.trading:
-        return f"{filters.symbol} is not traded there"
-    if not meets_minimum(quantity, entry, filters):
-        return f"{quantity} at {entry} is less than it takes"
+    if (refusal := _find_size_refusal(quantity, entry, filters)) is not None:
+        return refusal
     if not filters.holds_stops and not meets_minimum(quantity, stop, filters):
         return f"{quantity} could not be sold at the stop {stop}: it is less than it takes"
     low, high = (stop, target) if side is Side.LONG else (target, stop)
     if not 0 < low < state.quote.mark < high:
         return f"the market is at {state.quote.mark}, not between the stop {stop} and the target {target}"
+    return None
+
+
+def _find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
+    if not filters.trading:
+        return f"{filters.symbol} is not traded there"
+    if not meets_minimum(quantity, entry, filters):
+        return f"{quantity} at {entry} is less than it takes"
     return None
 
 

@@ -24,7 +24,7 @@ from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import close_unlogged, store_close
 from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
 from zuno.trading.execute.fills import cancel_order
-from zuno.trading.execute.intents import RulingToExecute, intent_id
+from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_hedge_intent, hedge_id, intent_id
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
@@ -46,11 +46,12 @@ from zuno.trading.model.trade_events import (
     ManualChange,
     Protection,
     TradeEvent,
+    TradeIntent,
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.protections import check_grant, hash_mandate
+from zuno.trading.rules.protections import OF_THE_DEBATE, check_grant, describe_lock, find_refusal, hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 P = ParamSpec("P")
@@ -306,6 +307,9 @@ class OrderGate:
         if call is Call.HOLD:
             return ExecutionResult("held", "the ruling is HOLD")
         await advance(self._account)
+        if self._find_hedge(order.symbol) is not None:
+            why = f"{order.symbol} is hedged: both legs are closed together, and nothing is opened beside them"
+            return ExecutionResult("held" if call.side is None else "refused", why)
         side = call.side
         if side is None:
             return await self._execute_close(order, id)
@@ -341,6 +345,63 @@ class OrderGate:
         return self._describe_intent(stored)
 
     @_exclusive
+    async def open_hedge(
+        self, symbol: Symbol, bought: Venue, sold: Venue, quantity: Decimal, request: str
+    ) -> ExecutionResult:
+        """Buy at one venue and sell as much short at another, as one position. The same request again is the same
+        position. What is bought comes first: there is less of it to be had, and alone it cannot be liquidated."""
+        account = self._account
+        id = hedge_id(account.name, symbol, request)
+        await advance(account)
+        if id in account.book.intents:
+            return self._describe_intent(id)
+        try:
+            intent = await self._prepare_hedge(symbol, bought, sold, quantity, id, request)
+        except EntryRefused as error:
+            return ExecutionResult("refused", str(error))
+        except Unavailable as error:
+            return ExecutionResult("refused", f"the exchange did not answer: {error}")
+        await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
+        await advance(account)
+        return self._describe_intent(id)
+
+    async def _prepare_hedge(
+        self, symbol: Symbol, bought: Venue, sold: Venue, quantity: Decimal, id: str, request: str
+    ) -> TradeIntent:
+        account, gate = self._account, self._account.gate
+        if not gate.entries:
+            raise EntryRefused(gate.why_no_entries)
+        if gate.live:
+            raise EntryRefused("no mandate names positions of two legs: they are opened on paper alone")
+        if gate.funds is None:
+            raise EntryRefused("no money can be moved between wallets here")
+        if bought.house != sold.house or not bought.spot or not sold.shorts or bought.currency != sold.currency:
+            raise EntryRefused(f"{bought} and {sold} are not the spot and the perpetuals of one exchange")
+        locks = [lock for lock in await self._protections.find_locks(symbol) if lock.protection not in OF_THE_DEBATE]
+        if (lock := find_refusal(symbol, locks)) is not None:
+            raise EntryRefused(describe_lock(lock))
+        if symbol in self._list_symbols(None):
+            raise EntryRefused(f"{symbol} is held or ordered; a hedged position is its symbol's only one")
+        places = [account.at(exchange) for exchange in (bought, sold)]
+        states = [
+            ExchangeState(await place.port.quote(symbol), await place.read_filters(symbol, anew=True))
+            for place in places
+        ]
+        intent = build_hedge_intent(id, request, symbol, quantity, account.now(), *states)
+        if isinstance(intent, str):
+            raise EntryRefused(intent)
+        return intent
+
+    async def close_hedge(self, symbol: Symbol, request: str = "owner") -> tuple[str, ...]:
+        """Both legs. `NotFound` where the symbol is not hedged."""
+        if self._find_hedge(symbol) is None:
+            raise NotFound(f"{symbol} is not hedged; `zuno trade positions` lists what is open.")
+        return await self.close(symbol, request=request)
+
+    def _find_hedge(self, symbol: Symbol) -> TradeIntent | None:
+        return next((hedge for hedge in self._account.hedges() if hedge.symbol is symbol), None)
+
+    @_exclusive
     async def cancel(self, client_id: str) -> str:
         """Cancel an order that waits to be filled. `Refused` for a protective order: it goes with its position."""
         order = self._account.book.orders.get(client_id)
@@ -371,6 +432,8 @@ class OrderGate:
         trade = self._account.book.trades.get(trade_id)
         if trade is None:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+        if self._account.book.find_hedge(trade) is not None:
+            raise Refused(f"{trade_id} is a leg of a hedged position: it has no levels of its own.")
         if trade.manual and (trade.exchange, trade.symbol) in self._account.book.positions:
             beside = f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}"
             raise Refused(f"{beside}, and the levels there are the desk's; close one of them first.")

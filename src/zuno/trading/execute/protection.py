@@ -10,14 +10,21 @@ from zuno.kernel.errors import Unavailable
 from zuno.markets.market import Symbol
 from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
 from zuno.trading.execute.fills import cancel_order, cancel_protection, plan_and_send
+from zuno.trading.execute.intents import build_cut_intent
 from zuno.trading.execute.venue_context import VenueContext
-from zuno.trading.model.market import MINUTE_MS
+from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
-from zuno.trading.model.trade_events import ExitReason, Protection
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
+from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
+from zuno.trading.rules.margin import liquidation_price
 
 CLOSE_AGAIN_MS: Final = MINUTE_MS
 """How long a rule waits after the venue refused its close before it closes again."""
+LEAST_DISTANCE: Final = Decimal("0.25")
+"""From the mark to where a hedged short is liquidated: nearer than that, both legs are cut."""
+KEPT_SHARE: Final = Decimal("0.75")
+"""Of each leg that is cut."""
 _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
 
 
@@ -29,7 +36,9 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
     await venue.attempt(_close_if_due(venue, position))
     if venue.account.is_closing(symbol):
         return
-    if not await venue.holds_stops(symbol):
+    if (hedge := venue.book.find_hedge(position)) is not None:
+        await venue.attempt(_watch_margin(venue, position, hedge))
+    elif not await venue.holds_stops(symbol):
         await venue.attempt(_watch_levels(venue, position))
     elif position.intent in venue.book.intents:
         await venue.attempt(_place_level(venue, position, "stop", position.stop))
@@ -41,11 +50,34 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
             await venue.attempt(_place_level(venue, position, "target", position.target))
 
 
+async def _watch_margin(venue: VenueContext, position: OpenTrade, hedge: TradeIntent) -> None:
+    """A short whose liquidation comes near by the mark is cut with its other leg. Legs that are being filled or cut
+    are given their time."""
+    account, symbol = venue.account, position.symbol
+    if position.side is Side.LONG or hedge.id in account.book.open_intents or account.open_cuts(symbol):
+        return
+    mark = (await venue.port.quote(symbol)).mark
+    end = liquidation_price(position.side, position.quantity, position.cost, position.margin)
+    if end is None or end >= (1 + LEAST_DISTANCE) * mark:
+        return
+    assert hedge.hedge_lot is not None
+    gone = position.quantity - round_to_step(KEPT_SHARE * position.quantity, hedge.hedge_lot)
+    # What is too small to be sold in parts goes as a whole.
+    places = [account.at(leg.exchange) for leg in hedge.legs if leg.exchange in account.venues]
+    filters = [await place.read_filters(symbol) for place in places]
+    if gone < position.quantity and all(meets_minimum(gone, mark, each) for each in filters):
+        number = sum(tracked.intent.kind is IntentKind.CUT for tracked in account.book.intents.values())
+        cut = build_cut_intent(hedge, number, gone, mark)
+        await account.write([IntentStored(at=account.event_time(), intent=cut, ruling=None)])
+    else:
+        await close_by_rule(venue, position, ExitReason.UNDONE)
+
+
 async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
     if (Protection.KILL_SWITCH, None) in venue.book.locks:
-        await _close_by_rule(venue, position, ExitReason.KILL_SWITCH)
+        await close_by_rule(venue, position, ExitReason.KILL_SWITCH)
     elif position.hold_until is not None and venue.now() >= position.hold_until:
-        await _close_by_rule(venue, position, ExitReason.HOLD_OVER)
+        await close_by_rule(venue, position, ExitReason.HOLD_OVER)
 
 
 async def _place_level(
@@ -82,12 +114,12 @@ async def _place_level(
                 passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
             except Unavailable:
                 passed = None
-            await _close_by_rule(venue, position, passed or ExitReason.UNDONE)
+            await close_by_rule(venue, position, passed or ExitReason.UNDONE)
             return
     if wanted is not None and wanted.status is OrderStatus.PLANNED:
         waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
         if venue.now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS:
-            await _close_by_rule(venue, position, ExitReason.UNDONE)
+            await close_by_rule(venue, position, ExitReason.UNDONE)
         return
     for order in standing:
         if order is not wanted and not order.status.final:
@@ -97,10 +129,10 @@ async def _place_level(
 async def _watch_levels(venue: VenueContext, position: OpenTrade) -> None:
     passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
     if passed is not None:
-        await _close_by_rule(venue, position, passed)
+        await close_by_rule(venue, position, passed)
 
 
-async def _close_by_rule(venue: VenueContext, position: OpenTrade, reason: ExitReason) -> None:
+async def close_by_rule(venue: VenueContext, position: OpenTrade, reason: ExitReason) -> None:
     """Again and again until nothing is held, and no faster than a venue that refuses can bear. What is too small to be
     sold waits until it is worth enough."""
     refused = venue.account.refused.get(position.symbol)

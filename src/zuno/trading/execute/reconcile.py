@@ -20,22 +20,36 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.closes import (
+    find_cut_left,
     is_closed,
     is_worked,
+    store_close,
     undo_given_up,
     undo_unbooked,
     why_not_closed,
     work_closes,
+    work_cut,
 )
 from zuno.trading.execute.entries import end_entry, send_entry_again, work_entry
 from zuno.trading.execute.fills import book_orders, find_order, send_exit_again, settle_funding, take_news
-from zuno.trading.execute.protection import cancel_leftovers, protect
+from zuno.trading.execute.intents import LEGS_SETTLE_MS
+from zuno.trading.execute.protection import cancel_leftovers, close_by_rule, protect
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OUR_PREFIX, ZERO, ExchangeAnswer, Order, OrderStatus, Unbooked
-from zuno.trading.model.trade_events import Adopted, IntentEnded, IntentKind, Protection, TradeEvent, account_mode
+from zuno.trading.model.trade_events import (
+    Adopted,
+    ExitReason,
+    IntentEnded,
+    IntentKind,
+    MarginMoved,
+    Protection,
+    TradeEvent,
+    account_mode,
+)
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.book_state import Purpose
+from zuno.trading.rules.book_state import Purpose, TrackedIntent
+from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.trading_book import TradingBook
 
 MAX_PASSES: Final = 24
@@ -63,14 +77,21 @@ async def advance(account: AccountContext, *, settle: bool = False, entries: boo
     is placed this time."""
     if account.started is None:
         account.started = account.now()
-    for exchange in account.venues:
-        venue = account.at(exchange)
-        await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
-        account.troubles.pop(exchange, None)
-        if said := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
-            account.troubles[exchange] = "; ".join(said)
-    _note_missing(account)
-    await _end_intents(account)
+    again = True
+    while again:
+        known = {*account.book.open_intents}
+        # Of a hedge what is bought comes first: its other leg is as much as that.
+        for exchange in sorted(account.venues, key=lambda exchange: bool(account.hedges()) and not exchange.spot):
+            venue = account.at(exchange)
+            await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
+            account.troubles.pop(exchange, None)
+            if said := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
+                account.troubles[exchange] = "; ".join(said)
+        _note_missing(account)
+        await _end_intents(account)
+        await _settle_hedges(account)
+        # What is to become of one leg is to become of both at once.
+        again = bool(account.hedges()) and not account.book.open_intents.keys() <= known
 
 
 def _note_missing(account: AccountContext) -> None:
@@ -118,6 +139,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
     await venue.attempt(undo_given_up(venue, symbol))
     await _resolve_planned(venue, symbol, "exit")
     await work_closes(venue, symbol)
+    await work_cut(venue, symbol)
     if not venue.account.is_closing(symbol):
         await _resolve_planned(venue, symbol, "stop", "target")
         if watched is None or venue.position(symbol) is not watched:
@@ -159,9 +181,56 @@ async def _end_intents(account: AccountContext) -> None:
             elif (why := why_not_closed(account, tracked)) is not None:
                 account.refused[intent.symbol] = at
                 events.append(IntentEnded(at=at, intent=intent.id, state="refused", reason=why))
-        elif is_worked(account, tracked):
+        elif intent.kind is IntentKind.OPEN and is_worked(account, tracked):
             events.append(end_entry(account, tracked))
     await account.write(events)
+
+
+async def _settle_hedges(account: AccountContext) -> None:
+    """Both legs are to go where they do not match, or were not cut alike, in time. An order of which nobody knows
+    whether it was filled is waited for."""
+    for tracked in account.open_cuts():
+        await _finish_cut(account, tracked)
+    for hedge in account.book.list_hedges().values():
+        symbol, cuts = hedge.symbol, account.open_cuts(hedge.symbol)
+        begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol))]
+        orders = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
+        if any(account.now() - at < LEGS_SETTLE_MS for at in begun) or (not cuts and account.book.is_matched(hedge)):
+            continue
+        if any(order.status is OrderStatus.PLANNED for order in orders):
+            continue
+        for leg in account.book.legs_of(hedge):
+            if leg.exchange in account.venues and not account.is_closing(symbol):
+                await close_by_rule(account.at(leg.exchange), leg, ExitReason.UNDONE)
+
+
+async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
+    """Once both legs are cut, what the first brought in becomes margin of the other; where that cannot be, both go.
+    Money is moved under the intent's own id, and before anything else is said of the cut."""
+    intent, at = tracked.intent, account.event_time()
+    (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
+    if find_cut_left(account.book, tracked):
+        if account.is_closing(symbol):
+            why = "the symbol is closed"
+            await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason=why)])
+        return
+    sales = {id for id in tracked.orders if account.book.orders[id].request.exchange == bought.exchange}
+    amount = round_to_step(account.book.sum_proceeds(sales), Decimal(1).scaleb(-sold.exchange.cash_decimals))
+    try:
+        if funds is None or amount <= 0:
+            raise Refused("no money can be moved here")
+        await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
+    except Refused as error:
+        await account.write([IntentEnded(at=at, intent=intent.id, state="refused", reason=str(error)[:600])])
+        await store_close(account, symbol, ExitReason.UNDONE, intent.decision)
+    except ZunoError as error:
+        for leg in intent.legs:
+            account.troubles[leg.exchange] = f"whether {amount} became margin is not known: {error}"
+    else:
+        moved = MarginMoved(
+            at=at, key=intent.id, source=bought.exchange, target=sold.exchange, symbol=symbol, amount=amount
+        )
+        await account.write([moved, IntentEnded(at=at, intent=intent.id, state="done")])
 
 
 # -- comparing

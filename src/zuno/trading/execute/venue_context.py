@@ -13,8 +13,8 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.orders import ClientId, Filters
-from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
-from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
+from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
@@ -48,6 +48,8 @@ class GateContext:
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
+    funds: MarginFunds | None = None
+    """None: no money can be moved between venues, and no position is opened whose margin may need it."""
 
 
 class AccountContext(AccountWriter):
@@ -90,6 +92,14 @@ class AccountContext(AccountWriter):
 
     def open_closes(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
         return self._open_intents(IntentKind.CLOSE, symbol)
+
+    def hedges(self) -> list[TradeIntent]:
+        """Whose legs are held, or being entered or cut."""
+        opened = (tracked.intent for tracked in self.book.open_intents.values())
+        return [*self.book.list_hedges().values(), *(intent for intent in opened if intent.hedge_lot is not None)]
+
+    def open_cuts(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
+        return self._open_intents(IntentKind.CUT, symbol)
 
     def _open_intents(self, kind: IntentKind, symbol: Symbol | None) -> list[TrackedIntent]:
         of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)

@@ -43,7 +43,7 @@ class ExitReason(StrEnum):
     KILL_SWITCH = "kill_switch"
     LIQUIDATION = "liquidation"
     UNDONE = "undone"
-    """The entry could not be protected."""
+    """It could not be protected: a stop that the venue does not take, legs that do not match."""
     MANUAL = "manual"
 
 
@@ -51,6 +51,8 @@ class IntentKind(StrEnum):
     OPEN = "open"
     """A new trade, or a top-up of one."""
     CLOSE = "close"
+    CUT = "cut"
+    """So much of each leg of a hedged position goes, and what is earned by it becomes margin of the short."""
 
 
 class IntentLeg(Wire):
@@ -59,8 +61,9 @@ class IntentLeg(Wire):
     exchange: Venue
     quantity: Positive
     entry: Positive
-    stop: Positive
-    target: Positive
+    stop: Annotated[Positive | None, Field(exclude_if=lambda price: price is None)] = None
+    target: Annotated[Positive | None, Field(exclude_if=lambda price: price is None)] = None
+    """None in a hedged position alone."""
     leverage: Annotated[int, Field(ge=1)]
     side: Annotated[Side | None, Field(exclude_if=lambda side: side is None)] = None
     """Where it is not the intent's own."""
@@ -99,6 +102,9 @@ class TradeIntent(Wire):
     """The mandate a live order is placed under; None on paper."""
     left_out: Annotated[str, Field(max_length=600, exclude_if=lambda text: not text)] = ""
     """Legs of the ruling that are not ordered, and why."""
+    hedge_lot: Annotated[Positive | None, Field(exclude_if=lambda lot: lot is None)] = None
+    """The legs hedge each other, the first bought and the other sold short, and differ by no more than this; they have
+    no stop. None: they do not."""
 
     def side_of(self, leg: IntentLeg) -> Side:
         return leg.side or self.side
@@ -314,6 +320,18 @@ class Adopted(AccountEvent):
     """Booked to `adjustments`, in the exchange's currency, where the venue's cash is not ours."""
 
 
+class MarginMoved(AccountEvent):
+    """Money went from one venue's cash to another's, and there into the margin of what is held of a symbol."""
+
+    kind: Literal["margin_moved"] = "margin_moved"
+    key: Id
+    """The intent it was moved for: it is moved once."""
+    source: Venue
+    target: Venue
+    symbol: Symbol
+    amount: Positive
+
+
 TradeEvent = Annotated[
     AccountOpened
     | IntentStored
@@ -331,6 +349,7 @@ TradeEvent = Annotated[
     | MandateRevoked
     | ManualChange
     | Adopted
+    | MarginMoved
     | ClockSet,
     Field(discriminator="kind"),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Protocol
 
 from zuno.kernel.units import Millis
@@ -85,3 +86,12 @@ class OrderVenue(Protocol):
     async def balance(self) -> Balance: ...
 
     async def close(self) -> None: ...
+
+
+class MarginFunds(Protocol):
+    """Moves money between the wallets of one account."""
+
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> None:
+        """Take money from a venue's cash and add it to the margin of what another holds of a symbol. At most once of a
+        key: asked again, what is missing of it is done. Venues with one wallet need no transfer. `Refused` where it
+        cannot be, and nothing was moved then; `Unavailable`: nobody knows, ask again."""

@@ -8,7 +8,7 @@ credit balances. Positions are kept at cost: unrealised PnL is added by whoever 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -46,7 +46,7 @@ class LedgerAccount(StrEnum):
     INVENTORY = "inventory"
     """What was bought at a spot exchange, at cost."""
     CAPITAL = "capital"
-    """What the account was opened with."""
+    """What the account was opened with, and what was moved between its venues since."""
     REALISED_PNL = "realised_pnl"
     """Before fees and funding."""
     FEES = "fees"
@@ -324,6 +324,31 @@ class BookState:
     def side_of(self, symbol: Symbol) -> Side | None:
         """Which way a symbol is held, at whatever exchange."""
         return next((trade.side for trade in self.trades.values() if trade.symbol is symbol), None)
+
+    # -- positions whose legs hedge each other
+
+    def find_hedge(self, trade: OpenTrade) -> TradeIntent | None:
+        """The intent whose leg a trade is, where its legs hedge each other."""
+        tracked = self.intents.get(trade.intent)
+        return None if tracked is None or tracked.intent.hedge_lot is None else tracked.intent
+
+    def list_hedges(self) -> dict[str, TradeIntent]:
+        """Those of which something is held, by their intents' ids."""
+        return {hedge.id: hedge for hedge in map(self.find_hedge, self.positions.values()) if hedge is not None}
+
+    def legs_of(self, hedge: TradeIntent) -> list[OpenTrade]:
+        held = (self.positions.get((leg.exchange, hedge.symbol)) for leg in hedge.legs)
+        return [trade for trade in held if trade is not None and trade.intent == hedge.id]
+
+    def is_matched(self, hedge: TradeIntent) -> bool:
+        """Whether its legs are within one lot of each other."""
+        net = sum((trade.side.sign * trade.quantity for trade in self.legs_of(hedge)), ZERO)
+        return abs(net) <= (hedge.hedge_lot or ZERO)
+
+    def sum_proceeds(self, orders: Collection[ClientId]) -> Decimal:
+        """What these orders brought in, less what they cost."""
+        fills = (fill for fill in self._fills.values() if fill.client_id in orders)
+        return sum((-fill.side.sign * fill.quantity * fill.price - fill.fee for fill in fills), ZERO)
 
     def has_fill(self, exchange: Venue, id: str) -> bool:
         return (exchange, id) in self._fills

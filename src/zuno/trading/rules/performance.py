@@ -26,6 +26,7 @@ from zuno.trading.model.trade_events import (
     IntentEnded,
     IntentStored,
     ManualChange,
+    MarginMoved,
     OrderLost,
     OrderPlanned,
     OrderUpdated,
@@ -399,6 +400,8 @@ def _describe_event(event: TradeEvent) -> str:
             return "account opened"
         case Adopted(what=what):
             return what
+        case MarginMoved(source=source, target=target, symbol=symbol):
+            return f"moved from {source} to the margin of {symbol} at {target}"
         case _:
             return event.kind.replace("_", " ")
 

@@ -30,6 +30,9 @@ STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Prote
 MANUAL_UNLOCK: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Protection.RECONCILIATION})
 """Those that stand until somebody lifts them."""
 
+OF_THE_DEBATE: Final = frozenset({Protection.MAX_OPEN_TRADES, Protection.COOLDOWN, Protection.STOPLOSS_GUARD})
+"""Those that keep no hedged position back."""
+
 LockKey = tuple[Protection, Symbol | None]
 
 

@@ -41,6 +41,7 @@ from zuno.trading.model.trade_events import (
     MandateGranted,
     MandateRevoked,
     ManualChange,
+    MarginMoved,
     OrderLost,
     OrderPlanned,
     OrderUpdated,
@@ -124,6 +125,8 @@ class TradingBook(BookState):
                 self.recorded = event.recorded
             case ManualChange():
                 return self._apply_by_hand(event.change)
+            case MarginMoved():
+                return self._move_margin(event)
             case Adopted():
                 cash = round_money(event.cash)
                 self.require_account()
@@ -320,6 +323,19 @@ class TradingBook(BookState):
         if trade is not None:
             trade.funding += amount
         return payment.exchange
+
+    def _move_margin(self, event: MarginMoved) -> Venue:
+        """Margin of what is not held any more is cash."""
+        amount = round_money(event.amount)
+        self.require_account()
+        self.ledger.post(event.source, (LedgerAccount.CASH, -amount), (LedgerAccount.CAPITAL, amount))
+        held, asset = self.positions.get((event.target, event.symbol)), LedgerAccount.CASH
+        if held is not None and not event.target.spot:
+            held.margin += amount
+            asset = LedgerAccount.MARGIN
+        self.ledger.post(event.target, (asset, amount), (LedgerAccount.CAPITAL, -amount))
+        self.check_ledger(event.source)
+        return event.target
 
     def _close_trade(self, event: TradeClosed) -> None:
         trade = self.finished.get(event.summary.trade)

@@ -66,7 +66,7 @@ _ENDS: Final = {
     ExitReason.OWNER: "closed by the owner",
     ExitReason.KILL_SWITCH: "closed by the kill switch",
     ExitReason.LIQUIDATION: "LIQUIDATED",
-    ExitReason.UNDONE: "undone: the entry could not be protected",
+    ExitReason.UNDONE: "undone: it could not be protected",
     ExitReason.MANUAL: "closed by hand",
 }
 _WORSE: Final = frozenset({ExitReason.LIQUIDATION, ExitReason.UNDONE, ExitReason.KILL_SWITCH})
@@ -326,7 +326,8 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
     facts = []
     for leg in intent.legs:
         amount = f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"
-        facts += [Fact(leg.exchange.value, amount), Fact("stop", _price(leg.stop)), Fact("target", _price(leg.target))]
+        facts.append(Fact(leg.exchange.value, amount))
+        facts += [Fact(name, _price(price)) for name, price in (("stop", leg.stop), ("target", leg.target)) if price]
     facts.append(Fact("order", intent.style.replace("_", " ").lower()))
     if intent.hold is not None:
         facts.append(Fact("hold", intent.hold))

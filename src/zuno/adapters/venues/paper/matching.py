@@ -42,7 +42,7 @@ from zuno.trading.model.orders import (
     opening_side,
     to_decimal,
 )
-from zuno.trading.model.trade_events import FillBooked, FundingBooked, OrderUpdated, TradeEvent
+from zuno.trading.model.trade_events import FillBooked, FundingBooked, MarginMoved, OrderUpdated, TradeEvent
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
@@ -611,6 +611,8 @@ class PaperExchange:
                 self._levels.pop(event.fill.symbol, None)
             case FundingBooked():
                 self.payments[event.payment.symbol].append(event.payment)
+            case MarginMoved():
+                self._levels.pop(event.symbol, None)
             case OrderUpdated():
                 self._levels.pop(event.order.request.symbol, None)
 

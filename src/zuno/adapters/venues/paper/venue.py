@@ -10,6 +10,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from decimal import Decimal
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -36,6 +37,7 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
+from zuno.trading.model.trade_events import MarginMoved
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import FeeRates
 from zuno.trading.rules.margin import liquidation_price
@@ -219,6 +221,35 @@ class PaperVenue:
         except Refused as error:
             raise _Overtaken(str(error)) from error
         engine.events.clear()
+
+
+class PaperFunds:
+    """Moves money between the paper venues of one account; each has a wallet of its own. What is moved stands in the
+    logs of both, so that a process may end in between and another go on."""
+
+    def __init__(self, account: str, log: TradeLog, now: Callable[[], Awaitable[Millis]]) -> None:
+        self._account, self._log, self._now = account, log, now
+
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> None:
+        for exchange in (source, target):
+            account = venue_account(self._account, exchange)
+            for _ in range(_TRIES):
+                events = await self._log.events(account)
+                if any(isinstance(event, MarginMoved) and event.key == key for event in events):
+                    break
+                engine = PaperExchange(exchange, FeeRates(0.0, 0.0))
+                engine.restore(events)
+                if exchange is source and engine.book.cash(exchange) < amount:
+                    raise Refused(f"{amount} are more than the {engine.book.cash(exchange)} at {exchange}.")
+                at = Millis(max(await self._now(), engine.book.newest))
+                moved = MarginMoved(at=at, key=key, source=source, target=target, symbol=symbol, amount=amount)
+                try:
+                    await self._log.append(account, [moved], len(events))
+                except Refused:
+                    continue  # the venue wrote meanwhile
+                break
+            else:
+                raise Unavailable(f"The log of {exchange} is written to by others again and again.")
 
 
 def _advance(engine: PaperExchange, market: Mapping[Symbol, Sequence[Tick]]) -> None:
