@@ -2,9 +2,10 @@
 
 The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
 closed by a ruling; then a short that ends at its stop. On the paper venue, whose state is in the same journal, and on a
-fake Binance over loopback that outlives the desk. For each point one process dies there by SIGKILL and another starts:
-no order may be made twice, no position may be without its stop once the start is done, and in the end the ledger must
-equal the venue.
+fake Binance over loopback that outlives the desk. And a position of two legs, spot and perpetual, on paper: opened in
+part, cut twice as its short comes near to its liquidation, closed, opened anew where its short finds no buyer, and once
+more. For each point one process dies there by SIGKILL and another starts: no order may be made twice, no position may
+be without its stop, and no leg alone, once the start is done, and in the end the ledger must equal the venue.
 
 The processes are forks of one that has loaded everything; it also serves the fake exchange.
 """
@@ -23,7 +24,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -37,7 +38,7 @@ from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.venues.paper.tape import FundingRate, Mark
-from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
+from zuno.adapters.venues.paper.venue import PaperFunds, PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
@@ -69,6 +70,8 @@ class Step:
     size: Decimal = NO_LIMIT
     ask: str = "advance"
     funding: bool = False
+    sold_size: Decimal | None = None
+    """At the perpetuals, where it is another one."""
 
 
 STEPS = (
@@ -82,6 +85,20 @@ STEPS = (
     Step("the stop is hit", 20_500),
     Step("the end", 20_500),
 )
+LEG_STEPS = (
+    Step("open, filled in part", 20_000, Decimal("0.0305"), "hedge"),
+    Step("funding", 20_100, funding=True),
+    Step("the first cut", 32_500),
+    Step("the second cut", 42_000),
+    Step("close", 41_000, ask="close hedge"),
+    Step("open what cannot be sold", 20_000, ask="hedge", sold_size=Decimal("0.0005")),
+    Step("open again", 20_000, ask="hedge"),
+    Step("the end", 20_000),
+)
+STEPS_OF = {"paper": STEPS, "fake": STEPS, "legs": LEG_STEPS}
+SPOT, PERPETUAL = Venue("BINANCE-SPOT"), Venue("BINANCE")
+VENUES_OF = {"paper": (PERPETUAL,), "fake": (PERPETUAL,), "legs": (PERPETUAL, SPOT)}
+LOT = Decimal("0.001")
 
 
 def order_of(step: Step, at: Millis) -> RulingToExecute:
@@ -163,7 +180,7 @@ class Child:
     control: socket.socket
     fate: Mortal
     url: str = ""
-    tape: ListTape = field(default_factory=ListTape)
+    tapes: dict[Venue, ListTape] = field(default_factory=lambda: {SPOT: ListTape(), PERPETUAL: ListTape()})
     ahead: int = 0
     later: int = 0
     at: Millis = START
@@ -179,15 +196,16 @@ class Child:
 
         log: Any = JournalTradeLog(open_journal)
         log.append = self.fate.after(log.append)
-        venue: Any = self.open_venue(log)
+        venues: dict[Venue, Any] = {exchange: self.open_venue(log, exchange) for exchange in VENUES_OF[self.kind]}
         gate = OrderGate(
             GateContext(
                 log=log,
                 account=ACCOUNT,
-                venues={Venue("BINANCE"): MortalVenue(venue, self.fate)},  # type: ignore[dict-item]
+                venues={at: MortalVenue(venue, self.fate) for at, venue in venues.items()},  # type: ignore[misc]
                 now=self.now,
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
+                funds=PaperFunds(ACCOUNT, log, self.read_clock),
             )
         )
         for number in range(first + 1 if begun else first):
@@ -197,27 +215,29 @@ class Child:
         said = [*await gate.reconcile()]
         if begun and self.kind == "fake":
             self.later = RESEND_MS  # until then an entry of the process that died may be on its way
-        unprotected = await self.count_unprotected(gate, venue)
-        for number in range(first, len(STEPS)):
+        unprotected = await self.count_unprotected(venues)
+        for number in range(first, len(STEPS_OF[self.kind])):
             self.show(number)
             at = self.take_step(number)
-            await self.act(gate, STEPS[number], at)
-            unprotected += await self.count_unprotected(gate, venue)
+            await self.act(gate, STEPS_OF[self.kind][number], at)
+            unprotected += await self.count_unprotected(venues)
         said += await gate.reconcile()
-        told = await self.describe(gate, venue, log)
-        await venue.close()
+        told = await self.describe(gate, venues, log)
+        for venue in venues.values():
+            await venue.close()
         await journal.close()
         return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
 
     def now(self) -> Millis:
-        return self.at if self.kind == "paper" else Millis(int(time.time() * 1_000) + self.ahead + self.later)
+        return self.at if self.kind != "fake" else Millis(int(time.time() * 1_000) + self.ahead + self.later)
 
-    def open_venue(self, log: Any) -> OrderVenue:
-        async def now() -> Millis:
-            return self.at
+    async def read_clock(self) -> Millis:
+        return self.at
 
-        if self.kind == "paper":
-            return PaperVenue(Venue("BINANCE"), ACCOUNT, log, self.tape, now, Fees().at(Venue("BINANCE")), latency_ms=0)
+    def open_venue(self, log: Any, exchange: Venue) -> OrderVenue:
+        if self.kind != "fake":
+            tape, fees = self.tapes[exchange], Fees().at(exchange)
+            return PaperVenue(exchange, ACCOUNT, log, tape, self.read_clock, fees, latency_ms=0)
 
         class Server:
             url = self.url
@@ -226,23 +246,25 @@ class Child:
 
     def show(self, number: int) -> None:
         """The paper market of a step."""
-        step, at = STEPS[number], START + number * HOUR_MS
-        ticks = self.tape.market[BTC]
-        if any(tick.at == at for tick in ticks):
-            return
-        ticks += [
-            depth(at, step.price - Decimal("0.1"), step.price + Decimal("0.1"), step.size),
-            Mark(Millis(at), float(step.price)),
-        ]
-        if step.funding:
-            ticks.append(FundingRate(Millis(at), 0.0001))
+        step, at = STEPS_OF[self.kind][number], START + number * HOUR_MS
+        for exchange, tape in self.tapes.items():
+            ticks = tape.market[BTC]
+            if any(tick.at == at for tick in ticks):
+                return
+            size = step.size if exchange is SPOT or step.sold_size is None else step.sold_size
+            ticks += [
+                depth(at, step.price - Decimal("0.1"), step.price + Decimal("0.1"), size),
+                Mark(Millis(at), float(step.price)),
+            ]
+            if step.funding:
+                ticks.append(FundingRate(Millis(at), 0.0001))
 
     def take_step(self, number: int) -> Millis:
         """Tell the parent, who moves its market once; the moment the step was first taken at."""
         self.control.sendall(f"{number}\n".encode())
         at, ahead = map(int, self.control.recv(100).split())
         self.ahead = ahead
-        self.at = Millis(START + number * HOUR_MS) if self.kind == "paper" else Millis(at)
+        self.at = Millis(START + number * HOUR_MS) if self.kind != "fake" else Millis(at)
         return self.at
 
     async def act(self, gate: OrderGate, step: Step, at: Millis) -> None:
@@ -252,39 +274,50 @@ class Child:
         elif step.ask == "tighten":
             for trade in list(gate.book.trades.values()):
                 await gate.set_levels(trade.id, Decimal(19_650), None)
+        elif step.ask == "hedge":
+            result = await gate.open_hedge(BTC, SPOT, PERPETUAL, Decimal("0.05"), f"req_{step.price}_{at}")
+            assert result.state in ("open", "ended", "working"), (step, result)
+        elif step.ask == "close hedge":
+            await gate.close(BTC)
         for _ in range(3):
             await gate.advance()
         assert not gate.troubles, gate.troubles
 
-    async def count_unprotected(self, gate: OrderGate, venue: OrderVenue) -> int:
-        """Positions at the venue without a stop of their size there."""
+    async def count_unprotected(self, venues: Mapping[Venue, OrderVenue]) -> int:
+        """Positions at the venue without a stop of their size there, or legs that do not match."""
+        if self.kind == "legs":
+            held = [position for venue in venues.values() for position in await venue.positions()]
+            net = sum((position.side.sign * position.quantity for position in held), Decimal(0))
+            return int(abs(net) > LOT)
+        (venue,) = venues.values()
         stops: dict[Any, Decimal] = {}
         for order in await venue.open_orders():
             if order.request.type.value == "STOP_MARKET":
                 stops[order.request.symbol] = max(stops.get(order.request.symbol, Decimal(0)), order.left)
         return sum(stops.get(position.symbol) != position.quantity for position in await venue.positions())
 
-    async def describe(self, gate: OrderGate, venue: OrderVenue, log: Any) -> dict[str, Any]:
+    async def describe(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue], log: Any) -> dict[str, Any]:
         book = gate.book
         made: Counter[ClientId] = Counter()
-        if self.kind == "paper":
+        for exchange in venues if self.kind != "fake" else ():
             known: dict[ClientId, set[str]] = {}
-            for event in await log.events(venue_account(ACCOUNT, Venue("BINANCE"))):
+            for event in await log.events(venue_account(ACCOUNT, exchange)):
                 if isinstance(event, OrderUpdated) and event.order.status is not OrderStatus.REJECTED:
                     known.setdefault(event.order.request.client_id, set()).add(event.order.venue_id)
             made.update({id: len(ids) for id, ids in known.items()})
-        positions = {p.symbol.value: str(p.quantity) for p in await venue.positions()}
+        held = [position for venue in venues.values() for position in await venue.positions()]
+        positions = {f"{each.exchange} {each.symbol}": str(each.quantity) for each in held}
         return {
             "made": dict(made),
             "planned": list(book.orders),
             "open": len(book.open_orders),
             "intents": len(book.intents),
             "openIntents": len(book.open_intents),
-            "held": {symbol.value: str(trade.quantity) for (_, symbol), trade in book.positions.items()},
+            "held": {f"{at} {symbol}": str(trade.quantity) for (at, symbol), trade in book.positions.items()},
             "positions": positions,
-            "balance": str((await venue.balance()).total),
-            "ledger": str(book.venue_balance(Venue("BINANCE"))),
-            "closed": [(summary.reason.value, str(summary.quantity)) for summary in book.closed],
+            "balance": {exchange: str((await venue.balance()).total) for exchange, venue in venues.items()},
+            "ledger": {exchange: str(book.venue_balance(exchange)) for exchange in venues},
+            "closed": sorted((each.reason.value, f"{each.quantity.normalize():f}") for each in book.closed),
             "locks": [lock.reason for lock in book.locks.values()],
             "fees": str(sum((summary.fees for summary in book.closed), Decimal(0))),
         }
@@ -364,7 +397,7 @@ class Parent:
             return
         number = int(message.split()[-1])
         if number not in taken:
-            step = STEPS[number]
+            step = STEPS_OF[self._kind][number]
             if here is not None:
                 if step.funding:
                     await here.settle_funding(Decimal("0.0001"))
@@ -379,9 +412,10 @@ def find_problems(told: dict[str, Any], reference: dict[str, Any]) -> list[str]:
         return [told["problem"]]
     problems = [f"{id} was made {count} times" for id, count in told["made"].items() if count > 1]
     problems += [f"{id} is at the venue and not in the book" for id in told.get("strange", ())]
-    problems += [f"{told['unprotected']} positions without a stop"] if told["unprotected"] else []
+    problems += [f"{told['unprotected']} positions without a stop, or legs alone"] if told["unprotected"] else []
     problems += ["the venue holds something else"] if told["held"] != told["positions"] else []
-    problems += ["the ledger is not the venue's"] if Decimal(told["balance"]) != Decimal(told["ledger"]) else []
+    amounts = ({at: Decimal(amount) for at, amount in told[name].items()} for name in ("balance", "ledger"))
+    problems += ["the ledger is not the venue's"] if next(amounts) != next(amounts) else []
     problems += ["orders are left"] if told["open"] or told["openIntents"] else []
     problems += [f"locked: {reason}" for reason in told["locks"]]
     for name in ("closed", "intents", "balance"):
@@ -412,17 +446,17 @@ async def run_matrix(folder: Path, kind: str, every: int) -> tuple[int, int, Cou
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("paper", "fake"), help="one kind of venue")
+    parser.add_argument("--only", choices=tuple(STEPS_OF), help="one kind of venue")
     parser.add_argument("--every", type=int, default=1, help="every n-th point only")
     chosen = parser.parse_args(arguments)
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("paper", "fake") if chosen.only is None else (chosen.only,):
+        for kind in STEPS_OF if chosen.only is None else (chosen.only,):
             deaths, writes, wrong = asyncio.run(run_matrix(Path(folder), kind, chosen.every))
             bad += wrong.total()
             print(
                 f"{kind}: {deaths} kills at {writes} steps, {wrong['duplicate orders']} duplicate orders, "
-                f"{wrong['positions without a stop']} positions without a stop, "
+                f"{wrong['positions without a stop']} positions without a stop or legs alone, "
                 f"{wrong['ledgers that differ']} ledgers that differ from the venue, "
                 f"{wrong['other problems']} other problems",
                 flush=True,

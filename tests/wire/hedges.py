@@ -83,9 +83,7 @@ class HedgeHarness:
 
     def held(self) -> dict[Venue, Decimal]:
         """By the book, a short below zero."""
-        return {
-            exchange: trade.side.sign * trade.quantity for (exchange, _), trade in self.gate.book.positions.items()
-        }
+        return {exchange: trade.side.sign * trade.quantity for (exchange, _), trade in self.gate.book.positions.items()}
 
     async def held_there(self) -> dict[Venue, Decimal]:
         """By the venues' own word."""

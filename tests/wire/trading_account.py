@@ -98,6 +98,7 @@ class AccountStory:
         intent = book.intents[intent_id].intent
         (leg,) = intent.legs
         price = leg.stop if purpose == "stop" else leg.target
+        assert price is not None
         other = "target" if purpose == "stop" else "stop"
         await self._fill(at, intent, purpose, opening_side(intent.side).opposite, price, None, price)
         order = self._order(intent, other)

@@ -4,7 +4,6 @@ orders by which an intent is worked at a venue."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from itertools import takewhile
 from typing import Final, Literal
@@ -362,8 +361,9 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
     # The first leg has a bound on its price; the second has to be there.
-    market = {"type": OrderType.MARKET, "price": None, "time_in_force": TimeInForce.GTC}
-    plans = [replace(plan, **market) for plan in step.place] if second else step.place
+    plans = [
+        EntryPlan(OrderType.MARKET, plan.quantity, None, TimeInForce.GTC) if second else plan for plan in step.place
+    ]
     if plans:
         await _place_entries(venue, tracked, leg, plans, len(orders))
 

@@ -368,7 +368,7 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
         return []
     if difference != before:
         raise Unavailable(f"the balance of {exchange} is still moving")
-    ours = venue.book.venue_balance(exchange)
+    ours = _expect_balance(venue)
     total = ours + difference
     currency, mode = exchange.currency, account_mode(account.name)
     if mode != "paper" and not venue.book.ledger.debits.get(exchange):
@@ -387,7 +387,17 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
 
 
 async def _find_difference(venue: VenueContext) -> Decimal:
-    return (await venue.port.balance()).total - venue.book.venue_balance(venue.exchange)
+    return (await venue.port.balance()).total - _expect_balance(venue)
+
+
+def _expect_balance(venue: VenueContext) -> Decimal:
+    """By the book: of all venues with the same wallet together, but on paper, where each has one of its own. A venue
+    that a paper account has not opened yet has what it will open with."""
+    account, exchange = venue.account, venue.exchange
+    if account_mode(account.name) == "paper" and exchange not in account.book.venues:
+        return exchange.paper_cash
+    sharing = [each for each in account.venues if each.wallet == exchange.wallet and not venue.port.simulated]
+    return sum(map(account.book.venue_balance, sharing or [exchange]), ZERO)
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:

@@ -1,5 +1,5 @@
-"""Positions of two legs that hedge each other: opened, watched, cut and closed as one; whatever fails in between, no leg
-is left alone."""
+"""Positions of two legs that hedge each other: opened, watched, cut and closed as one; whatever fails in between, no
+leg is left alone."""
 
 from __future__ import annotations
 
@@ -60,11 +60,14 @@ class FaultyVenue:
         if fault == "lost before":
             raise Unavailable("no reply")
         if fault == "rejected":
-            return Order(request=order, venue_id="x", status=OrderStatus.REJECTED, updated=await self.now(), reason="no")
+            return Order(
+                request=order, venue_id="x", status=OrderStatus.REJECTED, updated=await self.now(), reason="no"
+            )
         placed = await self.venue.place(order, good_till)
         if fault == "killed after":
             raise Killed
-        if fault == "lost after":
+        self.down[0] = fault == "down after"
+        if fault in ("lost after", "down after"):
             raise Unavailable("no reply")
         return placed
 
@@ -219,6 +222,19 @@ async def test_a_venue_that_is_down_between_the_legs_undoes_the_first_in_time() 
     assert desk.held() == await desk.held_there() == {}
 
 
+async def test_what_may_have_been_sold_short_is_waited_for_before_the_other_leg_goes() -> None:
+    down, lost = [False], ["down after"]
+    desk = HedgeHarness(wraps={PERPETUAL: lambda venue: FaultyVenue(venue, lost, down)})
+    await desk.open_hedge()
+    for _ in range(3):
+        desk.show(20_000, later=LEGS_SETTLE_MS)
+        await desk.gate.advance()
+        assert desk.held() == {SPOT: QUANTITY}
+    down[0] = False
+    await let_settle(desk)
+    assert desk.held() == await desk.held_there() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
+
+
 @dataclass
 class Breaking:
     """Takes another venue down with its first order."""
@@ -308,12 +324,17 @@ async def test_a_short_near_its_liquidation_is_cut_with_the_other_leg_and_gets_t
     short = book.positions[PERPETUAL, BTC]
     assert short.margin == Decimal("740.00") - Decimal("0.0037") + moved.amount
     end = liquidation_price(short.side, short.quantity, short.cost, short.margin)
-    assert end is not None and end / 32_500 > Decimal("1.5")
-    assert book.open_intents == {} and find_broken_invariant(book) is None
+    assert end is not None
+    assert end / 32_500 > Decimal("1.5")
+    assert book.open_intents == {}
+    assert find_broken_invariant(book) is None
     assert not await desk.gate.reconcile()
     desk.show(32_600)
     await desk.gate.advance()
     assert desk.held()[SPOT] == Decimal("0.037")
+    desk.show(42_000)  # beyond where it would have been liquidated with the margin of before
+    await desk.gate.advance()
+    assert desk.held() == await desk.held_there() == {SPOT: Decimal("0.027"), PERPETUAL: Decimal("-0.027")}
 
 
 async def test_money_is_moved_once_though_the_process_ends_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
