@@ -205,7 +205,7 @@ class Child:
                 now=self.now,
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
-                funds=PaperFunds(ACCOUNT, log, self.read_clock),
+                funds=PaperFunds(ACCOUNT, log, self.now),
             )
         )
         for number in range(first + 1 if begun else first):

@@ -51,7 +51,7 @@ class HedgeHarness:
     def open_gate(self) -> OrderGate:
         """As a process that starts has it. The perpetuals come first, as in the table of venues."""
         self.venues = {exchange: self.open_venue(exchange) for exchange in (PERPETUAL, SPOT)}
-        funds: MarginFunds = PaperFunds(ACCOUNT, self.log, self.now)
+        funds: MarginFunds = PaperFunds(ACCOUNT, self.log, lambda: Millis(self.at))
         return OrderGate(
             GateContext(
                 log=self.log,

@@ -44,10 +44,6 @@ def build_paper_gate(
     """The gate of a paper account, which reaches paper venues alone."""
     live = settings.market == "live"
     fees = read_fees(settings)
-
-    async def read_clock() -> Millis:
-        return now()
-
     return OrderGate(
         GateContext(
             log=log,
@@ -55,7 +51,7 @@ def build_paper_gate(
             venues=build_paper_venues(store, log, account, now, fees, live=live),
             now=now,
             killed=killed,
-            funds=PaperFunds(account, log, read_clock),
+            funds=PaperFunds(account, log, now),
             manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in DEFAULT_VENUES},
         )
     )

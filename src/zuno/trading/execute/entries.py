@@ -219,11 +219,7 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
-    places: dict[Venue, ExchangeState] = {}
-    for leg in order.ruling.legs:
-        venue = account.at(leg.venue)
-        quote = await venue.port.quote(order.symbol)
-        places[leg.venue] = ExchangeState(quote, await venue.read_filters(order.symbol, anew=True))
+    places = {leg.venue: await read_state(account.at(leg.venue), order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
@@ -242,14 +238,16 @@ async def prepare_entry(
     return intent, _tighten_stops(account, intent)
 
 
+async def read_state(venue: VenueContext, symbol: Symbol) -> ExchangeState:
+    return ExchangeState(await venue.port.quote(symbol), await venue.read_filters(symbol, anew=True))
+
+
 def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEvent]:
     """A top-up may bring the stop of what is held nearer, never further."""
     events: list[TradeEvent] = []
     for leg in intent.legs:
         held = account.book.positions.get((leg.exchange, intent.symbol))
-        if held is None or leg.stop is None:
-            continue
-        if held.stop is None or is_tighter(leg.stop, held.stop, intent.side_of(leg)):
+        if held is not None and leg.stop is not None and is_tighter(leg.stop, held.stop, intent.side_of(leg)):
             events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
     return events
 
@@ -312,8 +310,10 @@ def set_levels(
     return LevelsSet(at=at, stop=stop, target=target, by=by, trade=trade.id, **kept)
 
 
-def is_tighter(level: Decimal, than: Decimal, side: Side) -> bool:
-    """Whether a stop is nearer to the market than another; of targets the other way round."""
+def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
+    """Whether a stop is nearer to the market than another, or than none; of targets the other way round."""
+    if than is None:
+        return True
     return level > than if side is Side.LONG else level < than
 
 

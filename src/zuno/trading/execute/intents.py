@@ -257,10 +257,12 @@ def build_hedge_intent(
     """The intent to buy at one venue and to sell as much short at another, or why there is none. It is as good at any
     price: the mark may go where it will while the legs are filled."""
     lot = max(bought.filters.lot, sold.filters.lot)
-    quantity = round_to_step(quantity, lot)
-    for state in (bought, sold):
+    quantity, legs = round_to_step(quantity, lot), list[IntentLeg]()
+    for state, side in ((bought, None), (sold, Side.SHORT)):
         if (refusal := _find_size_refusal(quantity, state.quote.mark, state.filters)) is not None:
             return f"{state.quote.exchange}: {refusal}"
+        place, mark = state.quote.exchange, state.quote.mark
+        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=1, side=side))
     return TradeIntent(
         id=id,
         decision=request,
@@ -269,12 +271,7 @@ def build_hedge_intent(
         mode=Mode.POSITION,
         side=Side.LONG,
         style=Style.MOMENTUM_SNIPER,
-        legs=(
-            IntentLeg(exchange=bought.quote.exchange, quantity=quantity, entry=bought.quote.ask, leverage=1),
-            IntentLeg(
-                exchange=sold.quote.exchange, quantity=quantity, entry=sold.quote.bid, leverage=1, side=Side.SHORT
-            ),
-        ),
+        legs=tuple(legs),
         valid_until=Millis(now + LEGS_SETTLE_MS),
         mark=sold.quote.mark,
         atr=sold.quote.mark,

@@ -22,9 +22,17 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import close_unlogged, store_close
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
+from zuno.trading.execute.entries import (
+    EntryRefused,
+    RiskChecker,
+    end_entries,
+    is_tighter,
+    prepare_entry,
+    read_state,
+    set_levels,
+)
 from zuno.trading.execute.fills import cancel_order
-from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_hedge_intent, hedge_id, intent_id
+from zuno.trading.execute.intents import RulingToExecute, build_hedge_intent, hedge_id, intent_id
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
@@ -355,42 +363,34 @@ class OrderGate:
         await advance(account)
         if id in account.book.intents:
             return self._describe_intent(id)
+        if (why := await self._why_no_hedge(symbol, bought, sold)) is not None:
+            return ExecutionResult("refused", why)
         try:
-            intent = await self._prepare_hedge(symbol, bought, sold, quantity, id, request)
-        except EntryRefused as error:
-            return ExecutionResult("refused", str(error))
+            places = [await read_state(account.at(exchange), symbol) for exchange in (bought, sold)]
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
+        intent = build_hedge_intent(id, request, symbol, quantity, account.now(), *places)
+        if isinstance(intent, str):
+            return ExecutionResult("refused", intent)
         await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
         await advance(account)
         return self._describe_intent(id)
 
-    async def _prepare_hedge(
-        self, symbol: Symbol, bought: Venue, sold: Venue, quantity: Decimal, id: str, request: str
-    ) -> TradeIntent:
-        account, gate = self._account, self._account.gate
+    async def _why_no_hedge(self, symbol: Symbol, bought: Venue, sold: Venue) -> str | None:
+        gate = self._account.gate
         if not gate.entries:
-            raise EntryRefused(gate.why_no_entries)
+            return gate.why_no_entries
         if gate.live:
-            raise EntryRefused("no mandate names positions of two legs: they are opened on paper alone")
+            return "no mandate names positions of two legs: they are opened on paper alone"
         if gate.funds is None:
-            raise EntryRefused("no money can be moved between wallets here")
+            return "no money can be moved between wallets here"
         if bought.house != sold.house or not bought.spot or not sold.shorts or bought.currency != sold.currency:
-            raise EntryRefused(f"{bought} and {sold} are not the spot and the perpetuals of one exchange")
-        locks = [lock for lock in await self._protections.find_locks(symbol) if lock.protection not in OF_THE_DEBATE]
-        if (lock := find_refusal(symbol, locks)) is not None:
-            raise EntryRefused(describe_lock(lock))
+            return f"{bought} and {sold} are not the spot and the perpetuals of one exchange"
         if symbol in self._list_symbols(None):
-            raise EntryRefused(f"{symbol} is held or ordered; a hedged position is its symbol's only one")
-        places = [account.at(exchange) for exchange in (bought, sold)]
-        states = [
-            ExchangeState(await place.port.quote(symbol), await place.read_filters(symbol, anew=True))
-            for place in places
-        ]
-        intent = build_hedge_intent(id, request, symbol, quantity, account.now(), *states)
-        if isinstance(intent, str):
-            raise EntryRefused(intent)
-        return intent
+            return f"{symbol} is held or ordered; a hedged position is its symbol's only one"
+        locks = [lock for lock in await self._protections.find_locks(symbol) if lock.protection not in OF_THE_DEBATE]
+        lock = find_refusal(symbol, locks)
+        return None if lock is None else describe_lock(lock)
 
     async def close_hedge(self, symbol: Symbol, request: str = "owner") -> tuple[str, ...]:
         """Both legs. `NotFound` where the symbol is not hedged."""

@@ -35,8 +35,6 @@ def to_decimal(number: float) -> Decimal:
 
 OUR_PREFIX: Final = "zn"
 """How the client ids of our orders begin."""
-SPOT: Final = frozenset({Venue("UPBIT")})
-"""Exchanges that settle no funding and hold no stops."""
 
 
 class OrderSide(StrEnum):

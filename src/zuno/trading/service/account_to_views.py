@@ -12,7 +12,7 @@ from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO, Fill, OrderStatus, OrderType, TimeInForce, opening_side, to_decimal
-from zuno.trading.model.trade_events import MandateGranted, TradeSummary
+from zuno.trading.model.trade_events import MandateGranted, TradeIntent, TradeSummary
 from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, TrackedOrder
 from zuno.trading.rules.margin import liquidation_price
 from zuno.trading.rules.performance import Performance, Posting, risk_multiple
@@ -24,6 +24,8 @@ from zuno.trading.service.account_view import (
     ExchangeBalanceView,
     ExposureView,
     FillView,
+    HedgeLegView,
+    HedgeView,
     MandateView,
     MarkView,
     RiskBookView,
@@ -46,8 +48,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
         waiting = [order for order in page.book.to_pending() if order.symbol is symbol and not order.reduce_only]
         pending = sum((order.side.sign * to_decimal(order.quantity) for order in waiting), ZERO)
         lp = page.lp.get(symbol, ZERO)
-        size = sum((trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO)
-        size += sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
+        size = abs(held) + sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
         mark = page.mark(symbol, Venue("BINANCE"))
@@ -108,7 +109,30 @@ def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> MarkView |
 
 
 def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
-    return tuple(_position_view(page, trade) for trade in page.book.trades.values())
+    """Legs that hedge each other are one."""
+    book = page.book
+    hedged = [_hedge_view(page, hedge) for hedge in book.list_hedges().values()]
+    apart = (trade for trade in book.trades.values() if book.find_hedge(trade) is None)
+    return (*hedged, *(_position_view(page, trade) for trade in apart))
+
+
+def _hedge_view(page: AccountPage, hedge: TradeIntent) -> TradePositionView:
+    """Under the id of its first leg: whatever ends that ends both."""
+    trades = page.book.legs_of(hedge)
+    legs = [_position_view(page, trade) for trade in trades]
+    unrealised = None if any(leg.unrealised is None for leg in legs) else sum(leg.unrealised or 0.0 for leg in legs)
+    short = next((leg for leg in legs if leg.liquidation is not None and leg.mark is not None), None)
+    whole = HedgeView(
+        legs=tuple(derive(HedgeLegView, leg) for leg in legs),
+        net=sum(float(trade.side.sign * trade.quantity) for trade in trades),
+        basis_pnl=None if unrealised is None else unrealised + sum(float(trade.gross) for trade in trades),
+        distance_pct=None if short is None else ((short.liquidation or 0.0) / (short.mark or 1.0) - 1) * 100,
+    )
+    joined = {name: sum(getattr(leg, name) for leg in legs) for name in ("margin", "fees", "funding")}
+    joined |= {"exchange": " / ".join(leg.exchange for leg in legs), "side": "hedged", "unrealised": unrealised}
+    joined |= {"gain_pct": None, "decision": None, "orders": tuple(order for leg in legs for order in leg.orders)}
+    liquidation = None if short is None else short.liquidation
+    return legs[0].model_copy(update={**joined, "liquidation": liquidation, "hedge": whole})
 
 
 def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
@@ -128,6 +152,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
         unrealised=gain,
         gain_pct=None if gain is None else gain / trade.cost * 100,
         r=None if gain is None or not risk else gain / risk,
+        hedge=None,
         liquidation=_liquidation_price(trade),
         stop_order=protective.get("stop"),
         target_order=protective.get("target"),
@@ -136,7 +161,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
 
 
 def _liquidation_price(trade: OpenTrade) -> Decimal | None:
-    if trade.exchange is not Venue("BINANCE"):
+    if trade.exchange.spot:
         return None
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 

@@ -205,8 +205,27 @@ class TradeOrderView(View):
     LEFT_OUT: ClassVar = frozenset({"average_price", "time_in_force", "reduce_only", "intent", "decision"})
 
 
+class HedgeLegView(View):
+    exchange: str
+    side: str
+    quantity: float
+    entry: float
+
+
+class HedgeView(View):
+    """What is known of a position of two legs beside what every position has."""
+
+    legs: tuple[HedgeLegView, ...]
+    net: float
+    """What is not hedged, in the base currency; a short below zero."""
+    basis_pnl: float | None
+    """Of both legs, with what was cut so far; before fees and funding."""
+    distance_pct: float | None
+    """How far the mark may rise until the short is liquidated."""
+
+
 class TradePositionView(View):
-    """A position, traded by the desk or entered by hand, at the market's price."""
+    """A position, traded by the desk or entered by hand, at the market's price; legs that hedge each other are one."""
 
     id: str
     symbol: str
@@ -240,6 +259,7 @@ class TradePositionView(View):
     """Client ids of the protective orders; null where the desk watches the level itself."""
     orders: tuple[str, ...]
     """Client ids of every open order of this position."""
+    hedge: HedgeView | None
     LEFT_OUT: ClassVar = frozenset({"liquidation", "fees", "funding", "decision", "target_order"})
 
 
@@ -510,15 +530,13 @@ def _write_positions(positions: Sequence[TradePositionView]) -> Table:
 
 def _position_row(position: TradePositionView) -> tuple[str | Value, ...]:
     currency = position.currency
-    levels = "at the exchange" if position.stop_order else "by hand" if position.manual else "watched"
+    levels = Value("at the exchange" if position.stop_order else "by hand" if position.manual else "watched")
+    where = f"{position.leverage:g}× {position.exchange}"
+    if (hedge := position.hedge) is not None:
+        legs = (f"{leg.side} {quantity_text(leg.quantity, 6)} {leg.exchange} at {leg.entry:g}" for leg in hedge.legs)
+        where, levels = f"({', '.join(legs)})", _describe_hedge(position, hedge)
     return (
-        _describe(
-            position.side,
-            position.quantity,
-            position.symbol,
-            f"{position.leverage:g}× {position.exchange}",
-            explored=position.exploration,
-        ),
+        _describe(position.side, position.quantity, position.symbol, where, explored=position.exploration),
         money(position.entry, currency),
         money(position.mark, currency),
         gain(position.unrealised, currency),
@@ -533,6 +551,18 @@ def _position_row(position: TradePositionView) -> tuple[str | Value, ...]:
         "\n".join(position.orders) or "–",
         money(position.margin, currency),
     )
+
+
+def _describe_hedge(position: TradePositionView, hedge: HedgeView) -> Value:
+    """What is watched of it instead of levels."""
+    currency = position.currency
+    parts = [
+        f"net {quantity_text(hedge.net, 6)} {Symbol(position.symbol).base}",
+        f"basis {gain(hedge.basis_pnl, currency).text}",
+        f"funding {gain(position.funding, currency).text}",
+        f"liquidation {percent(hedge.distance_pct, signed=True).text} away",
+    ]
+    return Value("; ".join(parts), short=parts[0])
 
 
 def _write_orders(orders: Sequence[TradeOrderView]) -> Table:

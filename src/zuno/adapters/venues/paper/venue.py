@@ -227,7 +227,7 @@ class PaperFunds:
     """Moves money between the paper venues of one account; each has a wallet of its own. What is moved stands in the
     logs of both, so that a process may end in between and another go on."""
 
-    def __init__(self, account: str, log: TradeLog, now: Callable[[], Awaitable[Millis]]) -> None:
+    def __init__(self, account: str, log: TradeLog, now: Callable[[], Millis]) -> None:
         self._account, self._log, self._now = account, log, now
 
     async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> None:
@@ -241,7 +241,7 @@ class PaperFunds:
                 engine.restore(events)
                 if exchange is source and engine.book.cash(exchange) < amount:
                     raise Refused(f"{amount} are more than the {engine.book.cash(exchange)} at {exchange}.")
-                at = Millis(max(await self._now(), engine.book.newest))
+                at = Millis(max(self._now(), engine.book.newest))
                 moved = MarginMoved(at=at, key=key, source=source, target=target, symbol=symbol, amount=amount)
                 try:
                     await self._log.append(account, [moved], len(events))
