@@ -22,22 +22,13 @@ from zuno.trading.execute.fills import (
     may_arrive,
     send,
 )
-from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent, find_rates
+from zuno.trading.execute.intents import RulingToExecute, build_open_intent, find_rates
 from zuno.trading.execute.protection import protect
-from zuno.trading.execute.venue_context import DOLLAR, AccountContext, VenueContext
+from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState, VenueContext
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
-from zuno.trading.model.orders import (
-    ZERO,
-    OrderRequest,
-    OrderStatus,
-    OrderType,
-    TimeInForce,
-    VenueQuote,
-    client_order_id,
-    opening_side,
-)
+from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
 from zuno.trading.model.trade_events import (
     IntentEnded,
     IntentKind,
@@ -58,6 +49,7 @@ from zuno.trading.rules.execution_styles import (
     has_drifted,
     next_entry_step,
     round_to_step,
+    to_market,
 )
 from zuno.trading.rules.protections import (
     MANUAL_UNLOCK,
@@ -219,7 +211,7 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
-    places = {leg.venue: await read_state(account.at(leg.venue), order.symbol) for leg in order.ruling.legs}
+    places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
@@ -236,10 +228,6 @@ async def prepare_entry(
         if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
             raise EntryRefused(why)
     return intent, _tighten_stops(account, intent)
-
-
-async def read_state(venue: VenueContext, symbol: Symbol) -> ExchangeState:
-    return ExchangeState(await venue.port.quote(symbol), await venue.read_filters(symbol, anew=True))
 
 
 def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEvent]:
@@ -341,11 +329,13 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         return
     if not placing or (waiting and all(order.expires is None or order.expires > now for order in waiting)):
         return
-    second = intent.hedge_lot is not None and leg is not intent.legs[0]
-    if second and (intent.id, intent.legs[0].exchange) not in account.ended_legs:
-        return
-    if second and (quantity := _size_second(venue, intent)) != leg.quantity:
-        if quantity <= 0:
+    lot, first = intent.hedge_lot, intent.legs[0].exchange
+    if lot is not None and exchange is not first:  # in whole lots of what the first holds
+        if (intent.id, first) not in account.ended_legs:
+            return
+        held = venue.book.positions.get((first, intent.symbol))
+        quantity = ZERO if held is None else round_to_step(min(held.quantity, leg.quantity), lot)
+        if not quantity:
             account.ended_legs[intent.id, exchange] = "nothing was bought that it would hedge"
             return
         leg = leg.model_copy(update={"quantity": quantity})
@@ -360,19 +350,10 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         await cancel_order(venue, orders[number])
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
-    # The first leg has a bound on its price; the second has to be there.
-    plans = [
-        EntryPlan(OrderType.MARKET, plan.quantity, None, TimeInForce.GTC) if second else plan for plan in step.place
-    ]
-    if plans:
+    # The first leg of a hedge has a bound on its price; the second has to be there.
+    if step.place:
+        plans = step.place if lot is None or exchange is first else map(to_market, step.place)
         await _place_entries(venue, tracked, leg, plans, len(orders))
-
-
-def _size_second(venue: VenueContext, intent: TradeIntent) -> Decimal:
-    """In whole lots of what the first leg of a hedge holds."""
-    assert intent.hedge_lot is not None
-    held = venue.book.positions.get((intent.legs[0].exchange, intent.symbol))
-    return ZERO if held is None else round_to_step(min(held.quantity, intent.legs[1].quantity), intent.hedge_lot)
 
 
 async def _place_entries(

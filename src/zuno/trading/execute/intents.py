@@ -12,7 +12,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.venue_context import DOLLAR
+from zuno.trading.execute.venue_context import DOLLAR, ExchangeState
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
@@ -70,12 +70,6 @@ class UnloggedClose:
     reason: ExitReason
     killed: bool
     """Whether the kill switch sent it, whatever a close that was stored since gives as its reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class ExchangeState:
-    quote: VenueQuote
-    filters: Filters
 
 
 def intent_id(account: str, order: RulingToExecute) -> str:

@@ -22,15 +22,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import close_unlogged, store_close
-from zuno.trading.execute.entries import (
-    EntryRefused,
-    RiskChecker,
-    end_entries,
-    is_tighter,
-    prepare_entry,
-    read_state,
-    set_levels,
-)
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
 from zuno.trading.execute.fills import cancel_order
 from zuno.trading.execute.intents import RulingToExecute, build_hedge_intent, hedge_id, intent_id
 from zuno.trading.execute.reconcile import VenueComparison, advance
@@ -366,7 +358,7 @@ class OrderGate:
         if (why := await self._why_no_hedge(symbol, bought, sold)) is not None:
             return ExecutionResult("refused", why)
         try:
-            places = [await read_state(account.at(exchange), symbol) for exchange in (bought, sold)]
+            places = [await account.at(exchange).read_state(symbol) for exchange in (bought, sold)]
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
         intent = build_hedge_intent(id, request, symbol, quantity, account.now(), *places)
@@ -394,6 +386,7 @@ class OrderGate:
 
     async def close_hedge(self, symbol: Symbol, request: str = "owner") -> tuple[str, ...]:
         """Both legs. `NotFound` where the symbol is not hedged."""
+        await self.refresh()
         if self._find_hedge(symbol) is None:
             raise NotFound(f"{symbol} is not hedged; `zuno trade positions` lists what is open.")
         return await self.close(symbol, request=request)

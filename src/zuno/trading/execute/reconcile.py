@@ -211,15 +211,14 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
     (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
     if find_cut_left(account.book, tracked):
         if account.is_closing(symbol):
-            why = "the symbol is closed"
-            await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason=why)])
+            await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason="the symbol is closed")])
         return
     sales = {id for id in tracked.orders if account.book.orders[id].request.exchange == bought.exchange}
     amount = round_to_step(account.book.sum_proceeds(sales), Decimal(1).scaleb(-sold.exchange.cash_decimals))
     try:
         if funds is None or amount <= 0:
             raise Refused("no money can be moved here")
-        await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
+        amount = await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
     except Refused as error:
         await account.write([IntentEnded(at=at, intent=intent.id, state="refused", reason=str(error)[:600])])
         await store_close(account, symbol, ExitReason.UNDONE, intent.decision)
@@ -227,9 +226,8 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
         for leg in intent.legs:
             account.troubles[leg.exchange] = f"whether {amount} became margin is not known: {error}"
     else:
-        moved = MarginMoved(
-            at=at, key=intent.id, source=bought.exchange, target=sold.exchange, symbol=symbol, amount=amount
-        )
+        source, target = bought.exchange, sold.exchange
+        moved = MarginMoved(at=at, key=intent.id, source=source, target=target, symbol=symbol, amount=amount)
         await account.write([moved, IntentEnded(at=at, intent=intent.id, state="done")])
 
 

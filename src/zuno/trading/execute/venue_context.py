@@ -12,7 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.orders import ClientId, Filters
+from zuno.trading.model.orders import ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
@@ -163,6 +163,12 @@ class VenueMemory:
     """Symbols whose funding could not be read the last time, and why. It holds up nothing."""
 
 
+@dataclass(frozen=True, slots=True)
+class ExchangeState:
+    quote: VenueQuote
+    filters: Filters
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class VenueContext:
     """One look at one venue for one account: its port, what it can, what it holds of ours, and what failed so far."""
@@ -210,6 +216,10 @@ class VenueContext:
         if anew or symbol not in self.memory.filters:
             self.memory.filters[symbol] = await self.port.filters(symbol)
         return self.memory.filters[symbol]
+
+    async def read_state(self, symbol: Symbol) -> ExchangeState:
+        """As it is now."""
+        return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def find_filters(self, symbol: Symbol) -> Filters | None:
         """None where they cannot be read: what protects or closes does not wait for them."""

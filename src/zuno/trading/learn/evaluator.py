@@ -280,7 +280,7 @@ class Evaluator:
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
-            if isinstance(event, TradeClosed):
+            if isinstance(event, TradeClosed) and not event.summary.hedged:
                 if event.at > at:
                     break
                 first = event.summary.intent not in intents

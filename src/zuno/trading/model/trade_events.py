@@ -142,6 +142,11 @@ class TradeSummary(Wire):
     edge: float | None
     llm_cost_usd: NotNegative = Decimal(0)
 
+    @property
+    def hedged(self) -> bool:
+        """Whether it was a leg of a hedged position: only those are opened without a stop."""
+        return self.stop is None and self.intent != self.trade
+
 
 class Protection(StrEnum):
     """What may stop the desk from taking new risk. Each fails closed."""

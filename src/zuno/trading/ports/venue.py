@@ -91,7 +91,8 @@ class OrderVenue(Protocol):
 class MarginFunds(Protocol):
     """Moves money between the wallets of one account."""
 
-    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> None:
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
         """Take money from a venue's cash and add it to the margin of what another holds of a symbol. At most once of a
-        key: asked again, what is missing of it is done. Venues with one wallet need no transfer. `Refused` where it
-        cannot be, and nothing was moved then; `Unavailable`: nobody knows, ask again."""
+        key: asked again, what is missing of it is done. Venues with one wallet need no transfer. What was moved: it may
+        differ by less than a cent. `Refused` where it cannot be, and nothing was moved then; `Unavailable`: nobody
+        knows, ask again."""

@@ -155,6 +155,10 @@ def _marketable(task: EntryTask, quantity: Decimal) -> EntryPlan:
     return EntryPlan(OrderType.LIMIT, quantity, round_to_step(price, task.filters.tick), TimeInForce.IOC)
 
 
+def to_market(plan: EntryPlan) -> EntryPlan:
+    return EntryPlan(OrderType.MARKET, plan.quantity, None, TimeInForce.GTC)
+
+
 def _step_dca(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
     if orders:
         return EntryStep(done=all(order.status.final for order in orders))

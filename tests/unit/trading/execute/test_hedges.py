@@ -264,15 +264,15 @@ async def test_a_liquidated_short_takes_the_other_leg_with_it() -> None:
 
 
 faults = st.lists(
-    st.sampled_from(["", "", "rejected", "lost before", "lost after", "killed before", "killed after"]), max_size=6
+    st.sampled_from(["", "", "rejected", "lost before", "lost after", "killed before", "killed after"]), max_size=8
 )
 sizes = st.lists(st.sampled_from(["0.0301", "0.007", "1000"]), min_size=2, max_size=2)
 
 
 @settings(max_examples=60, deadline=None)
-@given(faults, faults, sizes, st.booleans())
+@given(faults, faults, sizes, st.sampled_from([20_000, 32_500]), st.booleans())
 async def test_whatever_happens_no_leg_is_left_alone(
-    at_spot: list[str], at_perpetuals: list[str], sizes: list[str], closing: bool
+    at_spot: list[str], at_perpetuals: list[str], sizes: list[str], price: int, closing: bool
 ) -> None:
     desk = HedgeHarness()
     for exchange, left in ((SPOT, [*at_spot]), (PERPETUAL, [*at_perpetuals])):
@@ -289,13 +289,13 @@ async def test_whatever_happens_no_leg_is_left_alone(
             pass
 
     await survive(lambda gate: gate.open_hedge(BTC, SPOT, PERPETUAL, QUANTITY, "req_1"))
-    for _ in range(14):
-        desk.show(20_000, later=LEGS_SETTLE_MS // 2)
+    for number in range(20):
+        desk.show(20_000 if number < 4 else price, later=LEGS_SETTLE_MS // 2)
         await survive(lambda gate: gate.advance())
     if closing:
         await survive(lambda gate: gate.close_hedge(BTC))
         for _ in range(14):
-            desk.show(20_000, later=LEGS_SETTLE_MS // 2)
+            desk.show(price, later=LEGS_SETTLE_MS // 2)
             await survive(lambda gate: gate.advance())
     assert not await desk.gate.reconcile()
     assert desk.held() == await desk.held_there()

@@ -230,7 +230,7 @@ class PaperFunds:
     def __init__(self, account: str, log: TradeLog, now: Callable[[], Millis]) -> None:
         self._account, self._log, self._now = account, log, now
 
-    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> None:
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
         for exchange in (source, target):
             account = venue_account(self._account, exchange)
             for _ in range(_TRIES):
@@ -250,6 +250,7 @@ class PaperFunds:
                 break
             else:
                 raise Unavailable(f"The log of {exchange} is written to by others again and again.")
+        return amount
 
 
 def _advance(engine: PaperExchange, market: Mapping[Symbol, Sequence[Tick]]) -> None:
