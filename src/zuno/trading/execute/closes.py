@@ -103,9 +103,8 @@ async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
     for tracked in venue.account.open_cuts(symbol):
         exits = venue.orders_of(tracked, "exit")
         position, left = venue.position(symbol), find_cut_left(venue.book, tracked).get(venue.exchange, ZERO)
-        if position is None or left <= 0 or any(not order.status.final for order in exits):
-            continue
-        if len(_find_rejected(exits)) >= MAX_EXIT_TRIES or venue.account.is_closing(symbol):
+        waiting = venue.account.is_closing(symbol) or any(not order.status.final for order in exits)
+        if position is None or left <= 0 or waiting or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             continue
         id = client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits))
         side = opening_side(position.side).opposite

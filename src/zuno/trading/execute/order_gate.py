@@ -372,10 +372,8 @@ class OrderGate:
         gate = self._account.gate
         if not gate.entries:
             return gate.why_no_entries
-        if gate.live:
-            return "no mandate names positions of two legs: they are opened on paper alone"
-        if gate.funds is None:
-            return "no money can be moved between wallets here"
+        if gate.live or gate.funds is None:
+            return "positions of two legs are opened on paper alone: no mandate names them"
         if bought.house != sold.house or not bought.spot or not sold.shorts or bought.currency != sold.currency:
             return f"{bought} and {sold} are not the spot and the perpetuals of one exchange"
         if symbol in self._list_symbols(None):

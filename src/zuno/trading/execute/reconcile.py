@@ -194,10 +194,10 @@ async def _settle_hedges(account: AccountContext) -> None:
     for hedge in account.book.list_hedges().values():
         symbol, cuts = hedge.symbol, account.open_cuts(hedge.symbol)
         begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol))]
+        settling = any(account.now() - at < LEGS_SETTLE_MS for at in begun)
         orders = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-        if any(account.now() - at < LEGS_SETTLE_MS for at in begun) or (not cuts and account.book.is_matched(hedge)):
-            continue
-        if any(order.status is OrderStatus.PLANNED for order in orders):
+        unknown = any(order.status is OrderStatus.PLANNED for order in orders)
+        if settling or unknown or (not cuts and account.book.is_matched(hedge)):
             continue
         for leg in account.book.legs_of(hedge):
             if leg.exchange in account.venues and not account.is_closing(symbol):

@@ -110,9 +110,8 @@ def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> MarkView |
 
 def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
     """Legs that hedge each other are one."""
-    book = page.book
-    hedged = [_hedge_view(page, hedge) for hedge in book.list_hedges().values()]
-    apart = (trade for trade in book.trades.values() if book.find_hedge(trade) is None)
+    hedged = [_hedge_view(page, hedge) for hedge in page.book.list_hedges().values()]
+    apart = (trade for trade in page.book.trades.values() if page.book.find_hedge(trade) is None)
     return (*hedged, *(_position_view(page, trade) for trade in apart))
 
 
