@@ -46,6 +46,9 @@ class VendorJson:
                 return found[field]
         raise Malformed(f"{self.what} has no field {field!r}")
 
+    def __contains__(self, field: str) -> bool:
+        return isinstance(self.value, dict) and field in self.value
+
     def number(self, field: str | int) -> float:
         """JSON's number or one in quotes, as exchanges send them."""
         value = self.maybe_number(field)
