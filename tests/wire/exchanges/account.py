@@ -49,6 +49,8 @@ class FakeExchange:
         """Rows a page, at most."""
         self.late = 0
         """How many looks an order takes to be seen in the lists, where the exchange confirms that it took one only."""
+        self.broker_marks: list[str] = []
+        """Whatever named somebody who would be paid for our orders: a broker's tag, a referrer, a builder."""
         self.server = FakeServer(self.routes(), clock, **options)
 
     def routes(self) -> dict[str, Handler]:

@@ -106,8 +106,6 @@ class FakeBybit(FakeExchange):
         self.margin_mode = "REGULAR_MARGIN"
         self.restarted = False
         """The service was restarted: orders that have ended are in the history alone."""
-        self.headers: list[dict[str, str]] = []
-        """Of every signed request."""
         self.quote_amounts: dict[int, Decimal] = {}
 
     def routes(self) -> dict[str, Handler]:
@@ -150,7 +148,7 @@ class FakeBybit(FakeExchange):
     def sign_in(self, request: Request) -> dict[str, Any]:
         """Key, signature over what was sent, and a date inside the window."""
         headers = request.headers
-        self.headers.append(headers)
+        self.broker_marks += filter(None, [headers.get("referer"), headers.get("x-referer")])
         stamp, window = headers.get("x-bapi-timestamp", ""), headers.get("x-bapi-recv-window", "5000")
         if headers.get("x-bapi-api-key") != KEY:
             raise Declined(error(10003, "API key is invalid."))
