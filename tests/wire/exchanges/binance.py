@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, FakeTrade, Market, Rejected
+from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, FakeTrade, Market, Rejected, build_market
 from tests.wire.exchanges.serving import Answer, Clock, Declined, FakeServer, Request, json_answer
 
 KEY, SECRET = "binance-key-7Qm", "binance-secret-9Zt"
@@ -47,21 +47,11 @@ def error(code: int, message: str, status: int = 400) -> Answer:
 
 
 def standard_markets() -> dict[str, Market]:
-    def market(symbol: str, tick: str, price: str, least: str) -> Market:
-        at = Decimal(price)
-        return Market(
-            symbol,
-            Decimal(tick),
-            Decimal("0.001"),
-            Decimal("0.001"),
-            Decimal(120),
-            Decimal(least),
-            at - Decimal(tick),
-            at + Decimal(tick),
-            at,
-        )
-
-    return {"BTCUSDT": market("BTCUSDT", "0.10", "60000", "50"), "ETHUSDT": market("ETHUSDT", "0.01", "3000", "20")}
+    rows = (("BTCUSDT", "60000", "0.10", "50"), ("ETHUSDT", "3000", "0.01", "20"))
+    return {
+        symbol: build_market(symbol, price, tick, "0.001", least, base=symbol.removesuffix("USDT"))
+        for symbol, price, tick, least in rows
+    }
 
 
 class FakeBinance:
@@ -199,9 +189,7 @@ class FakeBinance:
             if not position.amount or params.get("symbol", symbol) != symbol:
                 continue
             mark, margin = self.engine.markets[symbol].mark, self.engine.margin(symbol)
-            profit = position.amount * (mark - position.entry)
-            away = margin / abs(position.amount)
-            liquidation = position.entry - away if position.amount > 0 else position.entry + away
+            profit, liquidation = self.engine.unrealised(symbol), self.engine.liquidation(symbol)
             rows.append(
                 {
                     "symbol": symbol,
@@ -211,7 +199,7 @@ class FakeBinance:
                     "breakEvenPrice": f"{position.entry:f}",
                     "markPrice": f"{mark:f}",
                     "unRealizedProfit": f"{profit:f}",
-                    "liquidationPrice": f"{max(liquidation, Decimal(0)):.2f}",
+                    "liquidationPrice": f"{liquidation:.2f}",
                     "isolatedMargin": f"{margin + profit:f}",
                     "notional": f"{position.amount * mark:f}",
                     "marginAsset": "USDT",
@@ -388,9 +376,8 @@ class FakeBinance:
         return [self.order_row(order) for order in rows][-self.page :]
 
     def order_row(self, order: FakeOrder) -> Any:
-        average = order.funds / order.filled if order.filled else Decimal(0)
         return {
-            "avgPrice": f"{average:.5f}",
+            "avgPrice": f"{order.average:.5f}",
             "clientOrderId": order.client_id,
             "cumQuote": f"{order.funds:f}",
             "executedQty": f"{order.filled:f}",
@@ -445,9 +432,7 @@ class FakeBinance:
 
     def cancel_algo(self, params: dict[str, str]) -> Any:
         algo = self.find_algo(params, -2011)
-        if algo.status != "NEW":
-            raise Declined(error(-2011, "Unknown order sent."))
-        algo.status, algo.updated = "CANCELED", self.clock.now()
+        self.take(lambda: self.engine.cancel_algo(algo))
         return {"algoId": algo.id, "clientAlgoId": algo.client_id, "code": "200", "msg": "success"}
 
     def open_algos(self, params: dict[str, str]) -> Any:
@@ -542,17 +527,17 @@ class FakeBinance:
 
     def income(self, params: dict[str, str]) -> Any:
         low, high = int(params.get("startTime", 0)), int(params.get("endTime", 2**62))
-        rows = [row for row in self.engine.funding if row[1] == params["symbol"] and low <= row[3] <= high]
+        rows = [row for row in self.engine.funding if row.symbol == params["symbol"] and low <= row.at <= high]
         return [
             {
-                "symbol": symbol,
+                "symbol": row.symbol,
                 "incomeType": "FUNDING_FEE",
-                "income": f"{amount:f}",
+                "income": f"{row.amount:f}",
                 "asset": "USDT",
                 "info": "FUNDING_FEE",
-                "time": at,
-                "tranId": number,
+                "time": row.at,
+                "tranId": row.id,
                 "tradeId": "",
             }
-            for number, symbol, amount, at in rows[: min(self.page, int(params.get("limit", 100)))]
+            for row in rows[: min(self.page, int(params.get("limit", 100)))]
         ]

@@ -128,8 +128,7 @@ class WireHarness:
         self.fake.engine.move(self.market, price - self.tick, price + self.tick, size, mark)
 
     def count_orders(self, client_id: str) -> int:
-        plain = sum(order.client_id == client_id for order in self.fake.engine.orders.values())
-        return plain + sum(algo.client_id == client_id for algo in self.fake.engine.algos.values())
+        return self.fake.engine.count_orders(client_id)
 
     async def delist(self) -> None:
         self.fake.engine.markets[self.market].trading = False

@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
-from tests.wire.exchanges.matching import OPEN, Engine, FakeOrder, FakeTrade, Market, Rejected
+from tests.wire.exchanges.matching import OPEN, Engine, FakeOrder, FakeTrade, Market, Rejected, build_market
 from tests.wire.exchanges.serving import Answer, Clock, Declined, FakeServer, Request, json_answer
 
 KEY, SECRET = "upbit-access-3Rk", "upbit-secret-5Wd-long-enough-for-hmac"
@@ -61,9 +61,9 @@ def won_tick(price: Decimal) -> Decimal:
 
 def standard_markets() -> dict[str, Market]:
     def market(symbol: str, price: int) -> Market:
-        at = Decimal(price)
-        tick, lot = won_tick(at), Decimal("0.00000001")
-        return Market(symbol, tick, lot, lot, Decimal(10**9), Decimal(5_000), at - tick, at + tick, at)
+        tick, coin = won_tick(Decimal(price)), symbol.removeprefix("KRW-")
+        lot, most = "0.00000001", str(10**9)
+        return build_market(symbol, str(price), str(tick), lot, "5000", most, spot=True, base=coin, quote="KRW")
 
     return {"KRW-BTC": market("KRW-BTC", 90_000_000), "KRW-ETH": market("KRW-ETH", 4_500_000)}
 
@@ -74,7 +74,7 @@ class FakeUpbit:
     def __init__(self, cash: Decimal = Decimal(10_000_000)) -> None:
         self.clock = Clock()
         fee = Decimal("0.0005")
-        self.engine = Engine(self.clock.now, standard_markets(), cash, fee, fee, spot=True)
+        self.engine = Engine(self.clock.now, standard_markets(), cash, fee, fee)
         self.withdrawals = False
         self.trading = True
         self.late = 0
@@ -269,9 +269,7 @@ class FakeUpbit:
 
     def cancelled_at_once(self, params: dict[str, str]) -> Any:
         """A post-only order that would take is made and cancelled."""
-        now = self.clock.now()
-        order = FakeOrder(
-            self.engine.next_id(),
+        order = self.engine.make_order(
             params["identifier"],
             params["market"],
             {"bid": "BUY", "ask": "SELL"}[params["side"]],
@@ -279,12 +277,8 @@ class FakeUpbit:
             Decimal(params["volume"]),
             Decimal(params["price"]),
             "GTX",
-            False,
-            now,
-            now,
-            status="CANCELED",
         )
-        self.engine.orders[order.id] = order
+        self.engine.record_rejection(order, "post_only")
         return self.order_row(order)
 
     def find_order(self, params: dict[str, str]) -> FakeOrder:
