@@ -16,10 +16,8 @@ from tests.wire.exchanges.serving import Answer, FakeServer, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders
-from zuno.adapters.venues.orders.binance import build_client as build_binance_client
-from zuno.adapters.venues.orders.upbit import UpbitOrders
-from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
+from zuno.adapters.venues.orders.wires import build_account
+from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.ports.venue import OrderVenue
@@ -144,15 +142,19 @@ class WireHarness:
         self.fake.engine.liquidate(self.market)
 
 
-def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:
-    keys = ApiKeys(binance_wire.KEY, binance_wire.SECRET)
-    client = build_binance_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep)
-    return BinanceOrders(client, page=PAGE)
+Sleep = Callable[[float], Awaitable[None]]
 
 
-def open_upbit(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> UpbitOrders:
-    keys = ApiKeys(upbit_wire.KEY, upbit_wire.SECRET)
-    return UpbitOrders(build_upbit_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep))
+def open_account(exchange: Exchange, keys: ApiKeys) -> Callable[[FakeServer, Sleep], OrderVenue]:
+    def open_here(server: FakeServer, sleep: Sleep) -> OrderVenue:
+        options: dict[str, Any] = {"page": PAGE, "patience": QUICK, "throttled": False, "sleep": sleep}
+        return build_account(exchange, keys, tuple(Symbol), server.url, **options)
+
+    return open_here
+
+
+open_binance = open_account(Exchange.BINANCE, ApiKeys(binance_wire.KEY, binance_wire.SECRET))
+open_upbit = open_account(Exchange.UPBIT, ApiKeys(upbit_wire.KEY, upbit_wire.SECRET))
 
 
 @asynccontextmanager

@@ -26,6 +26,8 @@ PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
 """Seconds of silence after an exchange limited us without saying for how long."""
+BAN: Final = 600.0
+"""The same, where it banned our address."""
 
 Params = Mapping[str, object] | Sequence[Mapping[str, object]]
 """Of a request: fields, or a list of such where an endpoint takes several at once."""
@@ -72,8 +74,8 @@ class ExchangeVendor:
     """An answer that declines comes with HTTP 200, too."""
     limit_codes: frozenset[str] = frozenset()
     """Codes in such an answer that mean: too many requests."""
-    options: Mapping[str, object] = field(default_factory=dict)
-    """Settings of ccxt's class."""
+    ban_statuses: frozenset[int] = frozenset()
+    """HTTP statuses of an answer without words that bans an address for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,6 @@ class ExchangeClient:
             options = {"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled}
             opened = kind(options if vendor.pace_ms is None else {**options, "rateLimit": vendor.pace_ms})
             opened.timeout_on_exit = 0
-            opened.options.update(vendor.options)
             if self._keys is not None and opened.requiredCredentials["privateKey"]:
                 opened.walletAddress, opened.privateKey = self._keys.key, self._keys.secret
             elif self._keys is not None:
@@ -262,6 +263,12 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
                     connector=self.tcp_connector, response_class=Bounded, trust_env=self.aiohttp_trust_env
                 )
 
+        def sign(self, *args: Any, **options: Any) -> Any:
+            """Without ccxt's mark as a broker, who would be paid for our orders."""
+            request = super().sign(*args, **options)
+            (request["headers"] or {}).pop("Referer", None)
+            return request
+
         def parse_json(self, text: str) -> object:
             """None for what is no JSON, as ccxt wants it."""
             try:
@@ -272,9 +279,10 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
         def handle_errors(
             self, code: int, reason: str, url: str, method: str, headers: Any, body: str, response: Any, *asked: Any
         ) -> None:
-            if code in LIMITED:
+            banned = code in vendor.ban_statuses and not isinstance(response, dict)
+            if code in LIMITED or banned:
                 wait = asked_wait({name.lower(): value for name, value in headers.items()})
-                wait = PAUSE if wait is None else wait
+                wait = (BAN if banned else PAUSE) if wait is None else wait
                 raise RateLimited(
                     f"{vendor.name} limits our requests (HTTP {code}) and asks to wait {wait:.0f} s", wait
                 )

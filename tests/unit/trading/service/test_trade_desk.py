@@ -28,7 +28,7 @@ from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
+from zuno.adapters.venues.orders.wires import build_account
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.logs import current_log_id
@@ -125,7 +125,8 @@ async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected
     tick = Decimal("0.1")
     fake.engine.move("BTCUSDT", mark - tick, mark + tick)
     async with serve_exchange(fake.server):
-        venue = BinanceOrders(build_client(ApiKeys(binance.KEY, binance.SECRET), fake.server.url))
+        keys = ApiKeys(binance.KEY, binance.SECRET)
+        venue = build_account(Exchange.BINANCE, keys, tuple(Symbol), fake.server.url)
         context = GateContext(
             log=JournalTradeLog(desk.opened),
             account="live",

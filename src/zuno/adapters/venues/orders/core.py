@@ -155,10 +155,10 @@ class VenueAccount(ABC):
         """None: the answer is an acknowledgement alone, and the order is looked up."""
         return None
 
-    async def prepare(self, order: OrderRequest) -> None:
+    async def prepare(self, order: OrderRequest) -> None:  # noqa: B027
         """Margin mode and leverage before an order that opens."""
 
-    async def check_settings(self) -> None:
+    async def check_settings(self) -> None:  # noqa: B027
         """`Refused` where the account is set otherwise than it has to be."""
 
     def ask_for_trades(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
@@ -379,7 +379,9 @@ class VenueAccount(ABC):
             assert isinstance(params, Mapping)
             answer = await self._client.read(endpoint, what, **params)
             page = self.rows_of(answer)
-            fresh = {len(rows) + place if id_field is None else str(row[id_field]): row for place, row in enumerate(page)}
+            fresh = {
+                len(rows) + place if id_field is None else str(row[id_field]): row for place, row in enumerate(page)
+            }
             fresh = {key: row for key, row in fresh.items() if key not in rows}
             rows |= fresh
             following = self.turn_page(params, answer, page) if fresh else None

@@ -224,7 +224,9 @@ class BinanceOrders(BinanceAccount):
         return row.text("contractType") == "PERPETUAL"
 
     def parse_listing(self, row: VendorJson) -> Listing:
-        price, lot, market, notional = self.read_rules(row, "PRICE_FILTER", "LOT_SIZE", "MARKET_LOT_SIZE", "MIN_NOTIONAL")
+        price, lot, market, notional = self.read_rules(
+            row, "PRICE_FILTER", "LOT_SIZE", "MARKET_LOT_SIZE", "MIN_NOTIONAL"
+        )
         return Listing(
             row.text("symbol"),
             row.text("baseAsset"),

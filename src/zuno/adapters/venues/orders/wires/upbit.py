@@ -87,7 +87,6 @@ class UpbitOrders(VenueAccount):
         sides={"bid": OrderSide.BUY, "ask": OrderSide.SELL},
         in_force={TimeInForce.IOC: "ioc", TimeInForce.POST_ONLY: "post_only"},
         read_in_force={"ioc": TimeInForce.IOC, "fok": TimeInForce.IOC, "post_only": TimeInForce.POST_ONLY},
-        page=ORDERS_A_PAGE,
         stale_quote=60_000,
         cancels_by_id=True,
     )
@@ -242,9 +241,9 @@ class UpbitOrders(VenueAccount):
         (open_orders,) = self.ask_for_open(symbol)
         ids = {row.text("uuid") for row in await self.read_pages(open_orders, "uuid")}
         for low in range(max(since - WINDOW, now - ORDERS_KEPT), now + 1, WINDOW):
-            where = {"market": self.name(symbol), "start_time": low, "end_time": low + WINDOW - 1}
-            closed = Question("privateGetOrdersClosed", "closed orders", where | {"limit": self._page, "order_by": "asc"})
-            rows = await self.read_pages(closed, "uuid")
+            where = {"market": self.name(symbol), "limit": ORDERS_A_PAGE, "order_by": "asc"}
+            span = {"start_time": low, "end_time": low + WINDOW - 1}
+            rows = await self.read_pages(Question("privateGetOrdersClosed", "closed orders", where | span), "uuid")
             ids |= {row.text("uuid") for row in rows if row.decimal("executed_volume") > 0}
         known = self._complete.get(symbol, {})
         complete: dict[str, list[Fill]] = {}
