@@ -17,8 +17,8 @@ from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.wires import build_account
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.ports.venue import OrderVenue
 
@@ -99,7 +99,7 @@ class WireHarness:
     limited: Answer
     banned: Answer
     quantity: Decimal
-    symbol: Symbol = Symbol.BTCUSDT
+    symbol: Symbol = Symbol("BTCUSDT")
     waits: list[float] = field(default_factory=list)
     """Seconds the adapter would have slept."""
 
@@ -145,16 +145,16 @@ class WireHarness:
 Sleep = Callable[[float], Awaitable[None]]
 
 
-def open_account(exchange: Exchange, keys: ApiKeys) -> Callable[[FakeServer, Sleep], OrderVenue]:
+def open_account(exchange: Venue, keys: ApiKeys) -> Callable[[FakeServer, Sleep], OrderVenue]:
     def open_here(server: FakeServer, sleep: Sleep) -> OrderVenue:
         options: dict[str, Any] = {"page": PAGE, "patience": QUICK, "throttled": False, "sleep": sleep}
-        return build_account(exchange, keys, tuple(Symbol), server.url, **options)
+        return build_account(exchange, keys, tuple(DEFAULT_SYMBOLS), server.url, **options)
 
     return open_here
 
 
-open_binance = open_account(Exchange.BINANCE, ApiKeys(binance_wire.KEY, binance_wire.SECRET))
-open_upbit = open_account(Exchange.UPBIT, ApiKeys(upbit_wire.KEY, upbit_wire.SECRET))
+open_binance = open_account(Venue("BINANCE"), ApiKeys(binance_wire.KEY, binance_wire.SECRET))
+open_upbit = open_account(Venue("UPBIT"), ApiKeys(upbit_wire.KEY, upbit_wire.SECRET))
 
 
 @asynccontextmanager

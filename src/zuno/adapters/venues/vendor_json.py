@@ -88,6 +88,10 @@ class VendorJson:
         """None for null."""
         return None if self[field] is None else self.decimal(field)
 
+    def decimal_if_any(self, field: str | int) -> Decimal | None:
+        """None for null or an empty text; the field itself has to be there."""
+        return None if self[field] in (None, "") else self.decimal(field)
+
     def moment(self, field: str | int) -> Millis:
         return self._moment(field, 1, 1)
 

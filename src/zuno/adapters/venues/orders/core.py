@@ -23,7 +23,8 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import Side, Symbol
+from zuno.markets.market import Market, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
     ZERO,
@@ -114,7 +115,8 @@ class VenueAccount(ABC):
     # -- names
 
     def name(self, symbol: Symbol) -> str:
-        return self.wire.market.format(base=symbol.base, quote=self.wire.asset)
+        here = symbol.venue is self.wire.exchange
+        return self.wire.market.format(base=symbol.base, quote=symbol.quote if here else self.wire.asset)
 
     def symbol_named(self, row: VendorJson, field: str) -> Symbol:
         return self._names[row.choice(field, list(self._names))]
@@ -125,7 +127,7 @@ class VenueAccount(ABC):
     async def rights(self) -> AccountRights: ...
 
     @abstractmethod
-    async def list_markets(self, name: str | None = None) -> list[Listing]:
+    async def read_listings(self, name: str | None = None) -> list[Listing]:
         """All that settle in the venue's currency, or the one of that name if it is listed."""
 
     @abstractmethod
@@ -203,16 +205,41 @@ class VenueAccount(ABC):
         return await self._client.sync_clock()
 
     @report_unreadable
+    async def list_markets(self) -> tuple[Market, ...]:
+        """What the venue lists in its currency, for the catalogue; without a tick or a lot nothing can be ordered."""
+        listings = [listing for listing in await self.read_listings() if listing.tick > 0 and listing.lot > 0]
+        return tuple(
+            Market(
+                venue=self.exchange,
+                base=listing.base,
+                quote=listing.quote,
+                tick=float(listing.tick),
+                lot=float(listing.lot),
+                min_notional=float(listing.min_notional),
+                contract_size=float(listing.contract),
+                maker=self.exchange.maker if listing.maker_pct is None else float(listing.maker_pct),
+                taker=self.exchange.taker if listing.taker_pct is None else float(listing.taker_pct),
+                funding_hours=self.exchange.funding_hours if listing.funding_hours is None else listing.funding_hours,
+                trading=listing.trading,
+            )
+            for listing in listings
+        )
+
+    @report_unreadable
     async def filters(self, symbol: Symbol) -> Filters:
         name = self.name(symbol)
         try:
-            listed = next((market for market in await self.list_markets(name) if market.name == name), None)
+            listed = next((market for market in await self.read_listings(name) if market.name == name), None)
         except VenueDeclined as declined:
             if declined.code not in self.wire.no_such_market:
                 raise
             listed = None
         if listed is None:
             raise NotFound(f"{self._client.name} has no {name}.")
+        if listed.quote != self.wire.asset:
+            raise NotFound(
+                f"{name} is priced in {listed.quote}; orders at {self._client.name} are in {self.wire.asset}."
+            )
         filters = Filters(
             exchange=self.exchange,
             symbol=symbol,
@@ -222,7 +249,7 @@ class VenueAccount(ABC):
             max_quantity=listed.max_quantity,
             min_notional=listed.min_notional,
             trading=listed.trading,
-            holds_stops=self.wire.holds_stops,
+            holds_stops=self.exchange.holds_stops,
         )
         self._filters[symbol] = time.monotonic(), filters
         return filters

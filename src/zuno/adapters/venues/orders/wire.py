@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from zuno.adapters.venues.exchange import ExchangeVendor, Params
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import ClientId, OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -24,16 +24,10 @@ Path = tuple[str | int, ...]
 class WireTable:
     """What differs from venue to venue and is no more than a name or a number."""
 
-    exchange: Exchange
+    exchange: Venue
     vendor: ExchangeVendor
-    spot: bool = False
-    holds_stops: bool = True
-    asset: str = "USDT"
-    """The venue's name of its currency: what cash, fees and margin are in."""
     market: str = "{base}{quote}"
     """How a market is called on the wire."""
-    quotes: tuple[str, ...] = ("USDT",)
-    """Currencies of the markets it lists."""
     time: tuple[str, Mapping[str, object], Path] = ("", {}, ())
     rows: Path = ()
     """Where the rows of an answer are."""
@@ -68,6 +62,15 @@ class WireTable:
     """How the exchange's own client ids begin when it closes a position."""
     cancels_by_id: bool = False
     """An order is cancelled by the exchange's id, so it is looked up first."""
+
+    @property
+    def spot(self) -> bool:
+        return self.exchange.spot
+
+    @property
+    def asset(self) -> str:
+        """What cash, fees and margin are in."""
+        return self.exchange.quote
 
 
 class Question(NamedTuple):

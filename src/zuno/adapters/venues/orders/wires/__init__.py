@@ -9,17 +9,18 @@ from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.core import VenueAccount
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceOrders
+from zuno.adapters.venues.orders.wires.bybit import BybitOrders, BybitSpotOrders
 from zuno.adapters.venues.orders.wires.upbit import UpbitOrders
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 
 ACCOUNTS: Final[Mapping[str, type[VenueAccount]]] = {
-    account.wire.exchange: account for account in (BinanceOrders, UpbitOrders)
+    account.wire.exchange: account for account in (BinanceOrders, BybitOrders, BybitSpotOrders, UpbitOrders)
 }
 
 
 def build_account(
-    venue: Exchange,
+    venue: Venue,
     keys: ApiKeys,
     symbols: Sequence[Symbol],
     url: str | None = None,

@@ -19,8 +19,9 @@ from zuno.adapters.venues.orders.wire import Holding, Listing, Question, Trade, 
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import (
     OUR_PREFIX,
     AccountRights,
@@ -72,7 +73,7 @@ class BinanceAccount(VenueAccount):
     @abstractmethod
     def parse_listing(self, row: VendorJson) -> Listing: ...
 
-    async def list_markets(self, name: str | None = None) -> list[Listing]:
+    async def read_listings(self, name: str | None = None) -> list[Listing]:
         rows = (await self._client.read(f"{self.public}GetExchangeInfo", "filters")).children("symbols")
         if name is None:
             rows = [row for row in rows if row.text("quoteAsset") == self.wire.asset and self.is_traded_here(row)]
@@ -169,7 +170,7 @@ class BinanceAccount(VenueAccount):
 
 class BinanceOrders(BinanceAccount):
     wire = WireTable(
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         vendor=ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline, pace_ms=25),  # 2,400 a minute
         time=("fapiPublicGetTime", {}, ("serverTime",)),
         clock_codes=frozenset({"-1021", "-5028"}),  # dated too early or too late: by the gateway, by the engine

@@ -20,8 +20,9 @@ from zuno.adapters.venues.orders.wire import Holding, Listing, Question, Trade, 
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import (
     ZERO,
     AccountRights,
@@ -41,6 +42,8 @@ OPEN_A_PAGE: Final = 50
 SAME_LEVERAGE: Final = "110043"
 CLASSIC: Final = 1
 """The account type that orders are not placed for."""
+IN_USE: Final = ("locked", "totalPositionIM", "totalOrderIM")
+"""Of a coin: by spot orders, positions and orders of perpetuals."""
 RISES, FALLS = 1, 2
 NO_REASON: Final = ("EC_NoError", "EC_PerCancelRequest", "")
 FORCED: Final = {"BustTrade": True, "AdlTrade": True, "Trade": False, "Delivery": False}
@@ -56,7 +59,7 @@ def read_decline(answer: object) -> tuple[str, str] | None:
 
 class BybitOrders(VenueAccount):
     wire = WireTable(
-        exchange=Exchange.BYBIT,
+        exchange=Venue("BYBIT"),
         vendor=ExchangeVendor(
             "bybit",
             "Bybit",
@@ -150,7 +153,9 @@ class BybitOrders(VenueAccount):
         held = {}
         for row in [coin for account in self.rows_of(answer) for coin in account.children("coin")]:
             total = row.decimal("walletBalance")
-            used = sum((row.maybe_decimal(name) or ZERO for name in ("locked", "totalPositionIM", "totalOrderIM")), ZERO)
+            used = sum(
+                (row.maybe_decimal(name) or ZERO for name in ("locked", "totalPositionIM", "totalOrderIM")), ZERO
+            )
             held[row.text("coin")] = Holding(total, total - used)
         return held
 
@@ -165,14 +170,16 @@ class BybitOrders(VenueAccount):
         if row.whole("positionIdx") != 0:
             raise self.refuse_hedge_mode()
         amount = size * self.wire.sides[row.choice("side", list(self.wire.sides))].sign
-        liquidation = row.maybe_decimal("liqPrice")
+        liquidation = row.decimal_if_any("liqPrice")
         leverage, margin = int(row.decimal("leverage")), row.decimal("positionBalance")
         return self.build_position(symbol, amount, row.decimal("avgPrice"), leverage, margin, liquidation)
 
     # -- markets
 
-    async def list_markets(self, name: str | None = None) -> list[Listing]:
-        where = {"category": self.category, "limit": 1_000} if name is None else {"category": self.category, "symbol": name}
+    async def read_listings(self, name: str | None = None) -> list[Listing]:
+        where = (
+            {"category": self.category, "limit": 1_000} if name is None else {"category": self.category, "symbol": name}
+        )
         rows = await self.read_pages(Question("publicGetV5MarketInstrumentsInfo", "filters", where), "symbol")
         return [self.parse_listing(row) for row in rows if name or self.is_listed(row)]
 
@@ -242,9 +249,11 @@ class BybitOrders(VenueAccount):
     async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
         side = self.wire.sides[row.choice("side", list(self.wire.sides))]
         kind = self.wire.types[row.choice("orderType", list(self.wire.types))]
-        trigger, reason = row.maybe_decimal("triggerPrice"), row.text("rejectReason")
+        trigger, reason = row.decimal_if_any("triggerPrice"), row.text("rejectReason")
         if trigger:
-            falls = row.whole("triggerDirection") == FALLS or (row.whole("triggerDirection") == 0 and side is OrderSide.SELL)
+            falls = row.whole("triggerDirection") == FALLS or (
+                row.whole("triggerDirection") == 0 and side is OrderSide.SELL
+            )
             kind = OrderType.STOP_MARKET if falls == (side is OrderSide.SELL) else OrderType.TAKE_PROFIT_MARKET
         return self.build_order(
             self.symbol_named(row, "symbol"),
@@ -259,7 +268,7 @@ class BybitOrders(VenueAccount):
             reduce_only=row.flag("reduceOnly"),
             status=self.wire.statuses[row.choice("orderStatus", list(self.wire.statuses))],
             filled=row.decimal("cumExecQty"),
-            average=row.maybe_decimal("avgPrice"),
+            average=row.decimal_if_any("avgPrice"),
             updated=row.moment("updatedTime"),
             reason="" if reason in NO_REASON else read_reason(reason),
         )
@@ -306,7 +315,7 @@ class BybitOrders(VenueAccount):
 class BybitSpotOrders(BybitOrders):
     """Coins in the same wallet; a conditional order waits for the last price and its coins are not locked."""
 
-    wire = replace(BybitOrders.wire, exchange=Exchange.BYBIT_SPOT, spot=True, funding_id="")
+    wire = replace(BybitOrders.wire, exchange=Venue("BYBIT-SPOT"), funding_id="")
     category = "spot"
     tradable = ("Spot", "SpotTrade")
 

@@ -19,8 +19,9 @@ from zuno.adapters.venues.orders.wire import Holding, Listing, Question, WireTab
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import (
     ZERO,
     AccountRights,
@@ -64,11 +65,8 @@ class UpbitOrders(VenueAccount):
     """Fills are listed with their order, not by time."""
 
     wire = WireTable(
-        exchange=Exchange.UPBIT,
+        exchange=Venue("UPBIT"),
         vendor=ExchangeVendor("upbit", "Upbit", read_decline=read_decline),
-        spot=True,
-        holds_stops=False,
-        asset="KRW",
         market="KRW-{base}",
         no_such_order=frozenset({"order_not_found"}),
         not_taken_statuses=frozenset({400, 404}),
@@ -127,7 +125,7 @@ class UpbitOrders(VenueAccount):
                 raise
         return True
 
-    async def list_markets(self, name: str | None = None) -> list[Listing]:
+    async def read_listings(self, name: str | None = None) -> list[Listing]:
         """The whole list has no order terms: those are asked for market by market."""
         names = [name]
         if name is None:
