@@ -80,7 +80,8 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
         except VenueDeclined as error:
             account = args[0]
             assert isinstance(account, VenueAccount)
-            if error.status in (UNAUTHORIZED, FORBIDDEN) or error.code in account.wire.key_codes:
+            shut_out = error.status in (UNAUTHORIZED, FORBIDDEN) and error.code not in account.wire.clock_codes
+            if shut_out or error.code in account.wire.key_codes:
                 raise Refused(f"The keys are not let in: {error.reason} ({error.code})") from error
             raise Unavailable(str(error)) from error
 

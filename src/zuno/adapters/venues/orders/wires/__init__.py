@@ -10,12 +10,14 @@ from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.core import VenueAccount
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceOrders
 from zuno.adapters.venues.orders.wires.bybit import BybitOrders, BybitSpotOrders
+from zuno.adapters.venues.orders.wires.okx import OkxOrders, OkxSpotOrders
 from zuno.adapters.venues.orders.wires.upbit import UpbitOrders
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 
 ACCOUNTS: Final[Mapping[str, type[VenueAccount]]] = {
-    account.wire.exchange: account for account in (BinanceOrders, BybitOrders, BybitSpotOrders, UpbitOrders)
+    account.wire.exchange: account
+    for account in (BinanceOrders, BybitOrders, BybitSpotOrders, OkxOrders, OkxSpotOrders, UpbitOrders)
 }
 
 
