@@ -22,15 +22,16 @@ from benchmarks.imports import START, import_file, write_bars
 from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import AT_ONCE, MarketFigures
+from zuno.markets.market import Symbol
 from zuno.settings import read_settings
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.cycle import Outcome
-from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.market import HOUR_MS
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
 from zuno.wiring.cycles import build_run_context
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 HOURS = 2 * 365 * 24
 STEP = 4 * HOUR_MS
 CYCLES = AT_ONCE

@@ -21,8 +21,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from benchmarks.figure import report
 from zuno.adapters.venues.synthetic.path import END
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.settings import read_settings
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.wiring import Application
 
 SEED = 11
@@ -56,7 +57,7 @@ async def against_its_cycles(house: Application) -> bool:
 
     async def cycles() -> None:
         for at in range(since, END + 1, 4 * HOUR_MS):
-            for symbol in Symbol:
+            for symbol in DEFAULT_SYMBOLS:
                 await house.cycles().run(symbol.value, "swing", str(at), chart=False)
 
     await house.cycles().run("BTCUSDT", chart=False)

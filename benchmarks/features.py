@@ -19,10 +19,11 @@ from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle, reach_of
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import bundle_hash
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.model.venues import wanted_series
 
 REPEATS = 15
@@ -37,11 +38,11 @@ async def measured(store: SqliteSeries) -> tuple[float, float, float, int]:
     for _ in range(REPEATS):
         start = perf_counter()
         count = 0
-        for series in wanted_series(Symbol.BTCUSDT):
+        for series in wanted_series(Symbol("BTCUSDT")):
             reach = reach_of(series)
             count += len(await store.read(series, Millis(END - reach.span), NOW, NOW, reach.newest))
         read = perf_counter()
-        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, NOW)
+        bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, NOW)
         measure_features(bundle)
         done = perf_counter()
         bundle_hash(bundle)

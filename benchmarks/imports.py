@@ -25,9 +25,10 @@ from benchmarks.figure import report
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.settings import read_settings
 from zuno.trading.measure.columns import take_rows
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Symbol, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Timeframe, candles
 from zuno.trading.ports.series import Origin, Source
 from zuno.trading.service.imports import Imports, ImportView
 from zuno.wiring import Application
@@ -106,7 +107,7 @@ async def against_duckdb(folder: Path) -> bool:
 async def cut_short(whole: Path, short: Path) -> None:
     """The last bars of each length alone."""
     source, target = (SqliteSeries(folder, Origin(False, "recorded")) for folder in (whole, short))
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         for timeframe in Timeframe:
             bars = await source.read_columns(candles("binance", symbol, timeframe), Millis(0), EVER)
             await target.write_columns(take_rows(bars, slice(-LAST, None)), Source.IMPORTED, "cut", NOW)

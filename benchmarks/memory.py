@@ -28,11 +28,12 @@ from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.port import Author
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.settings import read_settings
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.learn.memory_book import MemoryBook, update_index
 from zuno.trading.measure.similarity import unpack_vector
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.memory import POST_MORTEM, Channel, MemoryRecord, PostMortem, RecallQuery
 from zuno.trading.run.record import load_bundle
 from zuno.wiring import Application
@@ -63,7 +64,7 @@ def memories(chance: random.Random) -> list[MemoryRecord]:
             id=f"pm_{number:08d}",
             channel=Channel.SYSTEM_POST_MORTEM,
             origin="paper",
-            symbol=Symbol.BTCUSDT,
+            symbol=Symbol("BTCUSDT"),
             at=Millis(START + number * 15 * MINUTE_MS),
             text=setup(chance),
         )

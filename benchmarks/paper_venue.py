@@ -25,8 +25,9 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.tape import Bar, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.rules.inputs import Fees
@@ -58,7 +59,7 @@ class BarTape:
         self._bars, self._times = bars, [bar.at for bar in bars]
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        if symbol is not Symbol.BTCUSDT:
+        if symbol is not Symbol("BTCUSDT"):
             return ()
         return self._bars[bisect_right(self._times, after) : bisect_right(self._times, until)]
 
@@ -75,8 +76,8 @@ async def trade_on_paper(bars: Sequence[Bar]) -> tuple[float, list[float]]:
 
     log = MemoryTradeLog()
     opened = AccountOpened(at=Millis(0), usd=Decimal(1_000_000), krw=Decimal(0))
-    await log.append(venue_account("bench", Exchange.BINANCE), [opened], 0)
-    venue = PaperVenue(Exchange.BINANCE, "bench", log, BarTape(bars), read_clock, Fees().binance, latency_ms=0)
+    await log.append(venue_account("bench", Venue("BINANCE")), [opened], 0)
+    venue = PaperVenue(Venue("BINANCE"), "bench", log, BarTape(bars), read_clock, Fees().binance, latency_ms=0)
     halves: list[float] = []
     began = process_time()
     for place in range(EVERY - 1, len(bars), EVERY):
@@ -85,8 +86,8 @@ async def trade_on_paper(bars: Sequence[Bar]) -> tuple[float, list[float]]:
         order = await venue.place(
             OrderRequest(
                 client_id=f"b{number}",
-                exchange=Exchange.BINANCE,
-                symbol=Symbol.BTCUSDT,
+                exchange=Venue("BINANCE"),
+                symbol=Symbol("BTCUSDT"),
                 side=OrderSide.SELL if number % 2 else OrderSide.BUY,
                 type=OrderType.MARKET,
                 quantity=QUANTITY,

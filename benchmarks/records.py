@@ -29,9 +29,10 @@ from zuno.adapters.venues.synthetic.path import END
 from zuno.journal.journal import ChainedJournal, VerifyMode
 from zuno.journal.port import Author, Row
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.settings import read_settings
 from zuno.trading.model.cycle import EDITION, STARTED
-from zuno.trading.model.market import HOUR_MS, Mode, Symbol
+from zuno.trading.model.market import HOUR_MS, Mode
 from zuno.trading.model.memory import POST_MORTEM
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.run.record import RunRequest
@@ -93,7 +94,7 @@ async def fill_home(house: Application, count: int) -> None:
         if len(together) >= EVENTS_OF_AN_ENTRY:
             await log.append(account, together, written)
             written, together = written + len(together), []
-    asked = RunRequest(symbol=Symbol.BTCUSDT, mode=Mode.SWING, as_of=None, live=False, chart=False, edition=EDITION)
+    asked = RunRequest(symbol=Symbol("BTCUSDT"), mode=Mode.SWING, as_of=None, live=False, chart=False, edition=EDITION)
     for number in range(count // EVENTS_OF_A_RUN + 60):  # a page of fifty is full in both
         await journal.append(kind=STARTED, author=Author("desk"), payload=asked, request_id=f"run_{number:016x}")
         told = post_mortem(number, "range; above the average", origin="SYNTHETIC seed 7", day=number / 100)

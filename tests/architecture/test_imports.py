@@ -38,6 +38,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,
     "pushes": INSIDE,
+    "markets": PLAIN | {"difflib", "pydantic", "pydantic_core"},
     "amm": PLAIN | {"eth_hash"},
     "present": PLAIN | {"html"},
     "lp.model": PLAIN | {"pydantic"},

@@ -18,7 +18,8 @@ from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery
 from zuno.trading.ports.recall import MemoryIndex
 
@@ -71,7 +72,7 @@ def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
 
 def record(id: str, text: str, days: float = 1, **more: Any) -> MemoryRecord:
     """A post-mortem of so many days ago."""
-    given = {"channel": Channel.SYSTEM_POST_MORTEM, "origin": "paper", "symbol": Symbol.BTCUSDT} | more
+    given = {"channel": Channel.SYSTEM_POST_MORTEM, "origin": "paper", "symbol": Symbol("BTCUSDT")} | more
     return MemoryRecord(id=id, at=Millis(round(NOW - days * DAY_MS)), text=text, **given)
 
 
@@ -140,14 +141,14 @@ async def test_other_markets_channels_and_symbols_stay_apart(candidate: Candidat
     await index.add(
         [
             record("ours", text),
-            record("eth", text, symbol=Symbol.ETHUSDT),
+            record("eth", text, symbol=Symbol("ETHUSDT")),
             record("other", text, origin="another market"),
             record("news", text, channel=Channel.NEWS),
             record("all", text, channel=Channel.NARRATIVE, symbol=None),
         ]
     )
     assert await recall(index, query(text)) == ["eth", "ours"]
-    assert await recall(index, query(text, symbol=Symbol.BTCUSDT)) == ["ours"]
+    assert await recall(index, query(text, symbol=Symbol("BTCUSDT"))) == ["ours"]
     assert await recall(index, query(text, origin="another market")) == ["other"]
     assert await recall(index, query(text, channels=(Channel.NEWS,))) == ["news"]
     assert set(await recall(index, query(text, channels=(Channel.NEWS, Channel.NARRATIVE)))) == {"news", "all"}

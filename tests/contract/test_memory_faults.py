@@ -22,7 +22,8 @@ from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, RecallResult
 
 NOW = 1_760_000_000_000
@@ -30,7 +31,7 @@ PHRASES = ("funding high", "funding low", "failed breakout", "volatility high", 
 
 
 def record(number: int, text: str = PHRASES[0], at: int = NOW, **more: object) -> MemoryRecord:
-    given = {"channel": Channel.SYSTEM_POST_MORTEM, "origin": "paper", "symbol": Symbol.BTCUSDT} | more
+    given = {"channel": Channel.SYSTEM_POST_MORTEM, "origin": "paper", "symbol": Symbol("BTCUSDT")} | more
     return MemoryRecord.model_validate({"id": f"m{number}", "at": Millis(at), "text": text, **given})
 
 

@@ -24,10 +24,10 @@ from zuno.journal.port import Author, Entry, Journal
 from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import Fill, OrderSide
 from zuno.trading.model.trade_events import (
     TRADE_EVENTS,
@@ -87,8 +87,8 @@ def fill(at: int) -> FillBooked:
         fill=Fill(
             id=f"f{at}",
             client_id="c1",
-            exchange=Exchange.BINANCE,
-            symbol=Symbol.BTCUSDT,
+            exchange=Venue("BINANCE"),
+            symbol=Symbol("BTCUSDT"),
             side=OrderSide.BUY,
             quantity=Decimal("0.010"),
             price=Decimal("60000.10"),
@@ -184,7 +184,7 @@ async def test_a_home_that_is_gone_is_not_an_empty_account(tmp_path: Path) -> No
 
 async def test_an_old_paper_book_is_the_beginning_of_its_account(tmp_path: Path) -> None:
     journal = journal_in(tmp_path)
-    changes = [LiquidityStated(at=Millis(at), symbol=Symbol.ETHUSDT, quantity=at / 2) for at in (1, 2)]
+    changes = [LiquidityStated(at=Millis(at), symbol=Symbol("ETHUSDT"), quantity=at / 2) for at in (1, 2)]
     for number, change in enumerate(changes, 1):
         entry = BookEntry(origin="recorded", number=number, change=change)
         await journal.append_once(kind=BOOK_CHANGE, author=Author("owner"), payload=entry, request_id=f"b{number}")
@@ -225,11 +225,11 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
     assert (before.usd, before.krw) == (1_999.7, 2_000_000 - 820_000 - 410)
     assert [to_json(held) for held in before.positions] == [changes[0]["position"], changes[3]["position"]]
     assert [to_json(order) for order in before.pending] == [changes[1]["order"]]
-    assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol.ETHUSDT, 1.5)]
+    assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol("ETHUSDT"), 1.5)]
     book = await log.history(account)
     assert (book.to_account().usd, book.to_account().pending) == (2_009.395, ())
     assert [(trade.trade, trade.net_pnl) for trade in book.closed] == [("pos_1", Decimal("9.395"))]
-    assert book.venue_balance(Exchange.BINANCE) == 2_000
+    assert book.venue_balance(Venue("BINANCE")) == 2_000
 
 
 @pytest.mark.parametrize(
@@ -410,7 +410,7 @@ async def test_a_snapshot_is_not_believed_for_its_word(tmp_path: Path) -> None:
     count = int(str(newest["count"]))
     whole = trace_account(events[:count])
     live, past = dump_whole(whole)
-    richer = live.replace(f'"cash":"{whole.cash(Exchange.BINANCE)}"'.encode(), b'"cash":"9999"')
+    richer = live.replace(f'"cash":"{whole.cash(Venue("BINANCE"))}"'.encode(), b'"cash":"9999"')
     assert richer != live
     lies = (
         {**newest, "account": THERE, "after": count, "count": count + 9},

@@ -10,8 +10,10 @@ import pytest
 from tests.wire.trading_account import MemoryTradeRecord
 from zuno.adapters.account.trade_log import LoggedTradeRecord, MemoryTradeLog
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Style
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.orders import Fill, OrderRequest, OrderSide, OrderType
 from zuno.trading.model.trade_events import (
@@ -57,8 +59,8 @@ def logged(
                 client_id = f"{number}{side}"
                 request = OrderRequest(
                     client_id=client_id,
-                    exchange=Exchange.BINANCE,
-                    symbol=Symbol.BTCUSDT,
+                    exchange=Venue("BINANCE"),
+                    symbol=Symbol("BTCUSDT"),
                     side=side,
                     type=OrderType.MARKET,
                     quantity=D(1),
@@ -67,8 +69,8 @@ def logged(
                 fill = Fill(
                     id=client_id,
                     client_id=client_id,
-                    exchange=Exchange.BINANCE,
-                    symbol=Symbol.BTCUSDT,
+                    exchange=Venue("BINANCE"),
+                    symbol=Symbol("BTCUSDT"),
                     side=side,
                     quantity=D(1),
                     price=price,
@@ -84,12 +86,12 @@ def logged(
 
 
 def intent_of(trade: ClosedTrade, number: int) -> TradeIntent:
-    leg = IntentLeg(exchange=Exchange.BINANCE, quantity=D(1), entry=D(100), stop=D(98), target=D(104), leverage=1)
+    leg = IntentLeg(exchange=Venue("BINANCE"), quantity=D(1), entry=D(100), stop=D(98), target=D(104), leverage=1)
     return TradeIntent(
         id=f"int_{number}",
         decision=f"run_{number}",
         kind=IntentKind.OPEN,
-        symbol=Symbol.BTCUSDT,
+        symbol=Symbol("BTCUSDT"),
         mode=Mode.SWING,
         side=Side.LONG,
         style=Style.MOMENTUM_SNIPER,

@@ -33,7 +33,7 @@ from zuno.adapters.http import RateLimited
 from zuno.adapters.venues.exchange import PATIENCE
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.venues import DEFAULT_VENUES
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -123,7 +123,7 @@ async def test_what_was_placed_is_found_as_it_was_asked_for(here: VenueHarness) 
 
 
 async def test_an_order_of_another_exchange_is_refused(here: VenueHarness) -> None:
-    other = next(exchange for exchange in Exchange if exchange is not here.venue.exchange)
+    other = next(exchange for exchange in DEFAULT_VENUES if exchange is not here.venue.exchange)
     with pytest.raises(Refused):
         await here.venue.place(request_order(here, "elsewhere").model_copy(update={"exchange": other}))
 

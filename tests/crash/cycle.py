@@ -33,10 +33,11 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.checkpoints import sqlite_checkpoints
 from zuno.journal.decision_view import DECISION_VIEW
 from zuno.llm.port import Answered, ModelRequest, Usage
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.cycle import Node, NodeEvent
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import ATTEMPT, ENDED, kind_of
 from zuno.trading.service.features import TradingDesk
@@ -271,8 +272,8 @@ def _twice(kind: str, count: int) -> bool:
 
 async def _menu(store: MemorySeries) -> PriceMenu:
     desk = TradingDesk(store, None, None)  # type: ignore[arg-type]  # nothing is kept or painted
-    moment = await desk.moment(Symbol.BTCUSDT, None)
-    bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
+    moment = await desk.moment(Symbol("BTCUSDT"), None)
+    bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment.as_of)
     return build_price_menu(bundle, measure_features(bundle))
 
 

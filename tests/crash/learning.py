@@ -32,9 +32,9 @@ from zuno.adapters.memory.jsonl import JsonlMemory
 from zuno.adapters.memory.sqlite import SqliteMemoryIndex
 from zuno.doors.cli.main import run
 from zuno.journal.journal import ChainedJournal
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.settings import Settings
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM
 from zuno.trading.model.trade_events import paper_account
 from zuno.wiring.application import Application
@@ -110,9 +110,9 @@ async def in_thread(act: Callable[[], Any]) -> None:
 async def open_position(home: Path) -> None:
     application = Application(Settings(home=home))
     desk = application.trading()
-    moment = await desk.moment(Symbol.BTCUSDT, None)
+    moment = await desk.moment(Symbol("BTCUSDT"), None)
     gate = await application._open_gate(paper_account(moment.origin), lambda: moment.as_of)
-    quote: Any = await gate._protections.known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
+    quote: Any = await gate._protections.known_quote(Venue("BINANCE"), Symbol("BTCUSDT"))
     done = await open_long(gate, moment.as_of, float(quote.mark))
     assert gate.book.trades, f"nothing was opened: {done}"
     await application.close()

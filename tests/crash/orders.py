@@ -41,11 +41,12 @@ from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.order_sender import RESEND_MS
-from zuno.trading.model.cycle import Call, Exchange, Leg, Style, Target
+from zuno.trading.model.cycle import Call, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import ClientId, OrderStatus
 from zuno.trading.model.trade_events import OrderUpdated
@@ -98,7 +99,7 @@ def order_of(step: Step, at: Millis) -> RulingToExecute:
     if quantity:
         entry = float(price)
         leg = Leg(
-            venue=Exchange.BINANCE,
+            venue=Venue("BINANCE"),
             side=side,
             currency="USD",
             margin=quantity * entry,
@@ -183,7 +184,7 @@ class Child:
             GateContext(
                 log=log,
                 account=ACCOUNT,
-                venues={Exchange.BINANCE: MortalVenue(venue, self.fate)},  # type: ignore[dict-item]
+                venues={Venue("BINANCE"): MortalVenue(venue, self.fate)},  # type: ignore[dict-item]
                 now=self.now,
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
@@ -216,7 +217,7 @@ class Child:
             return self.at
 
         if self.kind == "paper":
-            return PaperVenue(Exchange.BINANCE, ACCOUNT, log, self.tape, now, Fees().at(Exchange.BINANCE), latency_ms=0)
+            return PaperVenue(Venue("BINANCE"), ACCOUNT, log, self.tape, now, Fees().at(Venue("BINANCE")), latency_ms=0)
 
         class Server:
             url = self.url
@@ -268,7 +269,7 @@ class Child:
         made: Counter[ClientId] = Counter()
         if self.kind == "paper":
             known: dict[ClientId, set[str]] = {}
-            for event in await log.events(venue_account(ACCOUNT, Exchange.BINANCE)):
+            for event in await log.events(venue_account(ACCOUNT, Venue("BINANCE"))):
                 if isinstance(event, OrderUpdated) and event.order.status is not OrderStatus.REJECTED:
                     known.setdefault(event.order.request.client_id, set()).add(event.order.venue_id)
             made.update({id: len(ids) for id, ids in known.items()})
@@ -282,7 +283,7 @@ class Child:
             "held": {symbol.value: str(trade.quantity) for (_, symbol), trade in book.positions.items()},
             "positions": positions,
             "balance": str((await venue.balance()).total),
-            "ledger": str(book.venue_balance(Exchange.BINANCE)),
+            "ledger": str(book.venue_balance(Venue("BINANCE"))),
             "closed": [(summary.reason.value, str(summary.quantity)) for summary in book.closed],
             "locks": [lock.reason for lock in book.locks.values()],
             "fees": str(sum((summary.fees for summary in book.closed), Decimal(0))),

@@ -18,8 +18,8 @@ from tests.wire.paper_venue import depth
 from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Mark
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType
 from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.rules.inputs import Fees
@@ -27,7 +27,7 @@ from zuno.trading.rules.inputs import Fees
 if find_spec("nautilus_trader") is None:
     pytest.skip("nautilus_trader is not installed: pip install 'zuno[peers]'", allow_module_level=True)
 
-BTC, SECOND, CASH = Symbol.BTCUSDT, 1_000, 100_000
+BTC, SECOND, CASH = Symbol("BTCUSDT"), 1_000, 100_000
 TOLERANCE = D("1e-8")
 Kind = Literal["market", "limit", "stop", "cancel"]
 
@@ -71,7 +71,7 @@ Plan = Mapping[int, Sequence[Wish]]
 
 
 def trade_on_paper(quotes: Sequence[Quoted], plan: Plan) -> Result:
-    engine = PaperExchange(Exchange.BINANCE, Fees().binance)
+    engine = PaperExchange(Venue("BINANCE"), Fees().binance)
     engine.restore([AccountOpened(at=Millis(0), usd=D(CASH), krw=D(0))])
     result, number, seen = Result(), 0, 0
 
@@ -104,7 +104,7 @@ def to_request(number: int, wish: Wish) -> OrderRequest:
     kinds = {"market": OrderType.MARKET, "limit": OrderType.LIMIT, "stop": OrderType.STOP_MARKET}
     return OrderRequest(
         client_id=str(number),
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=wish.side,
         type=kinds[wish.kind],

@@ -11,7 +11,8 @@ import pytest
 from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Level, MarkAndIndex, Symbol, basis, rates
+from zuno.markets.market import Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 
@@ -28,8 +29,8 @@ def book(tmp_path: Path) -> Book:
         times = [Millis(at) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
         await store.write(
             [
-                Batch(basis(BINANCE, Symbol.BTCUSDT), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
-                Batch(basis(BINANCE, Symbol.ETHUSDT), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
+                Batch(basis(BINANCE, Symbol("BTCUSDT")), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
+                Batch(basis(BINANCE, Symbol("ETHUSDT")), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
                 Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
             ]
         )

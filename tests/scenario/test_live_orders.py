@@ -15,13 +15,15 @@ from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import DiskFull, NotFound, Unavailable
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeEvent
 from zuno.trading.model.venues import krw_symbol
 
-BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 ALWAYS = 10_000
 ALGO = "fapi/v1/algoOrder"
 FORBIDDEN = json_answer({"error": {"name": "out_of_scope", "message": "권한이 부족합니다."}}, 401)
@@ -80,7 +82,7 @@ async def test_a_symbol_that_cannot_be_read_keeps_no_other_from_its_stop_or_the_
     await desk.gate.kill()
     assert desk.held(BTC) == desk.held(ETH) == 0
     assert [place[1] for place in desk.gate.book.positions] == [BTC]
-    assert Exchange.BINANCE in desk.gate.troubles
+    assert Venue("BINANCE") in desk.gate.troubles
     desk.here.server.change = lambda name, document: document
     await desk.gate.advance()
     assert desk.gate.book.positions == desk.gate.troubles == {}
@@ -104,7 +106,7 @@ async def test_a_fee_in_another_currency_is_told_and_stops_new_risk_alone(desk: 
     fake(desk).fee_burn = True  # switched on between two looks at the account
     assert await desk.open() == "open"
     assert len(stops(desk, BTC)) == 1
-    position = desk.gate.book.positions[Exchange.BINANCE, BTC]
+    position = desk.gate.book.positions[Venue("BINANCE"), BTC]
     assert position.fees == 0
     lock = desk.gate.book.locks[Protection.RECONCILIATION, BTC]
     assert "0.60000100 BNB" in lock.reason
@@ -246,7 +248,7 @@ async def test_an_entry_is_booked_and_sold_though_the_list_of_closed_orders_cann
         await desk.open()
         booked = [position.quantity for position in desk.gate.book.positions.values()]
         assert booked == [desk.held()] == [Decimal("0.02")]
-        assert Exchange.UPBIT in desk.gate.troubles
+        assert Venue("UPBIT") in desk.gate.troubles
         if list_returns:
             here.server.faults.clear()
             await desk.gate.advance()
@@ -448,7 +450,7 @@ async def test_a_full_disk_keeps_nobody_from_closing_one_trade(by: str) -> None:
         for symbol, quantity in ((BTC, 0.02), (ETH, 0.5)):
             assert await desk.open(symbol, quantity) == "open"
         log.room = 0
-        trade = desk.gate.book.positions[Exchange.BINANCE, BTC].id
+        trade = desk.gate.book.positions[Venue("BINANCE"), BTC].id
         for _ in range(2):
             with pytest.raises(Unavailable):
                 await desk.gate.close(trade if by == "id" else BTC)
@@ -467,7 +469,7 @@ async def test_a_hand_that_turns_a_position_leaves_no_stop_of_the_other_side(des
     assert len(stops(desk, BTC)) == 1
     turn = OrderRequest(
         client_id="by-hand",
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=OrderSide.SELL,
         type=OrderType.MARKET,
@@ -487,7 +489,7 @@ async def test_a_full_disk_closes_no_more_than_ours(desk: WireDesk) -> None:
     await desk.open()
     request = OrderRequest(
         client_id="by_hand",
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=OrderSide.BUY,
         type=OrderType.MARKET,
@@ -540,7 +542,7 @@ async def test_exits_that_could_not_be_written_are_booked_together_as_one_close(
         assert book.positions == book.open_orders == book.open_intents == {}
         events = await log.events(desk.gate.account)
         assert [event.protection for event in events if isinstance(event, LockSet)] == [Protection.KILL_SWITCH]
-        assert (await here.venue.balance()).total == book.venue_balance(Exchange.BINANCE)
+        assert (await here.venue.balance()).total == book.venue_balance(Venue("BINANCE"))
 
 
 @pytest.mark.parametrize("restarted", [True, False])

@@ -25,10 +25,12 @@ from tests.wire.trading_account import AccountStory
 from tests.wire.vendors.living import Living, Venues, venues
 from zuno.adapters.clock.system import unix_millis
 from zuno.journal.port import Author
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.cycle import STARTED, Exchange, Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import STARTED, Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.trade_events import IntentKind, IntentLeg, IntentStored, TradeIntent, paper_account
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.run.record import RunRequest
@@ -111,11 +113,11 @@ async def write_record(home: Path) -> None:
     zuno = Application(Settings(home=home))
     try:
         journal, story = await zuno._open_journal(), AccountStory(zuno._trade_log(), paper_account("recorded"))
-        asked = RunRequest(symbol=Symbol.BTCUSDT, mode=Mode.SWING, as_of=None, live=True, chart=False)
+        asked = RunRequest(symbol=Symbol("BTCUSDT"), mode=Mode.SWING, as_of=None, live=True, chart=False)
         begin = unix_millis() - PRIOR_TRADES * 2 * HOUR_MS
         for number in range(PRIOR_TRADES):
             at = begin + number * 2 * HOUR_MS
-            intent = await story.open_trade(at, Symbol.BTCUSDT, Side.LONG, "0.005", "60000", "59400", "61200")
+            intent = await story.open_trade(at, Symbol("BTCUSDT"), Side.LONG, "0.005", "60000", "59400", "61200")
             await story.exit_trade(at + HOUR_MS, intent, "target")
             run = f"run_{number + 1:016x}"
             await journal.append(kind=STARTED, author=Author("desk"), payload=asked, request_id=run)
@@ -131,7 +133,7 @@ async def rule_entry(home: Path) -> None:
         book = await writer.refresh()
         assert book.mandate is not None
         leg = IntentLeg(
-            exchange=Exchange.BINANCE,
+            exchange=Venue("BINANCE"),
             quantity=D("0.010"),
             entry=D(60_000),
             stop=D(58_800),
@@ -143,7 +145,7 @@ async def rule_entry(home: Path) -> None:
             id="int_live",
             decision="run_live",
             kind=IntentKind.OPEN,
-            symbol=Symbol.BTCUSDT,
+            symbol=Symbol("BTCUSDT"),
             mode=Mode.SWING,
             side=Side.LONG,
             style=Style.SMART_DCA,

@@ -24,8 +24,9 @@ from zuno.adapters.store.outbox import SqliteOutbox
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.journal.journal import ChainedJournal
 from zuno.kernel.chat import ChatButton
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.wiring.application import Application
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes
@@ -71,7 +72,7 @@ async def write_trades(home: Path) -> None:
     log = sources(home).log()
     at = unix_millis()
     story = AccountStory(log, "live")
-    intent = await story.open_trade(at, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(at, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(at, intent, "stop")
     lock = LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason="by the owner")
     await log.append("live", [lock], len(await log.events("live")))

@@ -16,6 +16,7 @@ from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import post_mortem_id
 from zuno.trading.model.market import (
@@ -26,7 +27,6 @@ from zuno.trading.model.market import (
     Level,
     MarkAndIndex,
     Mode,
-    Symbol,
     Timeframe,
     basis,
     candles,
@@ -46,7 +46,7 @@ async def extend_market(home: Path) -> None:
     """Eight months later everything costs twice as much."""
     store = SqliteSeries(home / "market" / "own", Origin(False, "recorded"))
     batches: list[Batch[Any]] = [Batch(rates(UPBIT, USDT_KRW), [Level(LATER, 2_800.0)])]
-    for symbol, price in ((Symbol.BTCUSDT, 120_000.0), (Symbol.ETHUSDT, 6_000.0)):
+    for symbol, price in ((Symbol("BTCUSDT"), 120_000.0), (Symbol("ETHUSDT"), 6_000.0)):
         bars = [Candle(Millis(LATER - n * HOUR_MS), price, price, price, price, 1.0, 0.5) for n in (3, 2, 1)]
         batches.append(Batch(candles(BINANCE, symbol, Timeframe.H1), bars))
         batches.append(Batch(basis(BINANCE, symbol), [MarkAndIndex(LATER, price, price)]))
@@ -144,7 +144,7 @@ async def test_recorded_and_real_time_are_never_mixed_in_one_account(home: Path)
     live = Application(Settings(home=home, recording="own", market="live"))
     stop = asyncio.Event()
     stop.set()
-    plan, past = DeskPlan((Symbol.BTCUSDT,), Mode.SWING), paper_account("recorded", "past")
+    plan, past = DeskPlan((Symbol("BTCUSDT"),), Mode.SWING), paper_account("recorded", "past")
     with pytest.raises(Refused, match="recorded time"):
         await live.trade_desk()._run_live(plan, past, lambda event: None, stop)
     await live.close()

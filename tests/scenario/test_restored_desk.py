@@ -19,13 +19,14 @@ from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.home_backup import unpack_backup, write_backup
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.journal.port import Journal
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.trade_events import Protection
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 
 
 class DemoDesk(WireDesk):
@@ -96,7 +97,7 @@ async def play(tmp_path: Path, appends: int) -> tuple[int, bool]:
         await again.gate.advance()
         await again.gate.reconcile()
         book = again.gate.book
-        position = book.positions.get((Exchange.BINANCE, BTC))
+        position = book.positions.get((Venue("BINANCE"), BTC))
         booked = Decimal(0) if position is None else position.quantity
         locked = any(lock.protection is Protection.RECONCILIATION for lock in book.locks.values())
         assert booked == held or locked

@@ -14,8 +14,9 @@ from tests.wire.order_gate import open_long
 from tests.wire.telegram_api import ALICE, SentMessage, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.trading.model.trade_events import ExitReason, paper_account
 from zuno.wiring.application import Application
 
@@ -40,10 +41,10 @@ def story_home(devnet: Any, devnet_home: Path, invented_market: Path) -> Iterato
 
 async def trade_until_stopped(zuno: Application) -> None:
     """A long of some days before the recording ends, held until its stop, which is near."""
-    moment = await zuno.trading().moment(Symbol.BTCUSDT, None)
+    moment = await zuno.trading().moment(Symbol("BTCUSDT"), None)
     clock = [Millis(moment.as_of - 6 * DAY_MS)]
     gate = await zuno._open_gate(paper_account(moment.origin), lambda: clock[0])
-    quote: Any = await gate._protections.known_quote(Exchange.BINANCE, Symbol.BTCUSDT)
+    quote: Any = await gate._protections.known_quote(Venue("BINANCE"), Symbol("BTCUSDT"))
     await open_long(gate, clock[0], float(quote.mark), stop=0.996)
     while gate.book.trades and clock[0] < moment.as_of:
         clock[0] = Millis(clock[0] + HOUR_MS)

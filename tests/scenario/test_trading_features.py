@@ -16,6 +16,7 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import Features, measure_features
 from zuno.trading.measure.frames import Frame
@@ -31,7 +32,6 @@ from zuno.trading.model.market import (
     Mode,
     OptionChain,
     Series,
-    Symbol,
     Timeframe,
     candles,
 )
@@ -52,7 +52,7 @@ def bundle(invented: Path) -> Bundle:
     async def frozen() -> Bundle:
         store = store_of(invented)
         try:
-            return await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END)
+            return await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, END)
         finally:
             await store.close()
 
@@ -205,12 +205,12 @@ def test_a_place_that_cannot_be_written_is_told(invented: Path, tmp_path: Path) 
 async def test_nothing_in_a_bundle_is_later_than_its_moment(invented: Path) -> None:
     as_of = Millis(END - 11 * DAY_MS - 17 * MINUTE_MS)
     store = store_of(invented)
-    found = await build_bundle(store, Symbol.ETHUSDT, Mode.POSITION, as_of)
+    found = await build_bundle(store, Symbol("ETHUSDT"), Mode.POSITION, as_of)
     await store.close()
     for block in found.blocks:
         assert block.as_of <= as_of
         assert all(row.at <= as_of for row in block.rows)
-    bars = found.rows(candles(BINANCE, Symbol.ETHUSDT, Timeframe.H1))
+    bars = found.rows(candles(BINANCE, Symbol("ETHUSDT"), Timeframe.H1))
     assert bars[-1].at + HOUR_MS <= as_of
 
 
@@ -222,13 +222,15 @@ def test_a_bundle_gives_the_same_figures_after_it_was_stored(bundle: Bundle) -> 
 
 async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
     store = store_of(invented)
-    gone, old = str(market.macro(FRED, "NEVER")), str(market.books(BINANCE, Symbol.BTCUSDT))
-    found = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END, failures={gone: "no key", old: "did not answer"})
+    gone, old = str(market.macro(FRED, "NEVER")), str(market.books(BINANCE, Symbol("BTCUSDT")))
+    found = await build_bundle(
+        store, Symbol("BTCUSDT"), Mode.SWING, END, failures={gone: "no key", old: "did not answer"}
+    )
     later = await build_bundle(
-        store, Symbol.BTCUSDT, Mode.SWING, Millis(END + DAY_MS), failures={old: "did not answer"}
+        store, Symbol("BTCUSDT"), Mode.SWING, Millis(END + DAY_MS), failures={old: "did not answer"}
     )
     await store.close()
-    block = found.block(market.books(BINANCE, Symbol.BTCUSDT))
+    block = found.block(market.books(BINANCE, Symbol("BTCUSDT")))
     assert block is not None
     assert "asked" in block.notes[0]
     assert later.why_absent(old) == "did not answer"
@@ -237,7 +239,7 @@ async def test_a_source_that_failed_just_now_is_named(invented: Path) -> None:
 async def test_what_the_desk_brings_takes_its_slot(invented: Path) -> None:
     store = store_of(invented)
     slot = Slot("equity", {"usd": 2_000}, END, "the paper book")
-    found = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END, slots=[slot])
+    found = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, END, slots=[slot])
     await store.close()
     assert found.slots == (slot,)
     assert {gone.what for gone in found.absent} == set(SLOTS) - {"equity"}
@@ -267,7 +269,7 @@ def aged(bundle: Bundle, series: Series[Any], seconds: int) -> Bundle:
     return replace(bundle, blocks=tuple(map(older, bundle.blocks)))
 
 
-SYMBOL = Symbol.BTCUSDT
+SYMBOL = Symbol("BTCUSDT")
 EVERY = wanted_series(SYMBOL)
 FIRST_OF_FEEDS = {series.feed: series for series in reversed(EVERY)}.values()
 

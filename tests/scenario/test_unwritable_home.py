@@ -21,9 +21,10 @@ from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.order_gate import open_long
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Unavailable
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.settings import Settings
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import LIVE_ACCOUNT, ExitReason, Mandate, Protection
 from zuno.trading.service.account import AccountDesk
 from zuno.wiring.application import Application, _make_home
@@ -96,8 +97,8 @@ async def test_what_lowers_risk_reaches_the_exchange_though_nothing_can_be_writt
     fake = FakeBinance()
     now = unix_millis()
     mandate = Mandate(
-        symbols=(Symbol.BTCUSDT,),
-        venues=(Exchange.BINANCE,),
+        symbols=(Symbol("BTCUSDT"),),
+        venues=(Venue("BINANCE"),),
         max_margin_per_trade_usd=D(1_000),
         max_margin_per_day_usd=D(1_000),
         max_daily_loss_usd=D(500),
@@ -136,4 +137,4 @@ async def test_what_lowers_risk_reaches_the_exchange_though_nothing_can_be_writt
         reason = ExitReason.KILL_SWITCH if killed else ExitReason.OWNER
         assert [summary.reason for summary in book.closed] == [reason]
         assert (Protection.KILL_SWITCH in {lock.protection for lock in locks}) is killed
-        assert book.venue_balance(Exchange.BINANCE) == fake.engine.cash
+        assert book.venue_balance(Venue("BINANCE")) == fake.engine.cash

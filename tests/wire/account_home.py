@@ -9,6 +9,7 @@ from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.model.market import (
     DAY_MS,
@@ -17,7 +18,6 @@ from zuno.trading.model.market import (
     Candle,
     Level,
     MarkAndIndex,
-    Symbol,
     Timeframe,
     basis,
     candles,
@@ -35,7 +35,7 @@ async def write_account_home(folder: Path) -> None:
     """Open it with `recording="own"`."""
     store = SqliteSeries(folder / "market" / "own", Origin(False, "recorded"))
     times = [Millis(at) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
-    prices = {Symbol.BTCUSDT: 60_000.0, Symbol.ETHUSDT: 3_000.0}
+    prices = {Symbol("BTCUSDT"): 60_000.0, Symbol("ETHUSDT"): 3_000.0}
     batches: list[Batch[Any]] = [Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times])]
     for symbol, price in prices.items():
         bars = [

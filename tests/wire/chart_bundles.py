@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.market import (
     DAY_MS,
@@ -22,7 +23,6 @@ from zuno.trading.model.market import (
     Mode,
     Series,
     Side,
-    Symbol,
     TapeEvent,
     Timeframe,
     alive,
@@ -33,7 +33,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 AS_OF = Millis(1_767_225_600_000)  # 2026-01-01 00:00 UTC, a Thursday
 DAYS: Series[Candle] = candles(BINANCE, BTC, Timeframe.D1)
 WEEKS: Series[Candle] = candles(BINANCE, BTC, Timeframe.W1)

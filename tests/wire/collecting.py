@@ -16,8 +16,9 @@ from zuno.adapters.venues.synthetic.path import draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.data.intake import Sources
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Series, Symbol, TapeEvent, Timeframe, basis
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Series, TapeEvent, Timeframe, basis
 from zuno.trading.model.venues import (
     ALTERNATIVE,
     BINANCE,
@@ -46,7 +47,7 @@ SEED = 11
 def rows() -> tuple[tuple[Series[Any], tuple[Any, ...]], ...]:
     """Of one symbol, clean, and not more of it than a test reads: what is finer than hours for half a day, hours for
     ten."""
-    given = draw_batches(SEED, {Symbol.BTCUSDT: draw_paths(SEED)[Symbol.BTCUSDT]})
+    given = draw_batches(SEED, {Symbol("BTCUSDT"): draw_paths(SEED)[Symbol("BTCUSDT")]})
     return tuple(
         (batch.series, tuple(row for row in batch.rows if row.at >= END - _reach(batch.series))) for batch in given
     )
@@ -60,9 +61,9 @@ def _reach(series: Series[Any]) -> int:
 
 async def market() -> MemorySeries:
     store = MemorySeries(describe_origin(SEED))
-    marks = dict(rows())[basis(BINANCE, Symbol.BTCUSDT)]
+    marks = dict(rows())[basis(BINANCE, Symbol("BTCUSDT"))]
     beside = [
-        Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT)
+        Batch(series, marks) for series in neighbour_series(Symbol("BTCUSDT"))
     ]  # one symbol's past is enough to draw
     await store.write([*(Batch(series, given) for series, given in rows()), *beside])
     return store
@@ -206,7 +207,7 @@ def collector(given: Sources, store: SeriesStore, now: NOW, seed: int = 1, **mor
         sources=given,
         store=store,
         seat=SeatInMemory(),
-        symbols=[Symbol.BTCUSDT],
+        symbols=[Symbol("BTCUSDT")],
         now=now,
         sleep=asyncio.sleep,
         chance=random.Random(seed).random,

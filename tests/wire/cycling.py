@@ -37,6 +37,7 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Attempt, Model, ModelRegistry, ModelRequest, RoleModels
 from zuno.llm.prompts import Prompts
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.data.bundle_builder import reach_of
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
@@ -46,7 +47,7 @@ from zuno.trading.model.bundle import Slot
 from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart
 from zuno.trading.model.cycle import Outcome
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import wanted_series
@@ -100,7 +101,7 @@ def _keep_whole(seed: int) -> tuple[Batch[Any], ...]:
 
 
 def _invent(seed: int) -> list[Batch[Any]]:
-    known = {str(series) for symbol in Symbol for series in wanted_series(symbol)}
+    known = {str(series) for symbol in DEFAULT_SYMBOLS for series in wanted_series(symbol)}
     return [batch for batch in build_batches(seed) if str(batch.series) in known]
 
 
@@ -371,7 +372,7 @@ def run_once(home: Path, as_of: str | None, store: MemorySeries | None = None) -
     async def story() -> Outcome:
         desk = Desk(home, store or await market(thin=True))
         try:
-            return await desk.cycles.run(Symbol.BTCUSDT, as_of=as_of)
+            return await desk.cycles.run(Symbol("BTCUSDT"), as_of=as_of)
         finally:
             await desk.close()
 

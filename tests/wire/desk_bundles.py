@@ -21,10 +21,11 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, RoleModels, Usage
 from zuno.llm.prompts import Prompts
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, Holding, account_slots
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -44,7 +45,6 @@ from zuno.trading.model.market import (
     Quote,
     Series,
     Side,
-    Symbol,
     TapeEvent,
     Text,
     Timeframe,
@@ -52,7 +52,7 @@ from zuno.trading.model.market import (
 from zuno.trading.model.memory import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 AS_OF = Millis(1_767_225_600_000)
 PRICE = 80_000.0
 _BARS = {Timeframe.M1: 1_500, Timeframe.H1: 1_100, Timeframe.H4: 600, Timeframe.D1: 400, Timeframe.W1: 200}
@@ -115,7 +115,7 @@ def holding(side: Side, entry: float = PRICE) -> Account:
     one = Holding(
         id="pos_1",
         symbol=BTC,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         side=side,
         quantity=0.01,
         entry=entry,

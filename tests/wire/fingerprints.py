@@ -21,12 +21,13 @@ from tests.wire.desk_bundles import World, bundle_of
 from tests.wire.desk_roles import ROLES, argued
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.expectancy import TouchOdds, first_touch
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -55,7 +56,7 @@ def touch() -> TouchOdds:
 async def computed(home: Path) -> dict[str, Any]:
     world = rows(SEED, thin=True)
     store = await market(SEED, thin=True)
-    case = build_case(await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(END)))
+    case = build_case(await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, Millis(END)))
     desk = Desk(home, store)
     run = await desk.cycles.run("BTCUSDT")
     await desk.close()

@@ -23,9 +23,11 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Model, RoleModels
 from zuno.llm.prompts import Prompts
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
-from zuno.trading.model.market import MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily
+from zuno.trading.model.market import MINUTE_MS, Candle, Mode, Side, Timeframe, candles
 from zuno.trading.model.trade_events import ExitReason, TradeClosed, TradeSummary
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.recall import MemoryIndex
@@ -48,8 +50,8 @@ def summary(**changed: Any) -> TradeSummary:
         "trade": "trd_1",
         "intent": "int_1",
         "decision": None,
-        "exchange": Exchange.BINANCE,
-        "symbol": Symbol.BTCUSDT,
+        "exchange": Venue("BINANCE"),
+        "symbol": Symbol("BTCUSDT"),
         "side": Side.LONG,
         "mode": Mode.SWING,
         "opened": minute(0),
@@ -84,7 +86,7 @@ def candle(at: Millis, low: float, high: float, close: float | None = None) -> C
 
 async def market(rows: Iterable[Candle], timeframe: Timeframe = Timeframe.M1) -> MemorySeries:
     store = MemorySeries(Origin(True, ORIGIN))
-    await store.write([Batch(candles(BINANCE, Symbol.BTCUSDT, timeframe), list(rows))])
+    await store.write([Batch(candles(BINANCE, Symbol("BTCUSDT"), timeframe), list(rows))])
     return store
 
 

@@ -10,16 +10,18 @@ from typing import Any
 from tests.wire.paper_venue import ACCOUNT, PaperHarness, open_binance
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
-from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Ruling, Style, Target, TradeCard
+from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 
 
 def card(side: Side, entry: float, stop: float, target: float, quantity: float, **named: Any) -> TradeCard:
@@ -76,7 +78,7 @@ async def open_long(
 ) -> ExecutionResult:
     """A long at the market, as a run would have it opened; `stop`: in parts of the price."""
     leg = Leg(
-        venue=Exchange.BINANCE,
+        venue=Venue("BINANCE"),
         side=Side.LONG,
         currency="USD",
         margin=quantity * price,
@@ -112,7 +114,7 @@ class GateHarness:
 
     paper: PaperHarness = field(default_factory=open_binance)
     limits: ProtectionLimits = field(default_factory=ProtectionLimits)
-    others: Mapping[Exchange, OrderVenue] = field(default_factory=dict)
+    others: Mapping[Venue, OrderVenue] = field(default_factory=dict)
     venue: OrderVenue | None = None
     """In the place of the paper venue itself."""
     live: bool = False

@@ -11,8 +11,9 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.tape import Depth, FundingRate, Mark, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Quote, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Quote
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import Adopted, OrderUpdated
 from zuno.trading.rules.inputs import FeeRates, Fees
@@ -27,7 +28,7 @@ PLENTY = Decimal(1_000)
 class ListTape:
     """The market as a test writes it."""
 
-    market: dict[Symbol, list[Tick]] = field(default_factory=lambda: {symbol: [] for symbol in Symbol})
+    market: dict[Symbol, list[Tick]] = field(default_factory=lambda: {symbol: [] for symbol in DEFAULT_SYMBOLS})
     opening_ms: int = 0
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
@@ -50,11 +51,11 @@ def depth(at: int, bid: object, ask: object, size: object = 1_000, ask_size: obj
 class PaperHarness:
     """The paper venue as the exam of order venues wants it (`VenueHarness`)."""
 
-    exchange: Exchange
+    exchange: Venue
     price: Decimal
     tick: Decimal
     quantity: Decimal
-    symbol: Symbol = Symbol.BTCUSDT
+    symbol: Symbol = Symbol("BTCUSDT")
     fees: FeeRates | None = None
     log: AccountLog = field(default_factory=MemoryTradeLog)
     tape: ListTape = field(default_factory=ListTape)
@@ -126,8 +127,8 @@ async def upbit_on_paper() -> AsyncIterator[PaperHarness]:
 
 
 def open_binance() -> PaperHarness:
-    return PaperHarness(Exchange.BINANCE, Decimal(20_000), Decimal("0.1"), Decimal("0.050"))
+    return PaperHarness(Venue("BINANCE"), Decimal(20_000), Decimal("0.1"), Decimal("0.050"))
 
 
 def open_upbit() -> PaperHarness:
-    return PaperHarness(Exchange.UPBIT, Decimal(50_000_000), Decimal(1_000), Decimal("0.02"))
+    return PaperHarness(Venue("UPBIT"), Decimal(50_000_000), Decimal(1_000), Decimal("0.02"))

@@ -6,8 +6,10 @@ from decimal import Decimal
 from typing import Any
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, JudgeKind, Regime, RegimeFamily
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import JudgeKind, Regime, RegimeFamily
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side
 from zuno.trading.model.memory import PostMortem, RealisedPath, Verdict
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 
@@ -36,8 +38,8 @@ def post_mortem(
         trade=f"trade_{number}",
         intent=intent,
         decision=f"run_{number:016x}",
-        exchange=Exchange.BINANCE,
-        symbol=changes.get("symbol", Symbol.BTCUSDT),
+        exchange=Venue("BINANCE"),
+        symbol=changes.get("symbol", Symbol("BTCUSDT")),
         side=side,
         mode=Mode.SWING,
         opened=opened,
@@ -70,7 +72,7 @@ def post_mortem(
         "id": f"pm_{number:04d}",
         "account": f"paper:{ORIGIN}",
         "origin": ORIGIN,
-        "symbol": Symbol.BTCUSDT,
+        "symbol": Symbol("BTCUSDT"),
         "side": side,
         "mode": Mode.SWING,
         "regime": Regime.RANGE_BOUND,

@@ -14,10 +14,11 @@ from tests.paths import SHARED_DATA
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.market import SECOND_MS, Candle, Mode, Symbol, Timeframe, candles
+from zuno.trading.model.market import SECOND_MS, Candle, Mode, Timeframe, candles
 from zuno.trading.model.memory import DeskRecord, record_slot
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
@@ -36,7 +37,7 @@ def _read_hour(row: dict[str, str]) -> Candle:
 
 
 @cache
-def real_store(symbol: Symbol = Symbol.BTCUSDT) -> MemorySeries:
+def real_store(symbol: Symbol = Symbol("BTCUSDT")) -> MemorySeries:
     path = FOLDER / f"{symbol.base.lower()}-1h.csv.gz"
     if not path.exists():
         pytest.skip("no real hours: ../shared/data/btc-eth-history is not beside the checkout")
@@ -54,4 +55,4 @@ def real_store(symbol: Symbol = Symbol.BTCUSDT) -> MemorySeries:
 def real_bundle(at: str, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
     moment = instant(at)
     slots = (*account_slots(account, moment), record_slot(DeskRecord(), moment))
-    return asyncio.run(build_bundle(real_store(), Symbol.BTCUSDT, mode, moment, slots))
+    return asyncio.run(build_bundle(real_store(), Symbol("BTCUSDT"), mode, moment, slots))

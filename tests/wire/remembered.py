@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from tests.wire.desk_bundles import AS_OF
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import (
     FeedbackSlot,
     LessonNote,
@@ -25,7 +26,7 @@ def memory(number: int, side: Side, verdict: Verdict, **changes: object) -> Memo
     r = {Verdict.SUCCESS: 1.4, Verdict.FAILURE: -1.05, Verdict.FLAT: 0.02}[verdict]
     note = MemoryNote(
         id=f"pm_{number:024x}",
-        symbol=Symbol.BTCUSDT,
+        symbol=Symbol("BTCUSDT"),
         side=side,
         closed=Millis(AS_OF - number * DAY_MS),
         setup=SETUP,

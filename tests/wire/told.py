@@ -9,6 +9,8 @@ from typing import Any
 
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.port import Attempt
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.agents.case import build_case
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle, bundle_hash
@@ -23,7 +25,6 @@ from zuno.trading.model.cycle import (
     ConflictOpinion,
     Decision,
     DirectiveOpinion,
-    Exchange,
     Expectation,
     Expert,
     GeometryEntry,
@@ -47,7 +48,7 @@ from zuno.trading.model.cycle import (
     TradeCard,
     with_hash,
 )
-from zuno.trading.model.market import Level, Mode, Side, Symbol
+from zuno.trading.model.market import Level, Mode, Side
 from zuno.trading.run.record import MarketMoment, RunRequest, summarise_run
 from zuno.trading.service.run_replay import compute_run_view
 from zuno.trading.service.runs_view import RunRecord, run_line_view
@@ -72,7 +73,7 @@ def bundle(origin: str = "SYNTHETIC seed 1") -> Bundle:
     )
     mood = Block(market.fear_greed("alternative.me"), (Level(AS_OF, 40.0),), AS_OF, Seconds(7_200), Seconds(129_600))
     absent = (Absent("memory", "nothing is remembered yet"),)
-    return Bundle(Symbol.BTCUSDT, Mode.SWING, AS_OF, origin, (book, won, mood), absent)
+    return Bundle(Symbol("BTCUSDT"), Mode.SWING, AS_OF, origin, (book, won, mood), absent)
 
 
 def board(**changed: Any) -> Blackboard:
@@ -189,7 +190,7 @@ def ruled(**changed: Any) -> Ruling:
         "execution_style": Style.PASSIVE_MAKER,
         "legs": (
             Leg(
-                venue=Exchange.BINANCE,
+                venue=Venue("BINANCE"),
                 side=Side.LONG,
                 currency="USD",
                 margin=240.0,
@@ -240,8 +241,8 @@ def ruled(**changed: Any) -> Ruling:
 
 
 ENDED = (
-    Closing(venue=Exchange.BINANCE, what="position", id="pos_1", side=Side.SHORT, quantity=0.02),
-    Closing(venue=Exchange.UPBIT, what="order", id="ord_2", side=Side.LONG, quantity=0.5),
+    Closing(venue=Venue("BINANCE"), what="position", id="pos_1", side=Side.SHORT, quantity=0.02),
+    Closing(venue=Venue("UPBIT"), what="order", id="ord_2", side=Side.LONG, quantity=0.5),
 )
 
 
@@ -272,7 +273,7 @@ def held(**changed: Any) -> Ruling:
 
 def outcome(**changed: Any) -> Outcome:
     said: dict[str, Any] = {
-        "symbol": Symbol.BTCUSDT,
+        "symbol": Symbol("BTCUSDT"),
         "mode": Mode.SWING,
         "as_of": AS_OF,
         "origin": "SYNTHETIC seed 1",
@@ -389,7 +390,7 @@ def told(found: Outcome | None = None, picture: bytes | None = PNG, **changed: A
 
 def unfinished() -> RunRecord:
     moment = MarketMoment(as_of=AS_OF, origin=bundle().origin)
-    line = run_line_view(RUN, STARTED_AT, ask_for(Symbol.BTCUSDT, Mode.SWING), moment, None)
+    line = run_line_view(RUN, STARTED_AT, ask_for(Symbol("BTCUSDT"), Mode.SWING), moment, None)
     reached = (Node.COLLECT_DATA, Node.CONTEXT_GATHERING, Node.TRIAGE, Node.GENERATE_CHART, Node.META_AGENT)
     return RunRecord(line, moment.origin, None, None, attempts()[:1], None, reached)
 

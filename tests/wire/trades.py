@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import (
@@ -16,7 +18,6 @@ from zuno.trading.model.cycle import (
     Call,
     Decision,
     DirectiveOpinion,
-    Exchange,
     Expert,
     JudgeKind,
     LiquidityEntry,
@@ -29,7 +30,7 @@ from zuno.trading.model.cycle import (
     RiskBias,
 )
 from zuno.trading.model.known import Known
-from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, Timeframe
+from zuno.trading.model.market import HOUR_MS, Mode, Side, Timeframe
 from zuno.trading.model.memory import Calibration, DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
@@ -98,9 +99,9 @@ def terms(
     account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any
 ) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
-    marks: dict[Symbol, Known[float]] = {Symbol.BTCUSDT: mark, Symbol.ETHUSDT: 10.0}
+    marks: dict[Symbol, Known[float]] = {Symbol("BTCUSDT"): mark, Symbol("ETHUSDT"): 10.0}
     calm = RulingInputs(
-        symbol=Symbol.BTCUSDT,
+        symbol=Symbol("BTCUSDT"),
         mode=Mode.SWING,
         as_of=NOW,
         bars=walk(),
@@ -121,7 +122,7 @@ def terms(
         dollar=1.0,
         krw_rate=krw_rate,
         account=account,
-        marked_account=mark_to_market(account, Symbol.BTCUSDT, marks, krw_rate),
+        marked_account=mark_to_market(account, Symbol("BTCUSDT"), marks, krw_rate),
     )
     return replace(calm, **changed)
 
@@ -195,12 +196,12 @@ def menu(*prices: float, atr: Known[float] = 1.0) -> PriceMenu:
 
 
 def holding(side: Side = Side.LONG, margin: float = 100.0, leverage: float = 1.0, **changed: Any) -> Holding:
-    exchange = changed.get("exchange", Exchange.BINANCE)
-    entry = changed.pop("entry", PRICE * (WON if exchange is Exchange.UPBIT else 1.0))
+    exchange = changed.get("exchange", Venue("BINANCE"))
+    entry = changed.pop("entry", PRICE * (WON if exchange is Venue("UPBIT") else 1.0))
     plain = Holding(
         id="pos_1",
-        symbol=Symbol.BTCUSDT,
-        exchange=Exchange.BINANCE,
+        symbol=Symbol("BTCUSDT"),
+        exchange=Venue("BINANCE"),
         side=side,
         quantity=margin * leverage / entry,
         entry=entry,
@@ -213,8 +214,8 @@ def holding(side: Side = Side.LONG, margin: float = 100.0, leverage: float = 1.0
 def resting(side: Side = Side.LONG, margin: float = 100.0, **changed: Any) -> RestingOrder:
     plain = RestingOrder(
         id="ord_1",
-        symbol=Symbol.BTCUSDT,
-        exchange=Exchange.BINANCE,
+        symbol=Symbol("BTCUSDT"),
+        exchange=Venue("BINANCE"),
         side=side,
         quantity=margin / PRICE,
         price=PRICE,
@@ -225,7 +226,7 @@ def resting(side: Side = Side.LONG, margin: float = 100.0, **changed: Any) -> Re
 
 
 def liquidity(quantity: float) -> Liquidity:
-    return Liquidity(symbol=Symbol.BTCUSDT, quantity=quantity)
+    return Liquidity(symbol=Symbol("BTCUSDT"), quantity=quantity)
 
 
 def ruled_on(
@@ -248,7 +249,7 @@ def fired_rules(draft: RulingDraft) -> list[str]:
 def worth(draft: RulingDraft, given: RulingInputs) -> float:
     """The notional of all legs, in dollars."""
     won = given.krw_rate if isinstance(given.krw_rate, float) else 1.0
-    return sum(leg.notional if leg.venue is Exchange.BINANCE else leg.notional / won for leg in draft.legs)
+    return sum(leg.notional if leg.venue is Venue("BINANCE") else leg.notional / won for leg in draft.legs)
 
 
 def no_more(after: RulingDraft, before: RulingDraft) -> bool:

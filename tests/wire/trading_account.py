@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.account import LiquidityStated
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.orders import (
     Fill,
@@ -57,7 +59,7 @@ class AccountStory:
         stop: str,
         target: str,
         *,
-        exchange: Exchange = Exchange.BINANCE,
+        exchange: Venue = Venue("BINANCE"),
         leverage: int = 2,
     ) -> str:
         """The intent of it: filled at the entry, with its stop and target at the exchange."""
@@ -103,7 +105,7 @@ class AccountStory:
 
     async def pay_funding(self, at: int, symbol: Symbol, amount: str) -> None:
         payment = FundingPayment(
-            id=f"funding-{at}", exchange=Exchange.BINANCE, symbol=symbol, amount=Decimal(amount), at=Millis(at)
+            id=f"funding-{at}", exchange=Venue("BINANCE"), symbol=symbol, amount=Decimal(amount), at=Millis(at)
         )
         await self._writer.write([FundingBooked(at=Millis(at), payment=payment)])
 
@@ -191,13 +193,15 @@ class AccountStory:
 async def write_story(log: AccountLog, account: str, end: int) -> None:
     """At the end BTC is at 60,000 and ETH at 3,000."""
     story = AccountStory(log, account)
-    first = await story.open_trade(end - 20 * HOUR_MS, Symbol.ETHUSDT, Side.LONG, "0.5", "2900", "2850", "2980")
+    first = await story.open_trade(end - 20 * HOUR_MS, Symbol("ETHUSDT"), Side.LONG, "0.5", "2900", "2850", "2980")
     await story.exit_trade(end - 14 * HOUR_MS, first, "target")
-    second = await story.open_trade(end - 12 * HOUR_MS, Symbol.BTCUSDT, Side.SHORT, "0.01", "59800", "60400", "58000")
-    await story.pay_funding(end - 8 * HOUR_MS, Symbol.BTCUSDT, "0.06")
+    second = await story.open_trade(
+        end - 12 * HOUR_MS, Symbol("BTCUSDT"), Side.SHORT, "0.01", "59800", "60400", "58000"
+    )
+    await story.pay_funding(end - 8 * HOUR_MS, Symbol("BTCUSDT"), "0.06")
     await story.exit_trade(end - 7 * HOUR_MS, second, "stop")
-    await story.open_trade(end - 3 * HOUR_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "59500", "58900", "61500")
-    await story.state_liquidity(end - 2 * HOUR_MS - MINUTE_MS, Symbol.ETHUSDT, 0.25)
+    await story.open_trade(end - 3 * HOUR_MS, Symbol("BTCUSDT"), Side.LONG, "0.02", "59500", "58900", "61500")
+    await story.state_liquidity(end - 2 * HOUR_MS - MINUTE_MS, Symbol("ETHUSDT"), 0.25)
     await story.come_to(end)
 
 

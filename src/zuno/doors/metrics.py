@@ -27,8 +27,9 @@ from zuno.kernel.units import Millis
 from zuno.llm.port import Attempt
 from zuno.lp.model.alerts import AlertBook
 from zuno.lp.model.debate import Kind, Role
+from zuno.markets.venues import Venue
 from zuno.trading.model import trade_events as trade
-from zuno.trading.model.cycle import ENDED, STARTED, Call, Exchange
+from zuno.trading.model.cycle import ENDED, STARTED, Call
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.service.account import AccountDesk
 
@@ -254,11 +255,11 @@ class DeskMetrics(Collector):
                 self._count("zuno_order_rejects", account)
 
 
-def _find_price(intent: trade.TradeIntent | None, exchange: Exchange) -> Decimal | None:
+def _find_price(intent: trade.TradeIntent | None, exchange: Venue) -> Decimal | None:
     """What an order at the market expected, in the exchange's currency: the entry of its leg, or the mark."""
     if intent is None:
         return None
-    mark = intent.mark if exchange is Exchange.BINANCE else None
+    mark = intent.mark if exchange is Venue("BINANCE") else None
     return next((leg.entry for leg in intent.legs if leg.exchange is exchange), mark)
 
 

@@ -34,6 +34,7 @@ from zuno.lab.moments import Moment, MomentKind
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.figures import MarketFigures
+from zuno.markets.market import Symbol
 from zuno.present.document import Document, document, lines, section, table
 from zuno.present.values import count, good
 from zuno.trading.model.account import Account
@@ -48,7 +49,6 @@ from zuno.trading.model.market import (
     Quote,
     Row,
     Series,
-    Symbol,
     TapeEvent,
     Text,
 )
@@ -59,7 +59,7 @@ CODE: Final = "invariance"
 FACTOR: Final = 10.0
 LISTED: Final = 20
 """Flips of each change that are listed."""
-_OTHER: Final = {Symbol.BTCUSDT: Symbol.ETHUSDT, Symbol.ETHUSDT: Symbol.BTCUSDT}
+_OTHER: Final = {Symbol("BTCUSDT"): Symbol("ETHUSDT"), Symbol("ETHUSDT"): Symbol("BTCUSDT")}
 EXPERTS: Final = (Node.LIQUIDITY_EXPERT, Node.MICROSTRUCTURE_EXPERT, Node.MACRO_EXPERT, Node.VLM_EXPERT)
 _BASES: Final = re.compile("BTC|ETH")
 _SENTENCE: Final = re.compile(r"(?<=[.!?])\s+")

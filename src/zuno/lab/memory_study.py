@@ -19,6 +19,8 @@ from zuno.kernel.units import Millis
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import always
 from zuno.llm.ask import ModelContext
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import find_cut
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
@@ -29,8 +31,8 @@ from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
-from zuno.trading.model.cycle import Exchange, Expectation, JudgeKind, Node, Outcome
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import Expectation, JudgeKind, Node, Outcome
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side
 from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, record_slot
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
@@ -155,7 +157,7 @@ class ShuffledIndex:
 
 async def study_memory(market: MemoryMarket, desks: Sequence[ArmDesk]) -> AsyncIterator[MemoryMoment]:
     for number, (at, setup) in enumerate(market.moments):
-        for symbol in Symbol:
+        for symbol in DEFAULT_SYMBOLS:
             trades: dict[str, TradeResult] = {}
             ready = [desk for desk in desks if desk.busy_until.get(symbol, 0) <= at]
             if ready and (opening := await _find_opening(market, ready[0], symbol, at)) is not None:
@@ -214,7 +216,7 @@ async def _write_case(
 ) -> PostMortem:
     at, symbol = case.bundle.as_of, case.bundle.symbol
     account = paper_account(case.bundle.origin)
-    bars = await read_bars(store, Exchange.BINANCE, symbol, at, summary.closed, known_by=summary.closed)
+    bars = await read_bars(store, Venue("BINANCE"), symbol, at, summary.closed, known_by=summary.closed)
     path = trace_path(summary, bars)
     closed = ClosedCase(
         summary=summary,
@@ -277,7 +279,7 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
     if side is None or stop is None or target is None:
         return None
     until = Millis(min(at + hold_hours(decision.hold_duration, outcome.mode) * HOUR_MS, end))
-    bars = await read_bars(store, Exchange.BINANCE, outcome.symbol, at, until, known_by=until)
+    bars = await read_bars(store, Venue("BINANCE"), outcome.symbol, at, until, known_by=until)
     sign = side.sign
     if not bars or not sign * stop < sign * bars[0].open < sign * target:
         return None
@@ -292,7 +294,7 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
         trade=f"{outcome.symbol}_{at}",
         intent=f"int_{outcome.symbol}_{at}",
         decision=None,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=outcome.symbol,
         side=side,
         mode=outcome.mode,

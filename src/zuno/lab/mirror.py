@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import ChangedSeries
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.options import PLAUSIBLE_IV, YEAR_MS
 from zuno.trading.model.account import Account, Holding, RestingOrder
@@ -33,7 +34,6 @@ from zuno.trading.model.market import (
     Row,
     Series,
     Side,
-    Symbol,
     TapeEvent,
     Timeframe,
     candles,
@@ -87,7 +87,9 @@ class MirroredSeries(ChangedSeries):
 async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
     """The mirror image of a market as it was known at a moment."""
     anchors: dict[str, float] = {}
-    pairs = [(BINANCE, str(symbol)) for symbol in Symbol] + [(UPBIT, krw_symbol(symbol)) for symbol in Symbol]
+    pairs = [(BINANCE, str(symbol)) for symbol in DEFAULT_SYMBOLS] + [
+        (UPBIT, krw_symbol(symbol)) for symbol in DEFAULT_SYMBOLS
+    ]
     for venue, name in pairs:
         hours = await store.read(candles(venue, name, Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1)
         anchors[name] = hours[-1].close if hours else 1.0

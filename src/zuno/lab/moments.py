@@ -9,7 +9,8 @@ from hashlib import sha256
 from typing import Final, TypeVar
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Symbol, funding_next
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, funding_next
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.risk_rules import CROWDED_FUNDING
@@ -87,7 +88,7 @@ async def choose_moments(market: StudyMarket, count: int) -> tuple[Moment, ...]:
         ),
     ]
     ordinary = [(MomentKind.ORDINARY, at, None) for at in _ordinary_hours(market, count - len(chosen))]
-    both = tuple(Symbol)
+    both = tuple(DEFAULT_SYMBOLS)
     return tuple(
         Moment(number, kind, Millis(at), symbol or both[number % 2], _mode_of(number, kind))
         for number, (kind, at, symbol) in enumerate((*ordinary, *chosen))
@@ -117,7 +118,7 @@ def _volatile_hours(market: StudyMarket) -> list[int]:
 
 async def _crowded_hours(market: StudyMarket) -> list[tuple[int, Symbol]]:
     hours: dict[str, tuple[int, Symbol]] = {}
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         series = funding_next(BINANCE, symbol)
         for row in await market.store.read(series, market.first, market.end, market.end):
             if abs(row.rate) * 8 / row.interval_hours > CROWDED_FUNDING and row.at % HOUR_MS == 0:
@@ -131,7 +132,7 @@ def _faulty_hours(market: StudyMarket) -> list[int]:
 
 
 def _alternate(count: int) -> list[Symbol]:
-    both = tuple(Symbol)
+    both = tuple(DEFAULT_SYMBOLS)
     return [both[place % 2] for place in range(count)]
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import MarketRows
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.portable import NANO, exp, nano_log
 from zuno.trading.model.bundle import CANDLES_ONLY
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Symbol, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Origin
 
@@ -36,7 +37,7 @@ EVEN: Final = 21_651
 """Four even draws up to this, either way, have a deviation of 25,000; a size of 24 makes 0.06 % a minute of it."""
 BURSTS: Final = 6
 """One day in so many a random walk moves thrice as far in some hours: without them nothing ever breaks out."""
-PRICES: Final = {Symbol.BTCUSDT: 60_000.0, Symbol.ETHUSDT: 3_000.0}
+PRICES: Final = {Symbol("BTCUSDT"): 60_000.0, Symbol("ETHUSDT"): 3_000.0}
 
 
 class WorldKind(StrEnum):
@@ -106,7 +107,7 @@ def make_world(kind: WorldKind, seed: int, pool: HourPool | None = None) -> NoEd
         assert pool is not None
         symbol, parts, inside = pool.symbol, _draw_blocks(chance, pool), None
     else:
-        symbol = tuple(Symbol)[seed % 2]
+        symbol = tuple(DEFAULT_SYMBOLS)[seed % 2]
         parts, inside = _draw_walk(chance)
     bars = _make_bars(parts, symbol)
     path = _span_rows(bars[:, :4], HOUR_MS)

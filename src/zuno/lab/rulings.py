@@ -9,9 +9,11 @@ from zuno.kernel.units import Millis
 from zuno.lab.mirror import mirror_account, open_mirror
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
 from zuno.lab.moments import Moment, MomentKind, StudyMarket
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Account, Holding, Liquidity
-from zuno.trading.model.cycle import Decision, Exchange, Outcome
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Symbol, Timeframe, candles
+from zuno.trading.model.cycle import Decision, Outcome
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
@@ -80,7 +82,7 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
         return Holding(
             id="pos_study",
             symbol=of,
-            exchange=Exchange.BINANCE,
+            exchange=Venue("BINANCE"),
             side=side,
             quantity=margin * leverage / entries[of],
             entry=entries[of],
@@ -88,7 +90,7 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
             opened=Millis(at - DAY_MS),
         )
 
-    other = next(each for each in Symbol if each is not symbol)
+    other = next(each for each in DEFAULT_SYMBOLS if each is not symbol)
     usd, krw = STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw
     match moment.number % 10:
         case 3:
@@ -110,7 +112,7 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
 async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float]:
     """The close of a day before, at which whatever is held was opened."""
     closes = {}
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         series = candles(BINANCE, symbol, Timeframe.H1)
         rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
         closes[symbol] = rows[-1].close

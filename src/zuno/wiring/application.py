@@ -20,6 +20,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
@@ -232,7 +233,6 @@ class Application(LpWiring, TradingWiring):
 
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.doors.metrics import DeskMetrics, MetricSources
-        from zuno.trading.model.market import Symbol
         from zuno.trading.model.venues import wanted_series
         from zuno.wiring.venues import exchanges_with_keys
 
@@ -241,7 +241,7 @@ class Application(LpWiring, TradingWiring):
         async def read_feeds() -> Mapping[str, Millis]:
             if settings.market != "live":
                 return {}
-            several = list(dict.fromkeys(series for symbol in Symbol for series in wanted_series(symbol)))
+            several = list(dict.fromkeys(series for symbol in DEFAULT_SYMBOLS for series in wanted_series(symbol)))
             known = await self._recordings.selected_store().newest_known(several)
             return {str(series): at for series, at in zip(several, known, strict=True) if at is not None}
 

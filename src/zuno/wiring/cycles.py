@@ -21,10 +21,10 @@ from zuno.kernel.lock import Lease
 from zuno.kernel.signing import NodeKey
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Attempt, ModelRegistry, Spend
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.agents.case import Case
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.market import Symbol
 from zuno.trading.run.record import RunJournal
 from zuno.trading.service.run_replay import ReplayContext
 from zuno.trading.service.runs import Recall

@@ -51,12 +51,13 @@ from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
 from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_world
 from zuno.lab.rulings import OpenCycles, study_moment
 from zuno.lab.service import StudyDesk, build_view
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Timeframe, candles
 from zuno.trading.model.memory import POST_MORTEM, PostMortem
 from zuno.trading.model.venues import BINANCE, USDT_KRW
 from zuno.trading.ports.recall import MemoryIndex
@@ -82,7 +83,7 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
     reports = open_reports(settings.home)
     run = choose_runner(cluster)
     trade = build_trade_lab(settings, recordings, reports, run)
-    memory = MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(Symbol))
+    memory = MemoryStudy(partial(run, study_memory_plan), lambda seed: len(memory_moments(seed)) * len(DEFAULT_SYMBOLS))
     checks = DeskChecks(
         reports,
         NoEdgeStudy(partial(run, study_worlds_plan), lambda: read_pools(recordings.own)),
@@ -243,7 +244,7 @@ def describe_market(seed: int, store: SeriesStore) -> StudyMarket:
         store=store,
         first=Millis(MINUTES_FROM + 5 * DAY_MS),
         end=Millis(END),
-        jumps=moments(draw_paths(seed)[Symbol.BTCUSDT].jumps.hour.tolist()),
+        jumps=moments(draw_paths(seed)[Symbol("BTCUSDT")].jumps.hour.tolist()),
         panics=moments(draw_panics(seed).tolist()),
         faults=tuple(fault.first for fault in MARKET_FAULTS if fault is not krw),
         krw_lost=krw.first,
@@ -261,7 +262,7 @@ async def read_pools(open_own: Callable[[], SeriesStore]) -> list[HourPool]:
     store = open_own()
     last = Millis(2**62)
     pools = []
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         hours = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), last, last)
         pools.append(build_pool(symbol, store.origin.label, hours))
     return [pool for pool in pools if pool is not None] or await asyncio.to_thread(make_synthetic_pools)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,14 +37,14 @@ class Markets:
         return self._sources
 
     def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
-        from zuno.trading.model.market import Symbol, parse_symbol
+        from zuno.markets.market import parse_symbol
         from zuno.trading.service.collector import Collector
 
         return Collector(
             sources=self.sources(),
             store=store,
             seat=collector_lock(self._settings.home / "market" / "own"),
-            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(Symbol),
+            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(DEFAULT_SYMBOLS),
             now=unix_millis,
             sleep=asyncio.sleep,
             chance=random.random,

@@ -11,10 +11,10 @@ from typing import Final
 from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import FeeRates, Fees
@@ -49,7 +49,7 @@ def build_paper_gate(
             venues=build_paper_venues(store, log, account, now, fees, live=live),
             now=now,
             killed=killed,
-            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in Exchange},
+            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in DEFAULT_VENUES},
         )
     )
 
@@ -57,7 +57,7 @@ def build_paper_gate(
 def build_exchange_gate(
     log: AccountLog,
     account: str,
-    venues: Mapping[Exchange, OrderVenue],
+    venues: Mapping[Venue, OrderVenue],
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
     *,
@@ -80,7 +80,7 @@ def build_exchange_gate(
 
 def build_paper_venues(
     store: SeriesStore, log: AccountLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
-) -> Mapping[Exchange, OrderVenue]:
+) -> Mapping[Venue, OrderVenue]:
     async def read_clock() -> Millis:
         return now()
 
@@ -95,11 +95,11 @@ def build_paper_venues(
             latency_ms=choose_latency(store),
             sleep=asyncio.sleep if live else None,
         )
-        for exchange in Exchange
+        for exchange in DEFAULT_VENUES
     }
 
 
-def open_tape(store: SeriesStore, exchange: Exchange, *, live: bool = False) -> MarketTape:
+def open_tape(store: SeriesStore, exchange: Venue, *, live: bool = False) -> MarketTape:
     """The market a paper venue is matched with. Candles-only data give opens: an order is filled at the next open."""
     return SeriesTape(store, exchange, live=live, openings=store.origin.candles_only and not live)
 

@@ -48,12 +48,14 @@ from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
 from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
 from zuno.llm.ask import ModelContext
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.model.bundle import Bundle, BundleEncoder
-from zuno.trading.model.cycle import Exchange, Node, Outcome
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol, Timeframe, candles, funding, rates
+from zuno.trading.model.cycle import Node, Outcome
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Timeframe, candles, funding, rates
 from zuno.trading.model.trade_events import paper_account
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
 from zuno.trading.ports.series import INVENTED, RECORDED, SeriesStore
@@ -116,7 +118,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMark
     prices: dict[Symbol, PriceSeries] = {}
     funded: dict[Symbol, frozenset[int]] = {}
     content, minutes = hashlib.sha256(store.origin.label.encode()), False
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         rows = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), ever, ever)
         if rows:
             prices[symbol] = PriceSeries(
@@ -172,7 +174,7 @@ async def _run_arms(
         venue = open_order_venue(store, log, arm, clock)
         played = partial(hear, SlotProgress(arm))
         refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
-        events = log.list_events(venue_account(arm.value, Exchange.BINANCE))
+        events = log.list_events(venue_account(arm.value, Venue("BINANCE")))
         hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
     if all(arm in ORDER_ARMS for arm in task.arms):
         return
@@ -230,11 +232,11 @@ def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: M
     async def read_clock() -> Millis:
         return clock.now()
 
-    tape = open_tape(store, Exchange.BINANCE)
+    tape = open_tape(store, Venue("BINANCE"))
     if arm is Arm.HOLD:
         tape = SpotTape(tape)
-    fees, latency = Fees().at(Exchange.BINANCE), choose_latency(store)
-    return PaperVenue(Exchange.BINANCE, arm.value, log, tape, read_clock, fees, latency_ms=latency)
+    fees, latency = Fees().at(Venue("BINANCE")), choose_latency(store)
+    return PaperVenue(Venue("BINANCE"), arm.value, log, tape, read_clock, fees, latency_ms=latency)
 
 
 class SpotTape:

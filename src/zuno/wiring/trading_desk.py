@@ -16,6 +16,8 @@ from zuno.adapters.file_lock import desk_lock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -29,8 +31,6 @@ if TYPE_CHECKING:
     from zuno.journal.audit import JournalAudit
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.learn.evaluator import Evaluator
-    from zuno.trading.model.cycle import Exchange
-    from zuno.trading.model.market import Symbol
     from zuno.trading.model.orders import ExchangeAnswer
     from zuno.trading.ports.recall import MemoryIndex
     from zuno.trading.ports.venue import OrderVenue
@@ -60,7 +60,7 @@ class TradingWiring(SharedWiring):
         self._memory: MemoryIndex | None = None
         self._news: MemoryIndex | None = None
         self._book: PaperBookDesk | None = None
-        self._venues: dict[Exchange, OrderVenue] = {}
+        self._venues: dict[Venue, OrderVenue] = {}
         """Accounts at exchanges in which this process may open positions."""
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
@@ -217,7 +217,6 @@ class TradingWiring(SharedWiring):
         return bool(started) and started[0].payload.get("live") is True
 
     async def _open_account(self, name: str | None) -> OrderGate:
-        from zuno.trading.model.market import Symbol
         from zuno.trading.model.trade_events import paper_account
         from zuno.trading.service.account_page import require_account
 
@@ -228,7 +227,7 @@ class TradingWiring(SharedWiring):
         moment = None if live else await desk.newest_moment(None)
         if moment is None:
             with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
-                await desk.moment(Symbol.BTCUSDT, None)
+                await desk.moment(Symbol("BTCUSDT"), None)
 
         def now() -> Millis:
             """An account in recorded time acts at its own last moment."""
@@ -243,7 +242,6 @@ class TradingWiring(SharedWiring):
 
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.trading.execute.reconcile import ask_exchange
-        from zuno.trading.model.cycle import Exchange
         from zuno.trading.model.orders import ExchangeAnswer
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account import AccountDesk
@@ -255,12 +253,12 @@ class TradingWiring(SharedWiring):
             process = lock.process()
             return None if process is None else f"process {process.pid}"
 
-        async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
+        async def read_marks(account: str) -> Mapping[tuple[Venue, Symbol], Decimal]:
             return await (await self._open_gate(account, unix_millis)).marks()
 
         async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
             venues = await self._open_exchanges(account, named=False)
-            expected = await self._find_named_exchanges(account) or (Exchange.BINANCE,)
+            expected = await self._find_named_exchanges(account) or (Venue("BINANCE"),)
             return (
                 *await asyncio.gather(*(ask_exchange(venue, book, unix_millis) for venue in venues.values())),
                 *(
@@ -391,19 +389,18 @@ class TradingWiring(SharedWiring):
     def _exchange_account(self) -> str:
         return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
 
-    async def _find_named_exchanges(self, account: str) -> tuple[Exchange, ...]:
+    async def _find_named_exchanges(self, account: str) -> tuple[Venue, ...]:
         from zuno.trading.service.live_start import find_traded_exchanges
 
         return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
-    async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Exchange, OrderVenue]:
+    async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
         """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone. Upbit has
         no demo trading."""
-        from zuno.trading.model.cycle import Exchange
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
-        known = await self._find_named_exchanges(account) if named else tuple(Exchange)
-        own = {Exchange.BINANCE: account == self._exchange_account(), Exchange.UPBIT: account == LIVE_ACCOUNT}
+        known = await self._find_named_exchanges(account) if named else DEFAULT_VENUES
+        own = {Venue("BINANCE"): account == self._exchange_account(), Venue("UPBIT"): account == LIVE_ACCOUNT}
         usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in known]
         for exchange in usable:
             if exchange not in self._venues:

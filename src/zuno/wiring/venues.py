@@ -10,10 +10,10 @@ from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.execute.reconcile import ask_exchange
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -21,8 +21,8 @@ from zuno.trading.rules.trading_book import TradingBook
 R = TypeVar("R")
 
 KEY_VARIABLES: Final = {
-    Exchange.BINANCE: ("ZUNO_BINANCE_API_KEY", "ZUNO_BINANCE_API_SECRET"),
-    Exchange.UPBIT: ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
+    Venue("BINANCE"): ("ZUNO_BINANCE_API_KEY", "ZUNO_BINANCE_API_SECRET"),
+    Venue("UPBIT"): ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
 }
 MOST_SKEW_MS: Final = 2_000
 """Some venues give the time in whole seconds."""
@@ -30,27 +30,23 @@ WRONG_CLOCK_MS: Final = 60_000
 """Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
-def build_venue(settings: Settings, exchange: Exchange) -> OrderVenue:
+def build_venue(settings: Settings, exchange: Venue) -> OrderVenue:
     """The exchange's account. `Refused` without keys."""
     keys = _read_keys(settings, exchange)
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
 
+    from zuno.adapters.venues.orders.wires import build_account
+
+    binance = exchange is Venue("BINANCE")
+    url = settings.binance_order_url if binance else settings.upbit_order_url
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    if exchange is Exchange.BINANCE:
-        from zuno.adapters.venues.orders import binance
-
-        url = settings.binance_order_url
-        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=not is_loopback(url))
-        return binance.BinanceOrders(client, demo=settings.binance_demo)
-    from zuno.adapters.venues.orders import upbit
-
-    url = settings.upbit_order_url
-    return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
+    demo = binance and settings.binance_demo
+    return build_account(exchange, keys, DEFAULT_SYMBOLS, url, demo=demo, throttled=not is_loopback(url))
 
 
-def exchanges_with_keys(settings: Settings) -> tuple[Exchange, ...]:
-    return tuple(exchange for exchange in Exchange if _read_keys(settings, exchange) is not None)
+def exchanges_with_keys(settings: Settings) -> tuple[Venue, ...]:
+    return tuple(exchange for exchange in DEFAULT_VENUES if _read_keys(settings, exchange) is not None)
 
 
 def build_venue_check(
@@ -62,7 +58,7 @@ def build_venue_check(
     async def look() -> Sequence[CheckView]:
         keyed = exchanges_with_keys(settings)
         if not keyed:
-            names = " and ".join(KEY_VARIABLES[Exchange.BINANCE])
+            names = " and ".join(KEY_VARIABLES[Venue("BINANCE")])
             return [_line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
         lines: list[CheckView] = []
         for exchange in keyed:
@@ -80,7 +76,7 @@ async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: Trad
     """Reads only. What cannot be read becomes a line of its own."""
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         lines += await _look(venue, lambda symbol=symbol: venue.filters(symbol), _describe_filters)  # type: ignore[misc]
     lines += _describe_answer(await ask_exchange(venue, book, now))
     name = f"{venue.exchange} (demo)" if venue.paper else venue.exchange.value
@@ -144,10 +140,10 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
     return [balance, *(unbooked or [_line("ok", "positions and open orders as in the log")])]
 
 
-def _read_keys(settings: Settings, exchange: Exchange) -> ApiKeys | None:
+def _read_keys(settings: Settings, exchange: Venue) -> ApiKeys | None:
     binance = settings.binance_api_key, settings.binance_api_secret
     upbit = settings.upbit_access_key, settings.upbit_secret_key
-    key, secret = binance if exchange is Exchange.BINANCE else upbit
+    key, secret = binance if exchange is Venue("BINANCE") else upbit
     if key is None and secret is None:
         return None
     if key is None or secret is None:

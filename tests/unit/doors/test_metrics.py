@@ -26,8 +26,9 @@ from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis, Seconds
 from zuno.llm.port import Attempt
 from zuno.lp.model.alerts import AlertBook, ChainHealth
+from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import ENDED, STARTED
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.trade_events import OrderLost, Protection
 from zuno.trading.service.account import AccountFigures
 
@@ -43,7 +44,7 @@ class Figures:
             "paper",
             Decimal("10250.5"),
             Decimal("0.025"),
-            {Symbol.BTCUSDT: Decimal(-1200)},
+            {Symbol("BTCUSDT"): Decimal(-1200)},
             {Protection.KILL_SWITCH: 1},
         )
 
@@ -164,7 +165,7 @@ async def test_model_calls_tokens_cost_and_refusals(home: Home) -> None:
 
 async def test_orders_fills_rejects_and_slippage(home: Home) -> None:
     story = AccountStory(JournalTradeLog(home.open), "paper:recorded")
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(NOW, intent, "stop")
     log = JournalTradeLog(home.open)
     count = len(await log.events("live"))

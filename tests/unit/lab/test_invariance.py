@@ -22,13 +22,14 @@ from zuno.lab.invariance import (
 from zuno.lab.market_study import MarketPlan
 from zuno.lab.market_views import MarketRows
 from zuno.lab.rulings import STARTING_ACCOUNT
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Candle, Feed, Series, Side, Symbol, Text, Timeframe, candles, options
+from zuno.trading.model.market import Candle, Feed, Series, Side, Text, Timeframe, candles, options
 from zuno.trading.model.venues import BINANCE, DERIBIT
 from zuno.trading.ports.series import Origin
 
-BTC, ETH = (candles(BINANCE, symbol, Timeframe.H1) for symbol in Symbol)
+BTC, ETH = (candles(BINANCE, symbol, Timeframe.H1) for symbol in DEFAULT_SYMBOLS)
 NEWS = Series(Feed.NEWS, "t.me", "channel", Text)
 BAR = Candle(Millis(0), 100.0, 110.0, 90.0, 105.0, 20.0, 5.0)
 SAID = Text(Millis(0), "channel", "1", "BTC rises. A large holder says so.")
@@ -54,8 +55,8 @@ async def test_scaled_prices_leave_dollars_as_they_are(store: MarketRows) -> Non
     assert await ScaledSeries(store).read(NEWS, Millis(0), LAST, LAST) == (SAID,)
     held = Holding(
         id="pos_1",
-        symbol=Symbol.BTCUSDT,
-        exchange=Exchange.BINANCE,
+        symbol=Symbol("BTCUSDT"),
+        exchange=Venue("BINANCE"),
         side=Side.LONG,
         quantity=2.0,
         entry=100.0,
@@ -65,7 +66,7 @@ async def test_scaled_prices_leave_dollars_as_they_are(store: MarketRows) -> Non
     account = replace(STARTING_ACCOUNT, positions=(held,))
     (scaled,) = scale_account(account).positions
     assert (scaled.quantity, scaled.entry, scaled.stop) == (0.2, 1000.0, None)
-    assert rename_account(account).positions[0].symbol is Symbol.ETHUSDT
+    assert rename_account(account).positions[0].symbol is Symbol("ETHUSDT")
 
 
 async def test_texts_say_the_same_in_other_words(store: MarketRows) -> None:

@@ -32,6 +32,7 @@ from zuno.lab.memory_study import (
     opens_with_memory,
     rule_case,
 )
+from zuno.markets.market import Symbol
 from zuno.present.text import to_text
 from zuno.present.values import share
 from zuno.trading.measure.setup import describe_setup
@@ -43,7 +44,6 @@ from zuno.trading.model.market import (
     Level,
     Quote,
     Side,
-    Symbol,
     TapeEvent,
     books,
     fear_greed,
@@ -167,7 +167,7 @@ async def test_shuffled_recall_knows_no_later_memory_and_is_the_same_each_time()
                 id=f"pm_{number}",
                 channel=Channel.SYSTEM_POST_MORTEM,
                 origin="here",
-                symbol=Symbol.BTCUSDT,
+                symbol=Symbol("BTCUSDT"),
                 at=Millis(number),
                 text="funding high; fear",
             )
@@ -195,7 +195,7 @@ async def opening() -> Opening:
     store = MemorySeries(Origin(True, ORIGIN))
     bundle = bundle_of(UP)
     await store.write([Batch(block.series, block.rows) for block in bundle.blocks])
-    case = await memory_study._read_case(store, Symbol.BTCUSDT, bundle.as_of)
+    case = await memory_study._read_case(store, Symbol("BTCUSDT"), bundle.as_of)
     setup = describe_setup(case.features, case.context)
     return Opening(case, Side.LONG, post_mortem(0, setup=setup, verdict=Verdict.FAILURE))
 
@@ -272,7 +272,7 @@ def test_every_block_of_slots_has_one_of_each_setup() -> None:
 
 @pytest.mark.slow
 def test_the_price_goes_against_the_side_after_one_setup_and_with_it_after_the_other() -> None:
-    own = draw_paths(3)[Symbol.BTCUSDT]
+    own = draw_paths(3)[Symbol("BTCUSDT")]
     slots = planted.planted_slots(3)
     moved = planted.move_path(own, slots, Side.LONG)
     before, after = (each.steps[2].reshape(-1) for each in (own, moved))
@@ -294,14 +294,14 @@ def test_signs_stand_in_the_hour_before_a_setup_is_looked_at() -> None:
     around = [Millis(start + ahead) for ahead in (0, 1, planted.SHOWN_MS, planted.SHOWN_MS + 1)]
     signs = planted._SignalPlanter([(start, "failing")], Side.SHORT)
     rates = [Funding(at, 0.0001, 8.0) for at in around]
-    shown = signs.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows
+    shown = signs.show(Batch(funding_next(BINANCE, Symbol("BTCUSDT")), rates)).rows
     rate = planted.SETUP_SIGNALS["failing"].funding
     assert [row.rate for row in shown] == [0.0001, rate, rate, 0.0001]
     taken = [TapeEvent(at, Side.LONG, 1.0, 1.0, 1.0, "w") for at in around]
-    sold = signs.show(Batch(whales(BINANCE, Symbol.BTCUSDT), taken)).rows
+    sold = signs.show(Batch(whales(BINANCE, Symbol("BTCUSDT")), taken)).rows
     assert [row.side for row in sold] == [Side.LONG, Side.SHORT, Side.SHORT, Side.LONG]
     seen = [Book(at, (Quote(1.0, 1.0),), (Quote(2.0, 1.0),)) for at in around]
-    leaning = signs.show(Batch(books(BINANCE, Symbol.BTCUSDT), seen)).rows
+    leaning = signs.show(Batch(books(BINANCE, Symbol("BTCUSDT")), seen)).rows
     assert [(row.at, row.bids[0].size, row.asks[0].size) for row in leaning] == [
         (at, 1.0, planted.LEANING) for at in around[1:3]
     ]
@@ -310,7 +310,7 @@ def test_signs_stand_in_the_hour_before_a_setup_is_looked_at() -> None:
     assert [row.value for row in moods] == [50.0, planted.SETUP_SIGNALS["failing"].mood, 50.0]
     assert moods[-1].at == around[-1]
     ordinary = planted._SignalPlanter([(start, "ordinary")], Side.SHORT)
-    assert ordinary.show(Batch(funding_next(BINANCE, Symbol.BTCUSDT), rates)).rows == rates
+    assert ordinary.show(Batch(funding_next(BINANCE, Symbol("BTCUSDT")), rates)).rows == rates
 
 
 @pytest.mark.soak

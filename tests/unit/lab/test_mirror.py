@@ -16,12 +16,13 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Refused
 from zuno.lab.mirror import MirroredSeries, mirror_account, mirror_call, open_mirror
 from zuno.lab.model import MirrorDifferenceView
+from zuno.markets.market import Symbol
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.data_quality import find_row_fault
 from zuno.trading.measure.options import measure_surface
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call
-from zuno.trading.model.market import Feed, Heartbeat, Side, Symbol, Timeframe, candles, options
+from zuno.trading.model.market import Feed, Heartbeat, Side, Timeframe, candles, options
 from zuno.trading.model.venues import BINANCE, DERIBIT
 from zuno.trading.ports.series import Batch, Origin
 
@@ -70,7 +71,7 @@ async def test_a_mirrored_market_is_one_that_can_be_and_mirrored_again_is_the_fi
 @pytest.mark.slow
 async def test_log_returns_are_negated_and_what_has_no_side_stays(bundle: Bundle) -> None:
     mirror = await mirror_of(bundle)
-    series = candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1)
+    series = candles(BINANCE, Symbol("BTCUSDT"), Timeframe.H1)
     rows = bundle.rows(series)
     assert not hasattr(rows, "reason")
     turned = mirror.change_rows(series, rows)
@@ -118,8 +119,8 @@ async def test_an_account_is_mirrored_at_the_same_margin(bundle: Bundle) -> None
     (own,), (turned,) = account.positions, mirror_account(account, mirror).positions
     assert turned.side is Side.SHORT
     assert turned.margin == pytest.approx(own.margin)
-    assert log(turned.entry / mirror.anchor(Symbol.BTCUSDT)) == pytest.approx(
-        -log(own.entry / mirror.anchor(Symbol.BTCUSDT))
+    assert log(turned.entry / mirror.anchor(Symbol("BTCUSDT"))) == pytest.approx(
+        -log(own.entry / mirror.anchor(Symbol("BTCUSDT")))
     )
 
 

@@ -37,8 +37,9 @@ from zuno.lab.noedge import (
 )
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
+from zuno.markets.market import Symbol
 from zuno.trading.measure.portable import price_units
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Timeframe, candles
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, simulate_trade
 
@@ -51,7 +52,7 @@ def pool() -> HourPool:
         after = price * (1.004 if hour % 2 else 0.998)
         bars.append(Candle(Millis(hour * HOUR_MS), price, max(price, after), min(price, after), after, 5.0, None))
         price = after
-    found = build_pool(Symbol.ETHUSDT, "rising", [bar for bar in bars if bar.at != 700 * HOUR_MS])
+    found = build_pool(Symbol("ETHUSDT"), "rising", [bar for bar in bars if bar.at != 700 * HOUR_MS])
     assert found is not None
     return found
 
@@ -62,7 +63,7 @@ def test_a_pool_holds_whole_days_and_no_drift(pool: HourPool) -> None:
     assert abs(growth) < 1e-8
     assert (pool.hours[:, 1] >= pool.hours[:, [0, 2, 3]].max(axis=1)).all()
     assert (pool.hours[:, 2] <= pool.hours[:, [0, 1, 3]].min(axis=1)).all()
-    assert build_pool(Symbol.ETHUSDT, "short", []) is None
+    assert build_pool(Symbol("ETHUSDT"), "short", []) is None
 
 
 @pytest.mark.parametrize(("kind", "name"), [(WorldKind.WALK, "5553690a30cc"), (WorldKind.BLOCKS, "c11f077d6384")])

@@ -23,9 +23,11 @@ from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Millis
 from zuno.lp.model.plan_events import PlanApplying, PlanOver
 from zuno.lp.watch.plan_notices import PlanNotices
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.pushes.feed import OLDEST_MS, JournalFeed
-from zuno.trading.model.cycle import STARTED, Call, Exchange, JudgeKind, Regime
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import STARTED, Call, JudgeKind, Regime
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
     DaySummary,
@@ -103,7 +105,7 @@ def kinds(notices: Sequence[Notice]) -> list[NoticeKind]:
 
 async def test_a_trade_from_its_entry_to_its_stop(desk: Desk) -> None:
     story = AccountStory(desk.log, PAPER)
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(NOW, intent, "stop")
     await desk.feed().step()
     notices = await desk.notices()
@@ -123,7 +125,7 @@ async def test_each_event_is_told_once_whoever_follows(desk: Desk) -> None:
     story = AccountStory(desk.log, PAPER)
     first, second = desk.feed(), desk.feed()
     await first.step()
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await first.step()
     await story.exit_trade(NOW, intent, "target")
     await second.step()
@@ -158,7 +160,7 @@ async def test_a_kill_after_any_write_loses_and_repeats_nothing(tmp_path: Path, 
     desk = Desk(tmp_path, outbox)
     await desk.feed().step()
     story = AccountStory(desk.log, PAPER)
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(NOW, intent, "stop")
     outbox.left = step
     try:
@@ -170,7 +172,7 @@ async def test_a_kill_after_any_write_loses_and_repeats_nothing(tmp_path: Path, 
 
 async def test_the_first_feed_starts_at_the_end_of_the_journal(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
-    await AccountStory(desk.log, PAPER).open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    await AccountStory(desk.log, PAPER).open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await desk.feed().step()
     await desk.feed().step()
     assert await desk.notices() == []
@@ -179,7 +181,7 @@ async def test_the_first_feed_starts_at_the_end_of_the_journal(tmp_path: Path) -
 async def test_recorded_time_is_pushed_by_nobody(desk: Desk) -> None:
     story = AccountStory(desk.log, PAPER)
     then = NOW - 30 * DAY_MS
-    intent = await story.open_trade(then, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(then, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(then + HOUR_MS, intent, "stop")
     await desk.put(DAY_SUMMARY, "job_1", day(then))
     await put_run(desk, live=False)
@@ -191,7 +193,9 @@ async def test_the_last_minutes_of_recorded_time_are_pushed_by_nobody(desk: Desk
     """Of a run through recorded time that ends now: its last trade and its last day are of this very minute."""
     story = AccountStory(desk.log, PAPER)
     await story.come_to(NOW - HOUR_MS)
-    intent = await story.open_trade(NOW - 2 * MINUTE_MS, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(
+        NOW - 2 * MINUTE_MS, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000"
+    )
     await story.exit_trade(NOW - MINUTE_MS, intent, "stop")
     await desk.write(PAPER, lock(until=NOW + MINUTE_MS))
     await story.come_to(NOW)
@@ -244,7 +248,7 @@ async def test_the_buttons_of_a_lock_are_of_its_own_account(desk: Desk, account:
 
 async def test_an_entry_that_came_to_nothing_is_told(desk: Desk) -> None:
     story = AccountStory(desk.log, "demo")
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await desk.feed().step()
     await desk.notices()
     refused = IntentEnded(at=NOW, intent=intent, state="undone", reason="no stop could be placed")
@@ -275,7 +279,7 @@ async def test_the_day_is_told_with_its_picture_and_without_one_where_it_fails(d
 
 def run_summary(**changed: Any) -> RunSummary:
     shape: dict[str, Any] = {
-        "symbol": Symbol.BTCUSDT,
+        "symbol": Symbol("BTCUSDT"),
         "mode": Mode.SWING,
         "as_of": NOW,
         "origin": "recorded",
@@ -309,18 +313,18 @@ async def put_run(desk: Desk, *, live: bool, **changed: Any) -> None:
 @pytest.mark.slow
 async def test_recorded_time_in_an_account_that_went_by_the_walls_clock_is_pushed_by_nobody(desk: Desk) -> None:
     story, late = AccountStory(desk.log, PAPER), [NoticeKind.FILL, NoticeKind.STOP]
-    first = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    first = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await desk.feed().step()
     assert kinds(await desk.notices()) == [NoticeKind.ENTRY, NoticeKind.FILL]
     feed = desk.feed()  # of another process, that reads the account's past
     desk.now = Millis(NOW + 30 * DAY_MS)
     await story.exit_trade(NOW + DAY_MS, first, "stop")
     then = NOW + 2 * DAY_MS
-    second = await story.open_trade(then, Symbol.ETHUSDT, Side.LONG, "0.2", "3000", "2900", "3200")
+    second = await story.open_trade(then, Symbol("ETHUSDT"), Side.LONG, "0.2", "3000", "2900", "3200")
     await story.exit_trade(then + HOUR_MS, second, "target")
     await feed.step()
     assert kinds(await desk.notices()) == late, "the first trade's stop is booked late; the second is recorded"
-    third = await story.open_trade(desk.now, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    third = await story.open_trade(desk.now, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await story.exit_trade(desk.now + HOUR_MS, third, "stop")
     await feed.step()
     assert kinds(await desk.notices()) == [NoticeKind.ENTRY, NoticeKind.FILL, *late]
@@ -388,8 +392,8 @@ def test_every_way_to_end_has_words_and_a_kind(reason: ExitReason) -> None:
         trade="t1",
         intent="i1",
         decision=None,
-        exchange=Exchange.UPBIT,
-        symbol=Symbol.ETHUSDT,
+        exchange=Venue("UPBIT"),
+        symbol=Symbol("ETHUSDT"),
         side=Side.LONG,
         mode=None,
         opened=Millis(NOW - 3 * HOUR_MS),
@@ -436,7 +440,7 @@ def test_no_label_is_mistaken_for_another(account: str | None, origin: str, labe
 @pytest.mark.parametrize("gap", [5 * MINUTE_MS, HOUR_MS, 20 * HOUR_MS])
 async def test_a_stop_that_was_hit_while_nobody_looked_is_told_once_and_late(tmp_path: Path, gap: int) -> None:
     desk = Desk(tmp_path)
-    paper = PaperHarness(Exchange.BINANCE, Decimal(20_000), Decimal("0.1"), Decimal("0.050"), log=desk.log)
+    paper = PaperHarness(Venue("BINANCE"), Decimal(20_000), Decimal("0.1"), Decimal("0.050"), log=desk.log)
     gate = GateHarness(paper=paper)
     desk.now = Millis(paper.at)
     await desk.journal.append(kind="test", author=Author("cli"), payload={})
@@ -471,7 +475,7 @@ class MomentarilyGone(JournalTradeLog):
 
 async def test_what_a_store_did_not_answer_for_is_told_at_the_next_look(desk: Desk) -> None:
     story = AccountStory(desk.log, "live")
-    intent = await story.open_trade(NOW, Symbol.BTCUSDT, Side.LONG, "0.02", "60000", "59000", "63000")
+    intent = await story.open_trade(NOW, Symbol("BTCUSDT"), Side.LONG, "0.02", "60000", "59000", "63000")
     await desk.feed().step()
     await desk.notices()
     await story.exit_trade(NOW, intent, "stop")

@@ -8,9 +8,11 @@ from decimal import Decimal as D
 from random import Random
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding, LiquidityStated, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange, JudgeKind, Style
-from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import JudgeKind, Style
+from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.orders import (
     Fill,
     FundingPayment,
@@ -56,17 +58,15 @@ def list_entries(count: int, seed: int = 1, start: int = START, step_ms: int = H
     yield [opened]
     while book.count < count:
         number += 1
-        exchange = Exchange.UPBIT if chance.random() < 0.3 else Exchange.BINANCE
+        exchange = Venue("UPBIT") if chance.random() < 0.3 else Venue("BINANCE")
         for make in (_make_trade, _make_aside):
             yield from make(book, exchange, number, at, chance)
         at += step_ms
 
 
-def _make_trade(
-    book: TradingBook, exchange: Exchange, number: int, at: int, chance: Random
-) -> Iterator[list[TradeEvent]]:
-    symbol = chance.choice([*Symbol])
-    won = exchange is Exchange.UPBIT
+def _make_trade(book: TradingBook, exchange: Venue, number: int, at: int, chance: Random) -> Iterator[list[TradeEvent]]:
+    symbol = chance.choice([*DEFAULT_SYMBOLS])
+    won = exchange is Venue("UPBIT")
     price = D(chance.randint(50_000, 70_000)) * (1_400 if won else 1)
     quantity = D(chance.randint(1, 9)) / 1_000
     leg = IntentLeg(
@@ -135,9 +135,7 @@ def _make_trade(
     yield events
 
 
-def _make_aside(
-    book: TradingBook, exchange: Exchange, number: int, at: int, chance: Random
-) -> Iterator[list[TradeEvent]]:
+def _make_aside(book: TradingBook, exchange: Venue, number: int, at: int, chance: Random) -> Iterator[list[TradeEvent]]:
     """What happens now and then."""
     lot = chance.randint(0, 9)
     later = Millis(at + 20)
@@ -150,7 +148,7 @@ def _make_aside(
         yield _apply(book, [LockLifted(at=later, protection=Protection.COOLDOWN, symbol=None)])
     elif lot == 2 and not any(trade.manual for trade in book.trades.values()):
         held = Holding(
-            id=f"pos_{number}", symbol=Symbol.BTCUSDT, exchange=Exchange.BINANCE, side=Side.LONG, quantity=0.01,
+            id=f"pos_{number}", symbol=Symbol("BTCUSDT"), exchange=Venue("BINANCE"), side=Side.LONG, quantity=0.01,
             entry=60_000.5, leverage=2.0, opened=later, stop=None, take=None, hold=None,
         )  # fmt: skip
         yield _apply(book, [ManualChange(at=later, change=PositionOpened(at=later, position=held, fee=0.25))])
@@ -159,11 +157,11 @@ def _make_aside(
             closed = PositionClosed(at=later, id=trade.id, price=61_000.0, fee=0.25)
             yield _apply(book, [ManualChange(at=later, change=closed)])
     elif lot == 4:
-        stated = LiquidityStated(at=later, symbol=Symbol.ETHUSDT, quantity=chance.random())
+        stated = LiquidityStated(at=later, symbol=Symbol("ETHUSDT"), quantity=chance.random())
         yield _apply(book, [ManualChange(at=later, change=stated)])
     elif lot == 5:
         mandate = Mandate(
-            symbols=(Symbol.BTCUSDT,), venues=(exchange,), max_margin_per_trade_usd=D(100),
+            symbols=(Symbol("BTCUSDT"),), venues=(exchange,), max_margin_per_trade_usd=D(100),
             max_margin_per_day_usd=D(300), max_daily_loss_usd=D(50), granted=later, expires=Millis(later + HOUR_MS),
         )  # fmt: skip
         yield _apply(book, [MandateGranted(at=later, mandate=mandate, hash=f"{number:064x}")])

@@ -18,11 +18,13 @@ from tests.wire.order_gate import card, rule
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.execute import reconcile as reconciliation
 from zuno.trading.execute.intents import RulingToExecute
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
-from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Style, Target
+from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.live_start import StartPermit
@@ -32,7 +34,7 @@ from zuno.wiring.application import Application
 from zuno.wiring.orders import build_exchange_gate
 from zuno.wiring.venues import build_venue
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 D = Decimal
 
 
@@ -86,7 +88,7 @@ async def grant(zuno: Application) -> str:
 def opening(quantity: float = 0.01, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
     as_of = unix_millis()
     leg = Leg(
-        venue=Exchange.BINANCE,
+        venue=Venue("BINANCE"),
         side=Side.LONG,
         currency="USD",
         margin=quantity * 60_000,
@@ -127,9 +129,9 @@ async def reconcile(zuno: Application) -> tuple[LockSet, ...]:
 
 async def trade_once(zuno: Application, settings: Settings) -> str:
     """As a process of the desk does: reconcile, execute, and the same decision once more."""
-    venue = build_venue(settings, Exchange.BINANCE)
+    venue = build_venue(settings, Venue("BINANCE"))
     try:
-        gate = build_exchange_gate(zuno._trade_log(), "live", {Exchange.BINANCE: venue}, unix_millis, entries=True)
+        gate = build_exchange_gate(zuno._trade_log(), "live", {Venue("BINANCE"): venue}, unix_millis, entries=True)
         await gate.reconcile()
         order = opening()
         result = await gate.execute(order)
@@ -225,7 +227,7 @@ async def test_entries_of_one_run_end_with_it_and_stops_stay(
         acting = run.cycles._with.gate
         assert acting is not None
         gate = await acting("live", unix_millis())
-        assert gate.book.cash(Exchange.BINANCE) == 10_000, "reconciled before it acts"
+        assert gate.book.cash(Venue("BINANCE")) == 10_000, "reconciled before it acts"
         result = await gate.execute(opening(style=style))
         assert result.state == "working", result
         assert waits(fake)
@@ -334,7 +336,7 @@ async def test_a_kill_acts_before_it_reads_what_may_be_slow(zuno: Application, f
         book.apply_all(await zuno._trade_log().events("live"))
         read.append((what, not book.trades))
 
-    async def read_marks(account: str) -> Mapping[tuple[Exchange, Symbol], Decimal]:
+    async def read_marks(account: str) -> Mapping[tuple[Venue, Symbol], Decimal]:
         await note("marks")
         return {}
 

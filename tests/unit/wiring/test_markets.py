@@ -9,9 +9,10 @@ import pytest
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import read_settings
 from zuno.trading.data.intake import is_streamed
-from zuno.trading.model.market import Candle, Symbol, Timeframe, candles
+from zuno.trading.model.market import Candle, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
 from zuno.trading.ports.series import Batch, Source
 from zuno.wiring.markets import Markets
@@ -51,7 +52,7 @@ async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
     assert set(sources.tapes) == {BINANCE, BYBIT, OKX}
     kinds = (sources.candles, sources.derivatives, sources.books, sources.options, sources.macro, sources.levels)
     told = {venue for kind in (*kinds, sources.texts) for venue in kind}
-    assert {series.venue for series in wanted_series(Symbol.BTCUSDT) if not is_streamed(series)} <= told
+    assert {series.venue for series in wanted_series(Symbol("BTCUSDT")) if not is_streamed(series)} <= told
     assert all(venue == feed.venue for kind in (*kinds, sources.texts) for venue, feed in kind.items())
     assert opened.sources() is sources
     await opened.close()
@@ -76,8 +77,8 @@ def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, store = markets(home, monkeypatch), Recordings(read_settings({}, home)).own()
-    assert opened.collector(store, ())._symbols == tuple(Symbol)
-    assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol.ETHUSDT,)
+    assert opened.collector(store, ())._symbols == tuple(DEFAULT_SYMBOLS)
+    assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol("ETHUSDT"),)
     with pytest.raises(UsageError, match="BTCUSDT, ETHUSDT"):
         opened.collector(store, ("DOGE",))
 

@@ -17,8 +17,8 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
 from zuno.kernel.errors import Refused, UsageError
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
 
@@ -54,13 +54,13 @@ def failures(view: DoctorView) -> list[str]:
 async def test_there_is_no_venue_without_keys(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path)
     assert exchanges_with_keys(settings) == ()
-    for exchange in Exchange:
+    for exchange in DEFAULT_VENUES:
         with pytest.raises(Refused):
             build_venue(settings, exchange)
     assert (await examine(settings, live=False)).ok
     assert not (await examine(settings, live=True)).ok
     with pytest.raises(UsageError):
-        build_venue(Settings(home=tmp_path, upbit_access_key=SecretStr("half")), Exchange.UPBIT)
+        build_venue(Settings(home=tmp_path, upbit_access_key=SecretStr("half")), Venue("UPBIT"))
 
 
 @pytest.mark.parametrize("url", ["http://exchange.example", "http://127.0.0.1.example"])
@@ -69,7 +69,7 @@ def test_keys_travel_encrypted(tmp_path: Path, url: str) -> None:
     with pytest.raises(UsageError):
         build_venue(
             Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_order_url=url),
-            Exchange.BINANCE,
+            Venue("BINANCE"),
         )
 
 
@@ -144,7 +144,7 @@ async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
     """Without an address of the tests' it is the exchange's: nothing is asked here, only where it would be."""
     keys = SecretStr("key")
     venue = build_venue(
-        Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_demo=True), Exchange.BINANCE
+        Settings(home=tmp_path, binance_api_key=keys, binance_api_secret=keys, binance_demo=True), Venue("BINANCE")
     )
     assert venue.paper
     assert not venue.simulated
@@ -159,7 +159,7 @@ async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
 @pytest.mark.slow
 async def test_demo_trading_needs_no_permissions_of_a_wallet(both: tuple[FakeBinance, FakeUpbit, Settings]) -> None:
     futures, _, settings = both
-    venue = build_venue(settings.model_copy(update={"binance_demo": True}), Exchange.BINANCE)
+    venue = build_venue(settings.model_copy(update={"binance_demo": True}), Venue("BINANCE"))
     rights = await venue.rights()
     await venue.close()
     assert (rights.can_trade, rights.can_withdraw, rights.paper) == (True, False, True)

@@ -9,11 +9,12 @@ from tests.wire.exchanges.harness import WireHarness
 from tests.wire.order_gate import card, rule
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
-from zuno.trading.model.market import MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.venues import krw_symbol
 
 ACCOUNT = "paper:wire"
@@ -41,13 +42,13 @@ class WireDesk:
     def wait(self, millis: int) -> None:
         self.here.fake.clock.ahead += millis
 
-    def held(self, symbol: Symbol = Symbol.BTCUSDT) -> Decimal:
+    def held(self, symbol: Symbol = Symbol("BTCUSDT")) -> Decimal:
         """At the exchange."""
         name = symbol.value if symbol.value in self.here.fake.engine.markets else krw_symbol(symbol)
         return self.here.fake.engine.position(name).amount
 
     async def open(
-        self, symbol: Symbol = Symbol.BTCUSDT, quantity: float = 0.02, style: Style = Style.MOMENTUM_SNIPER
+        self, symbol: Symbol = Symbol("BTCUSDT"), quantity: float = 0.02, style: Style = Style.MOMENTUM_SNIPER
     ) -> str:
         """A long with its stop 2 % below and its target 4 % above; the state it comes to."""
         return (await self.gate.execute(self.opening(symbol, quantity, style))).state

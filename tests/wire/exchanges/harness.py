@@ -16,11 +16,9 @@ from tests.wire.exchanges.serving import FakeServer, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders
-from zuno.adapters.venues.orders.binance import build_client as build_binance_client
-from zuno.adapters.venues.orders.upbit import UpbitOrders
-from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
-from zuno.trading.model.market import Symbol
+from zuno.adapters.venues.orders.wires import build_account
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.ports.venue import OrderVenue
 
@@ -96,7 +94,7 @@ class WireHarness:
     opening: Callable[[FakeServer, Callable[[float], Awaitable[None]]], OrderVenue]
     market: str
     quantity: Decimal
-    symbol: Symbol = Symbol.BTCUSDT
+    symbol: Symbol = Symbol("BTCUSDT")
     waits: list[float] = field(default_factory=list)
     """Seconds the adapter would have slept."""
 
@@ -146,15 +144,19 @@ class WireHarness:
         self.fake.engine.liquidate(self.market)
 
 
-def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:
-    keys = ApiKeys(binance_wire.KEY, binance_wire.SECRET)
-    client = build_binance_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep)
-    return BinanceOrders(client, page=PAGE)
+Sleep = Callable[[float], Awaitable[None]]
 
 
-def open_upbit(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> UpbitOrders:
-    keys = ApiKeys(upbit_wire.KEY, upbit_wire.SECRET)
-    return UpbitOrders(build_upbit_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep))
+def open_account(exchange: Venue, keys: ApiKeys) -> Callable[[FakeServer, Sleep], OrderVenue]:
+    def open_here(server: FakeServer, sleep: Sleep) -> OrderVenue:
+        options: dict[str, Any] = {"page": PAGE, "patience": QUICK, "throttled": False, "sleep": sleep}
+        return build_account(exchange, keys, tuple(DEFAULT_SYMBOLS), server.url, **options)
+
+    return open_here
+
+
+open_binance = open_account(Venue("BINANCE"), ApiKeys(binance_wire.KEY, binance_wire.SECRET))
+open_upbit = open_account(Venue("UPBIT"), ApiKeys(upbit_wire.KEY, upbit_wire.SECRET))
 
 
 @asynccontextmanager

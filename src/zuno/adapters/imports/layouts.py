@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model import market
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
 from zuno.trading.ports.imports import NotNeeded
@@ -272,7 +273,7 @@ def _only_number(names: Sequence[str], series: market.Series[Any]) -> _Found | N
 # -- what a file is called
 
 
-def _symbol(head: FileHead) -> market.Symbol:
+def _symbol(head: FileHead) -> Symbol:
     if head.symbol is not None:
         return name_symbol(head.symbol)
     symbols = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
@@ -283,13 +284,13 @@ def _symbol(head: FileHead) -> market.Symbol:
     return name_symbol(symbols.pop())
 
 
-def name_symbol(text: str) -> market.Symbol:
+def name_symbol(text: str) -> Symbol:
     """The symbol somebody else writes so. `Refused` for one that is not traded here."""
     letters = re.sub(r"[^A-Z]", "", text.upper())
-    for symbol in market.Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
             return symbol
-    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(market.Symbol)}.")
+    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(DEFAULT_SYMBOLS)}.")
 
 
 def is_about(text: str, series: market.Series[Any]) -> bool:

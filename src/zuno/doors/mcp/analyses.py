@@ -18,10 +18,11 @@ from zuno.kernel.view import MAX_TEXT_CHARS, ForeignText, View
 from zuno.lp.model.debate import Thought
 from zuno.lp.service.arguments import position_id
 from zuno.lp.service.recommend import Waiting
+from zuno.markets.market import parse_symbol
 from zuno.present import values
 from zuno.present.document import Act, Document, Mark, Tone, document, facts, lines
 from zuno.trading.model.cycle import NodeEvent
-from zuno.trading.model.market import parse_mode, parse_symbol
+from zuno.trading.model.market import parse_mode
 
 ANSWER_SECONDS: Final = 3.0
 """How long an analysis is waited for before its id is the answer: clients cut a call off after a minute."""

@@ -24,9 +24,9 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import FENCE_RULE, Untrusted
 from zuno.lp.model.chains import CHAINS
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.present.document import Documented, Kind, Value, map_values
 from zuno.present.text import to_text
-from zuno.trading.model.market import Symbol
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
 """A single short word, or nothing: too short to carry an instruction."""
@@ -41,7 +41,9 @@ _STRANGERS: Final = re.compile(
     "scenario|technical|derivatives|experts|logic|factor|uncertainty|claim|tiebreaker|consensus_signal)s?[01]?"
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
-_OURS: Final = frozenset({"USD", "gwei", *Symbol, *(token.symbol for chain in CHAINS for token in chain.tokens)})
+_OURS: Final = frozenset(
+    {"USD", "gwei", *DEFAULT_SYMBOLS, *(token.symbol for chain in CHAINS for token in chain.tokens)}
+)
 _UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps", "KRW", "ms", "points", "ticks"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""

@@ -13,8 +13,9 @@ from zuno.doors.telegram.reply import Attachment, Button, Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, UsageError, ZunoError
 from zuno.kernel.text import plain_text
+from zuno.markets.market import parse_symbol
 from zuno.trading.model.cycle import Node, NodeEvent
-from zuno.trading.model.market import Mode, parse_mode, parse_symbol
+from zuno.trading.model.market import Mode, parse_mode
 from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.run_view import SPOKE
 

@@ -16,7 +16,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
-from zuno.trading.model.market import parse_symbol
+from zuno.markets.market import parse_symbol
 from zuno.trading.service.account import OpenRisk
 from zuno.trading.service.account_view import AccountView, ActionView, TradePositionView
 

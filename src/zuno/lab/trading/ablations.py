@@ -12,11 +12,11 @@ from zuno.kernel.units import Millis
 from zuno.lab.replies import draw_again
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import RoleModels
+from zuno.markets.market import Symbol
 from zuno.trading.agents import geometry, judge, risk_manager, synthesis
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import AgentAnswer, AnswerSource, Blackboard, Call, Decision, Expert, Part
-from zuno.trading.model.market import Symbol
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.risk_rules import place_legs

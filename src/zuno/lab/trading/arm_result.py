@@ -16,9 +16,10 @@ from zuno.kernel.view import View
 from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import ZERO, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
@@ -146,13 +147,13 @@ def measure_arm(
     the worth and of the last moment for trades and fees. `counted`: fields of the result that the arm knows itself."""
     history = trace_account(cut_events(events, until))
     book = history
-    if any(book.ledger.debits[exchange] != book.ledger.credits[exchange] for exchange in Exchange):
+    if any(book.ledger.debits[exchange] != book.ledger.credits[exchange] for exchange in DEFAULT_VENUES):
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
     rate = _read_rate(krw_rate, until)
     exchanges = {trade.exchange for trade in closed} | {trade.exchange for trade in book.trades.values()}
-    if rate is None and Exchange.UPBIT in exchanges:
+    if rate is None and Venue("UPBIT") in exchanges:
         raise Broken(f"The arm {arm} traded for won, and no rate of the won is recorded.")
     figures = measure_trades(closed, rate)
     charges = sorted((charge for charge in charges if charge.at <= until), key=lambda charge: charge.at)
@@ -164,7 +165,7 @@ def measure_arm(
         arm=arm,
         until=until,
         worth=(
-            _micro(STARTING_CASH[Exchange.BINANCE]),
+            _micro(STARTING_CASH[Venue("BINANCE")]),
             *(
                 _worth_at(mark, history.steps, prices, krw_rate) - _micro(spent[bisect_right(charged, mark)])
                 for mark in reached[1:]
@@ -176,13 +177,13 @@ def measure_arm(
         profit_factor=_figure(figures.profit_factor),
         expectancy_r=_figure(figures.expectancy_r),
         fees=_micro(
-            sum((ledger.balance(each, LedgerAccount.FEES) / _choose_rate(each, rate) for each in Exchange), ZERO)
+            sum((ledger.balance(each, LedgerAccount.FEES) / _choose_rate(each, rate) for each in DEFAULT_VENUES), ZERO)
         ),
-        funding=_micro(-ledger.balance(Exchange.BINANCE, LedgerAccount.FUNDING)),
+        funding=_micro(-ledger.balance(Venue("BINANCE"), LedgerAccount.FUNDING)),
         model_cost=_micro(spent[-1]),
         exposure=_measure_exposure(history.steps, span.begin, until, rate),
-        debits=format(ledger.debits[Exchange.BINANCE], "f"),
-        credits=format(ledger.credits[Exchange.BINANCE], "f"),
+        debits=format(ledger.debits[Venue("BINANCE")], "f"),
+        credits=format(ledger.credits[Venue("BINANCE")], "f"),
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
         **counted,
@@ -194,7 +195,7 @@ def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
     none of them; what the market did until then is, also where it was noted between the orders."""
     counted: list[TradeEvent] = []
     ordered: set[str] = set()
-    changed: set[tuple[Exchange, Symbol]] = set()
+    changed: set[tuple[Venue, Symbol]] = set()
     """Where something was filled that was ordered at that moment."""
     began = False
     for event in events:
@@ -224,7 +225,7 @@ def _worth_at(
     """Cash and unrealised PnL by the last closes."""
     place = bisect_right(steps, moment, key=lambda step: step.at)
     if not place:
-        return _micro(STARTING_CASH[Exchange.BINANCE])
+        return _micro(STARTING_CASH[Venue("BINANCE")])
     step = steps[place - 1]
     marks = {
         part.symbol: to_decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
@@ -233,7 +234,7 @@ def _worth_at(
     worth = equity_usd(step, marks, rate)
     if worth is None:
         raise Broken(f"Something is held at {moment} ms of which no price is known.")
-    return _micro(worth if rate is None else worth - STARTING_CASH[Exchange.UPBIT] / rate)
+    return _micro(worth if rate is None else worth - STARTING_CASH[Venue("UPBIT")] / rate)
 
 
 def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis, rate: Decimal | None) -> float:
@@ -243,7 +244,7 @@ def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis
     for step, end in zip(steps, ends, strict=False):
         held = sum((abs(part.quantity) * part.entry / _choose_rate(part.exchange, rate) for part in step.held), ZERO)
         total += Fraction(held) * max(0, end - max(step.at, begin))
-    whole = Fraction(STARTING_CASH[Exchange.BINANCE]) * max(1, until - begin)
+    whole = Fraction(STARTING_CASH[Venue("BINANCE")]) * max(1, until - begin)
     return round(float(total / whole), 6)
 
 
@@ -252,9 +253,9 @@ def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
     return None if rate is None else to_decimal(rate)
 
 
-def _choose_rate(exchange: Exchange, rate: Decimal | None) -> Decimal:
+def _choose_rate(exchange: Venue, rate: Decimal | None) -> Decimal:
     """What one dollar is in an exchange's currency."""
-    return rate if exchange is Exchange.UPBIT and rate is not None else Decimal(1)
+    return rate if exchange is Venue("UPBIT") and rate is not None else Decimal(1)
 
 
 def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:

@@ -16,6 +16,7 @@ from zuno.lab.trading.arm_result import ArmResult, DecisionLine, PriceSeries, Sp
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.cycles import BacktestCycles
 from zuno.lab.trading.scored_decisions import DecisionRecord, ScoredDecisions
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.learned import find_cut
 from zuno.trading.execute.order_gate import OrderGate
@@ -23,7 +24,7 @@ from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import Call, Outcome
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.rules.calibration import list_closed_trades
 from zuno.trading.service.runs import Recall

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import HOUR_MS, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.model.orders import (
     Balance,
     ClientId,
@@ -49,7 +50,7 @@ TargetNotional: TypeAlias = Decimal
 class PaperOrders(Protocol):
     """What these arms ask of the paper venue. An exchange is never handed to them: orders have one door, the gate."""
 
-    exchange: Exchange
+    exchange: Venue
 
     async def filters(self, symbol: Symbol) -> Filters: ...
 
@@ -80,13 +81,13 @@ def slots_of(span: Span) -> range:
 
 def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[TargetPosition]:
     """Everything at the first slot, as much of each symbol."""
-    each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(symbols)
+    each = STARTING_CASH[Venue("BINANCE")] * SHARE / len(symbols)
     return [TargetPosition(Millis(slots_of(span)[0]), symbol, each) for symbol in symbols]
 
 
 def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[TargetPosition]:
     """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
-    each = STARTING_CASH[Exchange.BINANCE] * SHARE / len(prices)
+    each = STARTING_CASH[Venue("BINANCE")] * SHARE / len(prices)
     changes: list[TargetPosition] = []
     slots = [Millis(slot) for slot in slots_of(span)]
     for symbol, series in prices.items():

@@ -15,7 +15,8 @@ from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, Arm
 from zuno.lab.workers import parse_arms
-from zuno.trading.model.market import DAY_MS, Symbol, parse_symbol
+from zuno.markets.market import Symbol, parse_symbol
+from zuno.trading.model.market import DAY_MS
 
 WARM_UP_MS: Final = 200 * DAY_MS
 """Of the record that is history before the first decision, where a beginning is not given."""

@@ -21,8 +21,8 @@ from zuno.lab.trading.question import OpenMarket, TradeMarket, TradeQuestion, ch
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
 from zuno.lab.workers import Progress, check_any_done, check_workers
+from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import EDITION
-from zuno.trading.model.market import Symbol
 from zuno.trading.service.learning import describe_outcomes, describe_vetoes
 from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 

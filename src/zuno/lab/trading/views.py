@@ -22,11 +22,13 @@ from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_r
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.present.document import Block, Document, document, lines, section, table
 from zuno.present.values import count, quiet, share
-from zuno.trading.model.cycle import EDITION, Call, Exchange
+from zuno.trading.model.cycle import EDITION, Call
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
 
@@ -331,7 +333,7 @@ def build_view(
         since=iso(span.begin),
         until=iso(span.end),
         days=len(marks) - 1,
-        capital_usd=float(STARTING_CASH[Exchange.BINANCE]),
+        capital_usd=float(STARTING_CASH[Venue("BINANCE")]),
         edition=EDITION,
         trials=tries,
         market_change=change,
@@ -414,7 +416,7 @@ def compare_with_debate(
 
 
 def _compare_with_chance(debate: ArmResult, prices: Mapping[Symbol, PriceSeries], span: Span) -> RandomDrawsView:
-    cost = 2 * Fees().at(Exchange.BINANCE).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
+    cost = 2 * Fees().at(Venue("BINANCE")).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
     ours = sum(trade.net - trade.funding for trade in debate.trades)
     drawn = []
     for draw in range(DRAWS):

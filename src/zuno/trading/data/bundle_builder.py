@@ -9,6 +9,7 @@ from typing import Any, Final
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.features import CADENCE_DAYS
@@ -27,7 +28,6 @@ from zuno.trading.model.market import (
     MacroRelease,
     Mode,
     Series,
-    Symbol,
     Timeframe,
     alive,
     candles,
@@ -102,7 +102,7 @@ async def build_bundle(
     )  # who is alive is known before who spoke
     beside: tuple[Series[Any], ...] = neighbour_series(symbol)
     if store.origin.candles_only:  # what is held elsewhere is marked at its last close
-        beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in Symbol if other is not symbol)
+        beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in DEFAULT_SYMBOLS if other is not symbol)
     slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
     state = await store.read_many(slices, as_of)
     for series, given, asides in zip((*several, *beside), state.rows, state.asides, strict=True):

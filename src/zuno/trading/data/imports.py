@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.trading.measure import columns as measured
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
@@ -20,7 +21,6 @@ from zuno.trading.model.market import (
     Feed,
     MacroRelease,
     Series,
-    Symbol,
     Timeframe,
     candles,
     parse_series,
@@ -301,7 +301,7 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     if series.venue == UPBIT:
         return
     since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         other = candles(series.venue, symbol, timeframe_of(series))
         ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
         if other != series and ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:

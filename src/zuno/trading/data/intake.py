@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model.market import (
     DAY_MS,
@@ -30,7 +31,6 @@ from zuno.trading.model.market import (
     Feed,
     MacroRelease,
     Series,
-    Symbol,
     Timeframe,
     alive,
     timeframe_of,

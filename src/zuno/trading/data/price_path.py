@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import SpanBar, select_finest_bars
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     STALE_AFTER,
     Candle,
@@ -16,7 +17,6 @@ from zuno.trading.model.market import (
     Funding,
     Level,
     Series,
-    Symbol,
     Timeframe,
     candles,
     funding,
@@ -30,19 +30,19 @@ _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 
 
 async def read_bars(
-    store: SeriesStore, exchange: Exchange, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
+    store: SeriesStore, exchange: Venue, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
 ) -> list[SpanBar]:
     """Bars that began in [since, until) and ended by `known_by`, oldest first. For Upbit its own candles; where a
     timeframe has none, Binance's at the KRW rate of the moment."""
     end = Millis(max(since, until - 1))
     asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
-    if exchange is Exchange.UPBIT:
+    if exchange is Venue("UPBIT"):
         own: list[Series[Candle]] = [candles(UPBIT, krw_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
         asked += [Slice(series, since, end) for series in own]
         asked.append(Slice(rates(UPBIT, USDT_KRW), Millis(max(0, since - _RATE_MS)), until))
     rows = (await store.read_many(asked, known_by)).rows
     count = len(TIMEFRAMES)
-    if exchange is Exchange.BINANCE:
+    if exchange is Venue("BINANCE"):
         chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
     else:
         krw_bars = rows[count : 2 * count]

@@ -9,13 +9,14 @@ from itertools import count
 from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
+from zuno.markets.market import Symbol
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import build_close_intent, build_exit, find_close_id
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.unlogged import find_unlogged_exits
 from zuno.trading.execute.venue_sync import VenueSync
 from zuno.trading.model.cycle import Ruling
-from zuno.trading.model.market import MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import (
     SPOT,
     ZERO,

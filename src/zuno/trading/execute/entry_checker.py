@@ -8,12 +8,13 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.intents import ExchangeState, RulingToExecute, build_open_intent
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, pick
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LevelsSet, LockSet, Protection, TradeEvent, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent
@@ -91,8 +92,8 @@ class ProtectionChecker:
     async def read_risk_state(self, symbol: Symbol | None) -> RiskState:
         book = self._state.book
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
-        quotes: dict[tuple[Exchange, Symbol], Known[VenueQuote]] = {}
-        first = next(iter(self._state.venues), Exchange.BINANCE)
+        quotes: dict[tuple[Venue, Symbol], Known[VenueQuote]] = {}
+        first = next(iter(self._state.venues), Venue("BINANCE"))
         for held in wanted:
             for exchange in self._state.venues:
                 if exchange is first or book.trades_at(exchange):
@@ -114,20 +115,20 @@ class ProtectionChecker:
             lifted=book.lifted,
         )
 
-    async def known_quote(self, exchange: Exchange, symbol: Symbol) -> Known[VenueQuote]:
+    async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
             return await self._state.quote(exchange, symbol)
         except ZunoError as error:
             return Missing(str(error).rstrip("."))
 
-    async def _read_krw_rate(self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]]) -> Known[Decimal]:
+    async def _read_krw_rate(self, quotes: Mapping[tuple[Venue, Symbol], Known[VenueQuote]]) -> Known[Decimal]:
         """KRW for one dollar: what the same coin costs in both."""
-        if Exchange.UPBIT not in self._state.venues:
-            return Missing(f"{Exchange.UPBIT} is not there")
-        symbol = next((symbol for _, symbol in quotes), Symbol.BTCUSDT)
+        if Venue("UPBIT") not in self._state.venues:
+            return Missing(f"{Venue('UPBIT')} is not there")
+        symbol = next((symbol for _, symbol in quotes), Symbol("BTCUSDT"))
         pair = [
             quotes.get((exchange, symbol)) or await self.known_quote(exchange, symbol)
-            for exchange in (Exchange.UPBIT, Exchange.BINANCE)
+            for exchange in (Venue("UPBIT"), Venue("BINANCE"))
         ]
         for quote in pair:
             if isinstance(quote, Missing):
@@ -138,11 +139,11 @@ class ProtectionChecker:
         return upbit.mark / binance.mark
 
     def _equity_usd(
-        self, quotes: Mapping[tuple[Exchange, Symbol], Known[VenueQuote]], krw_rate: Known[Decimal]
+        self, quotes: Mapping[tuple[Venue, Symbol], Known[VenueQuote]], krw_rate: Known[Decimal]
     ) -> tuple[Known[Decimal], Known[Decimal]]:
         """Equity and unrealised PnL in dollars. Without the won, what is at Upbit counts nothing unless it is held."""
         equity = unrealised = ZERO
-        for exchange in Exchange:
+        for exchange in DEFAULT_VENUES:
             trades = self._state.book.trades_at(exchange)
             marks: dict[Symbol, Decimal] = {}
             for trade in trades:
@@ -150,7 +151,7 @@ class ProtectionChecker:
                 if isinstance(quote, Missing):
                     return quote, quote
                 marks[trade.symbol] = quote.mark
-            rate = Decimal(1) if exchange is Exchange.BINANCE else krw_rate
+            rate = Decimal(1) if exchange is Venue("BINANCE") else krw_rate
             if isinstance(rate, Missing):
                 if trades:
                     return rate, rate
@@ -215,7 +216,7 @@ class EntryChecker:
         return events
 
     async def _live_entry(
-        self, order: RulingToExecute, intent: TradeIntent, places: Mapping[Exchange, ExchangeState]
+        self, order: RulingToExecute, intent: TradeIntent, places: Mapping[Venue, ExchangeState]
     ) -> LiveEntry:
         assert order.mark is not None
         midnight = self._state.now() // DAY_MS * DAY_MS

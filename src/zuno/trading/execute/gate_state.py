@@ -11,9 +11,9 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection
 from zuno.trading.ports.venue import OrderVenue
@@ -31,7 +31,7 @@ elsewhere waits for it no longer."""
 class GateContext:
     log: AccountLog
     account: str
-    venues: Mapping[Exchange, OrderVenue]
+    venues: Mapping[Venue, OrderVenue]
     now: Callable[[], Millis]
     limits: ProtectionLimits = field(default_factory=ProtectionLimits)
     live: bool = False
@@ -46,8 +46,8 @@ class GateContext:
     there."""
     killed: Callable[[], str | None] = lambda: None
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
-    manual_fees_pct: Mapping[Exchange, Decimal] = field(
-        default_factory=lambda: dict.fromkeys(Exchange, Decimal("0.05"))
+    manual_fees_pct: Mapping[Venue, Decimal] = field(
+        default_factory=lambda: dict.fromkeys(DEFAULT_VENUES, Decimal("0.05"))
     )
     """What closing a position that a person wrote down costs."""
 
@@ -70,7 +70,7 @@ class GateState:
         """What failed at the exchange that is being worked."""
         self.begun = Millis(0)
         """When it began to be worked."""
-        self.ended_legs: dict[tuple[str, Exchange], str] = {}
+        self.ended_legs: dict[tuple[str, Venue], str] = {}
         """Legs of entries that are worked to their end, and why."""
         self.refused: dict[Symbol, Millis] = {}
         """When the venue last refused to close a symbol."""
@@ -86,19 +86,19 @@ class GateState:
         """As it was when it was looked at last."""
         return self.writer.book
 
-    async def quote(self, exchange: Exchange, symbol: Symbol) -> VenueQuote:
+    async def quote(self, exchange: Venue, symbol: Symbol) -> VenueQuote:
         return await self.find_venue(exchange).quote(symbol)
 
     async def dollar_mark(self, symbol: Symbol) -> Decimal | None:
         """None where nothing is quoted in dollars here."""
-        return (await self.quote(Exchange.BINANCE, symbol)).mark if Exchange.BINANCE in self.venues else None
+        return (await self.quote(Venue("BINANCE"), symbol)).mark if Venue("BINANCE") in self.venues else None
 
-    async def filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+    async def filters(self, exchange: Venue, symbol: Symbol) -> Filters:
         """As the venue had them when this process first asked, or asked anew for an entry."""
         found = self._filters.get((exchange, symbol))
         return found or await self.fresh_filters(exchange, symbol)
 
-    async def fresh_filters(self, exchange: Exchange, symbol: Symbol) -> Filters:
+    async def fresh_filters(self, exchange: Venue, symbol: Symbol) -> Filters:
         found = self._filters[exchange, symbol] = await self.find_venue(exchange).filters(symbol)
         return found
 
@@ -162,7 +162,7 @@ class GateState:
             await self.write([LockLifted(at=at, protection=protection, symbol=symbol, reason=reason)])
         return stood
 
-    def find_venue(self, exchange: Exchange) -> OrderVenue:
+    def find_venue(self, exchange: Venue) -> OrderVenue:
         venue = self.venues.get(exchange)
         if venue is None:
             raise Unavailable(f"No orders can be placed at {exchange} here.")
@@ -171,7 +171,7 @@ class GateState:
     def event_time(self) -> Millis:
         return Millis(max(self.book.newest, self.now()))
 
-    def symbols_at(self, exchange: Exchange) -> list[Symbol]:
+    def symbols_at(self, exchange: Venue) -> list[Symbol]:
         """Those that something is held, ordered or wanted of."""
         book = self.book
         held = (symbol for place, symbol in book.positions if place is exchange)
@@ -180,7 +180,7 @@ class GateState:
         unsure = (order.request.symbol for order in self.list_unsure(exchange))
         return list(dict.fromkeys([*held, *ordered, *wanted, *unsure]))
 
-    def list_unsure(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+    def list_unsure(self, exchange: Venue, symbol: Symbol | None = None) -> list[TrackedOrder]:
         known = (self.book.orders.get(id) for id in self.unsure)
         return [
             order
@@ -188,7 +188,7 @@ class GateState:
             if order is not None and order.request.exchange is exchange and symbol in (None, order.request.symbol)
         ]
 
-    def orders_at(self, exchange: Exchange, symbol: Symbol | None = None) -> list[TrackedOrder]:
+    def orders_at(self, exchange: Venue, symbol: Symbol | None = None) -> list[TrackedOrder]:
         return [
             order
             for order in self.book.open_orders.values()
@@ -199,7 +199,7 @@ class GateState:
         """Of the desk, that wait or whose end is not known."""
         return [order for order in self.orders_at(*place) if order.purpose == "entry" and order.intent]
 
-    def orders_of(self, tracked: TrackedIntent, exchange: Exchange) -> list[TrackedOrder]:
+    def orders_of(self, tracked: TrackedIntent, exchange: Venue) -> list[TrackedOrder]:
         found = (self.book.orders[id] for id in tracked.orders)
         return [order for order in found if order.request.exchange is exchange]
 

@@ -9,8 +9,10 @@ from typing import Final
 
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ClientId, Filters, OrderRequest, OrderSide, OrderType, VenueQuote, to_decimal
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
@@ -99,7 +101,7 @@ def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tup
 def build_open_intent(
     account: str,
     order: RulingToExecute,
-    places: Mapping[Exchange, ExchangeState],
+    places: Mapping[Venue, ExchangeState],
     mandate: Mandate | None,
     dollars: Decimal | None = None,
 ) -> TradeIntent | str:
@@ -118,7 +120,7 @@ def build_open_intent(
         if state is None or leg.quantity is None:
             left_out.append(f"{leg.venue} is not there")
             continue
-        rate = Decimal(1) if leg.venue is Exchange.BINANCE else state.quote.mark / (dollars or order.mark)
+        rate = Decimal(1) if leg.venue is Venue("BINANCE") else state.quote.mark / (dollars or order.mark)
         entry, stop, target = (
             round_to_step(to_decimal(price) * rate, state.filters.tick)
             for price in (card.entry, card.stop, card.target)
@@ -191,7 +193,7 @@ def build_close_intent(
 
 def build_exit(
     client_id: ClientId,
-    exchange: Exchange,
+    exchange: Venue,
     symbol: Symbol,
     side: OrderSide,
     quantity: Decimal,

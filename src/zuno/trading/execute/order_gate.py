@@ -18,6 +18,8 @@ from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.entry_checker import EntryChecker, EntryRefused, ProtectionChecker, is_tighter, set_levels
 from zuno.trading.execute.gate_state import GateContext, GateState
@@ -26,9 +28,9 @@ from zuno.trading.execute.order_worker import OrderWorker
 from zuno.trading.execute.reconcile import VenueComparison
 from zuno.trading.execute.unlogged import close_unlogged
 from zuno.trading.model.account import OrderCancelled, PositionClosed
-from zuno.trading.model.cycle import Call, Exchange, Style
+from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, OrderStatus, VenueQuote
 from zuno.trading.model.trade_events import (
     Adopted,
@@ -130,7 +132,7 @@ class CloseRequests:
     def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
         """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
         if which is None or isinstance(which, Symbol):
-            return list(Symbol) if which is None else [which]
+            return list(DEFAULT_SYMBOLS) if which is None else [which]
         trade = self._state.book.trades.get(which)
         return [] if trade is None or trade.manual else [trade.symbol]
 
@@ -199,7 +201,7 @@ class OrderGate:
         return self._state.book
 
     @property
-    def troubles(self) -> Mapping[Exchange, str]:
+    def troubles(self) -> Mapping[Venue, str]:
         """Exchanges that did not answer the last time."""
         return self._worker.troubles
 
@@ -309,13 +311,13 @@ class OrderGate:
         return tuple(said)
 
     @_exclusive
-    async def find_cash_differences(self) -> dict[Exchange, Decimal]:
+    async def find_cash_differences(self) -> dict[Venue, Decimal]:
         """By how much each exchange's balance is above the book's, where it is not the same. `Refused` where positions
         differ too."""
         return await self._comparison.find_cash_differences()
 
     @_exclusive
-    async def adopt_cash(self, shown: Mapping[Exchange, Decimal]) -> None:
+    async def adopt_cash(self, shown: Mapping[Venue, Decimal]) -> None:
         """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
         lifted."""
         found = await self._comparison.find_cash_differences()
@@ -339,9 +341,9 @@ class OrderGate:
         return self._state.now()
 
     @_exclusive
-    async def marks(self) -> dict[tuple[Exchange, Symbol], Decimal]:
+    async def marks(self) -> dict[tuple[Venue, Symbol], Decimal]:
         """The market's price of everything that is open, where it is known."""
-        found: dict[tuple[Exchange, Symbol], Decimal] = {}
+        found: dict[tuple[Venue, Symbol], Decimal] = {}
         for trade in self._state.book.trades.values():
             quote = await self._protections.known_quote(trade.exchange, trade.symbol)
             if not isinstance(quote, Missing):

@@ -7,10 +7,11 @@ from typing import Final
 
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import MINUTE_MS, Symbol
+from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, VenueQuote, opening_side
 from zuno.trading.model.trade_events import IntentLeg, OrderLost, OrderPlanned, Protection, TradeIntent
 from zuno.trading.ports.venue import OrderVenue
@@ -143,11 +144,11 @@ class OrderSender:
     ) -> EntryTask:
         """Mark and ATR in the exchange's currency: by what one entry is in the other, or by what both cost now."""
         intent = tracked.intent
-        dollars = next((other for other in intent.legs if other.exchange is Exchange.BINANCE), None)
+        dollars = next((other for other in intent.legs if other.exchange is Venue("BINANCE")), None)
         rate = Decimal(1)
-        if leg.exchange is not Exchange.BINANCE and dollars is not None:
+        if leg.exchange is not Venue("BINANCE") and dollars is not None:
             rate = leg.entry / dollars.entry
-        elif leg.exchange is not Exchange.BINANCE:
+        elif leg.exchange is not Venue("BINANCE"):
             rate = quote.mark / (await self._state.dollar_mark(intent.symbol) or intent.mark)
         return EntryTask(
             style=intent.style,

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.close_worker import CloseWorker, PositionGuard
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_sender import OrderSender
 from zuno.trading.execute.venue_sync import VenueSync
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import Symbol
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.orders import ZERO, Order, OrderRequest, OrderStatus, client_order_id, opening_side
 from zuno.trading.model.trade_events import IntentEnded, IntentKind, IntentLeg, OrderPlanned, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
@@ -130,7 +131,7 @@ class OrderWorker:
         self._guard = PositionGuard(self._state, self._sender, self._closer)
         self._entering = EntryWorker(self._state, self._sender, self._guard)
         self.store_close = self._closer.store
-        self.troubles: dict[Exchange, str] = {}
+        self.troubles: dict[Venue, str] = {}
         """Exchanges that did not answer the last time, and what they said."""
 
     async def advance(self, *, settle: bool = False, entries: bool = True) -> None:
@@ -170,7 +171,7 @@ class OrderWorker:
         book = self._state.book
         held = {exchange for exchange, _ in book.positions}
         used = held | {order.request.exchange for order in book.open_orders.values()}
-        for exchange in Exchange:
+        for exchange in DEFAULT_VENUES:
             if exchange in self._state.venues:
                 continue
             self.troubles.pop(exchange, None)

@@ -11,10 +11,11 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateState
 from zuno.trading.execute.order_worker import OrderWorker
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OUR_PREFIX, SPOT, ZERO, ExchangeAnswer, Order, Unbooked
 from zuno.trading.model.trade_events import Adopted, LockSet, Protection, account_mode
 from zuno.trading.ports.venue import OrderVenue
@@ -93,7 +94,7 @@ async def find_differing_positions(venue: OrderVenue, book: TradingBook) -> dict
     """Once fills are booked, what is held must be the same."""
     differing: dict[Symbol, Unbooked] = {}
     there = {position.symbol: position.quantity * position.side.sign for position in await venue.positions()}
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         held = book.positions.get((venue.exchange, symbol))
         ours = ZERO if held is None else held.quantity * held.side.sign
         theirs = there.get(symbol, ZERO)
@@ -217,10 +218,10 @@ class VenueComparison:
     def __init__(self, state: GateState, worker: OrderWorker) -> None:
         self._state = state
         self._worker = worker
-        self._uncompared: dict[Exchange, str] = {}
+        self._uncompared: dict[Venue, str] = {}
         """Exchanges that reconciliation could not ask, and why: asked again from `_compare_at`."""
         self._compare_at, self._failures = Millis(0), 0
-        self._compared: dict[Exchange, Millis] = {}
+        self._compared: dict[Venue, Millis] = {}
         """When each exchange was last found comparable, or this process began to look."""
 
     async def compare_if_due(self) -> None:
@@ -241,7 +242,7 @@ class VenueComparison:
                 await self._worker.advance(settle=True, entries=False)
                 await self.compare(due, patience=UNCOMPARED_MS)
 
-    async def compare(self, exchanges: Sequence[Exchange], patience: int = 0) -> list[str]:
+    async def compare(self, exchanges: Sequence[Venue], patience: int = 0) -> list[str]:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
         locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
         ask."""
@@ -289,7 +290,7 @@ class VenueComparison:
             )
             await self._state.write([lock])
 
-    async def find_cash_differences(self) -> dict[Exchange, Decimal]:
+    async def find_cash_differences(self) -> dict[Venue, Decimal]:
         if not self._state.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await self._worker.advance(settle=True, entries=False)

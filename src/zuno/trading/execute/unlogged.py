@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import NotFound, ZunoError
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.intents import build_exit, close_id, find_close_id, find_close_id_of, find_next_close_id
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import SPOT, ZERO, ClientId, Fill, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.venue import OrderVenue
@@ -123,7 +123,7 @@ async def close_unlogged(
     return said
 
 
-def _list_close_ids(book: TradingBook, account: str, exchange: Exchange, symbol: Symbol) -> list[str]:
+def _list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Symbol) -> list[str]:
     """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
     one that would be next without it, the one that would have been before the entry was booked, and the one of a trade
     at another exchange, too, that has ended since."""

@@ -8,10 +8,11 @@ from typing import Final
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.execute.gate_state import UNRESPONSIVE_MS, GateState
 from zuno.trading.execute.intents import build_close_intent, build_exit
 from zuno.trading.execute.unlogged import find_unlogged_close
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
     SPOT,
@@ -278,7 +279,7 @@ class VenueSync:
         found: list[TrackedOrder] = []
         for order in orders:
             known = self._state.book.orders.get(order.request.client_id)
-            listed = sum((fill.quantity for fill in fills if fill.client_id == order.request.client_id), ZERO)
+            listed = sum((fill.executed for fill in fills if fill.client_id == order.request.client_id), ZERO)
             if known is not None and order.filled > known.booked + listed:
                 found.append(known)
         return found

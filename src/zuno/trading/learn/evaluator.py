@@ -17,6 +17,8 @@ from zuno.kernel.errors import Malformed, NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
@@ -32,9 +34,9 @@ from zuno.trading.learn.memory_book import (
 )
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
-from zuno.trading.model.cycle import Call, Exchange, Node, Outcome
+from zuno.trading.model.cycle import Call, Node, Outcome
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import HOUR_MS, Symbol
+from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import (
     CASE_RECORD,
     POST_MORTEM,
@@ -152,9 +154,9 @@ async def _play(
 ) -> list[VetoScore]:
     since = min(waiting.wanted.at for waiting in due)
     until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
-    bars = BarColumns(await read_bars(store, Exchange.BINANCE, symbol, since, until, known_by=at))
+    bars = BarColumns(await read_bars(store, Venue("BINANCE"), symbol, since, until, known_by=at))
     funding = await read_funding(store, symbol, since, until, known_by=at)
-    taken = 2 * fees.at(Exchange.BINANCE).taker
+    taken = 2 * fees.at(Venue("BINANCE")).taker
     assumed = store.origin.candles_only and not funding
     scores = []
     for waiting in due:

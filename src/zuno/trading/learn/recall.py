@@ -16,13 +16,14 @@ from typing import Final
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.measure.similarity import NewsText, Story, merge_stories
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import DAY_MS, Feed, Symbol, Text, texts
+from zuno.trading.model.market import DAY_MS, Feed, Text, texts
 from zuno.trading.model.memory import (
     MOST_LESSONS,
     MOST_MEMORIES,

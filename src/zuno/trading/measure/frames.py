@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars
 from zuno.trading.measure.indicators import (
@@ -65,7 +66,7 @@ from zuno.trading.measure.structure import (
 )
 from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.chart import VolumeProfile
-from zuno.trading.model.market import Candle, Symbol, Timeframe
+from zuno.trading.model.market import Candle, Timeframe
 
 
 @dataclass(frozen=True, slots=True)

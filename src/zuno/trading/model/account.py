@@ -12,10 +12,11 @@ from zuno.kernel.canonical import Json, canonical, to_json
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 
 S = TypeVar("S", bound=Wire)
 POSITIONS: Final = "positions"
@@ -39,7 +40,7 @@ class Holding(Wire):
 
     id: Id
     symbol: Symbol
-    exchange: Exchange
+    exchange: Venue
     side: Side
     quantity: Above
     """Of the base currency."""
@@ -61,7 +62,7 @@ class RestingOrder(Wire):
 
     id: Id
     symbol: Symbol
-    exchange: Exchange
+    exchange: Venue
     side: Side
     quantity: Above
     price: Above

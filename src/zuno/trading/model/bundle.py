@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode_json, encode_rows
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
 from zuno.trading.model.market import (
     Book,
     Heartbeat,
@@ -24,7 +25,6 @@ from zuno.trading.model.market import (
     Row,
     Series,
     Side,
-    Symbol,
     TapeEvent,
     Text,
     parse_series,

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Side, Symbol, Timeframe
+from zuno.trading.model.market import Mode, Side, Timeframe
 from zuno.trading.model.memory import ReliabilityBin
 
 WIDTH: Final = 1_232

@@ -17,7 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.units import Millis
 from zuno.llm.question import Opinion, Source
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import Mode, Side
 
 EDITION: Final = 6
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
@@ -110,19 +112,6 @@ class RiskBias(StrEnum):
     AGGRESSIVE = "AGGRESSIVE"
     NEUTRAL = "NEUTRAL"
     CONSERVATIVE = "CONSERVATIVE"
-
-
-class Exchange(StrEnum):
-    """Where a leg is carried."""
-
-    BINANCE = "BINANCE"
-    """USDⓈ-M futures: both ways, in dollars."""
-    UPBIT = "UPBIT"
-    """Spot: long only, in won."""
-
-    @property
-    def currency(self) -> str:
-        return "USD" if self is Exchange.BINANCE else "KRW"
 
 
 class Target(StrEnum):
@@ -465,7 +454,7 @@ class FirstExpectation(Part):
 class Leg(Part):
     """What one exchange would carry. Money in the exchange's own currency."""
 
-    venue: Exchange
+    venue: Venue
     side: Side
     currency: str
     margin: float
@@ -515,7 +504,7 @@ class TradeCard(Part):
 class Closing(Part):
     """What of the account an exit ends: a position is closed, an order cancelled."""
 
-    venue: Exchange
+    venue: Venue
     what: Literal["position", "order"]
     id: str
     side: Side

@@ -12,8 +12,6 @@ from enum import StrEnum
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from zuno.kernel.arguments import parse_word
-from zuno.kernel.errors import UsageError
-from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 
 SECOND_MS: Final = 1_000
@@ -22,22 +20,6 @@ HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
 _MONDAY: Final = 4 * DAY_MS
 """1970-01-01 was a Thursday: the first week that opened after it began four days later."""
-
-
-class Symbol(StrEnum):
-    """What the desk trades."""
-
-    BTCUSDT = "BTCUSDT"
-    ETHUSDT = "ETHUSDT"
-
-    @property
-    def base(self) -> str:
-        return self.value.removesuffix("USDT")
-
-    @property
-    def tick(self) -> float:
-        """The smallest step of its price, in dollars."""
-        return {Symbol.BTCUSDT: 0.1, Symbol.ETHUSDT: 0.01}[self]
 
 
 class Timeframe(StrEnum):
@@ -418,14 +400,6 @@ def parse_series(text: str) -> Series[Any]:
     feed, venue, name = text.split("/", 2)
     kind = Feed(feed)
     return Series(kind, venue, name, Heartbeat if name.endswith("/alive") else _ROWS[kind])
-
-
-def parse_symbol(text: str) -> Symbol:
-    name = text.strip().upper().replace("/", "").replace("-", "")
-    for symbol in Symbol:
-        if name in (symbol.value, symbol.base):
-            return symbol
-    raise UsageError(f"{plain_text(text, 40)!r} is not traded here; this desk knows {', '.join(Symbol)}.")
 
 
 _HOLD: Final = re.compile(r"(\d{1,3})(h|d|w)")

@@ -13,10 +13,11 @@ from zuno.kernel.canonical import to_json
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.kernel.wire import Wire
+from zuno.markets.market import Symbol
 from zuno.trading.model.account import Above, Id, NotBelow, Timestamp
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.cycle import JudgeKind, Regime, RegimeFamily
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 
 POST_MORTEM: Final = "post_mortem"

@@ -1,6 +1,6 @@
 """Orders as an exchange takes them, and what it answers: orders, fills, funding, positions, balances, filters.
 
-Money and quantities are `Decimal`; prices and amounts are in the exchange's own currency (`Exchange.currency`).
+Money and quantities are `Decimal`; prices and amounts are in the exchange's own currency (`Venue.currency`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pydantic import Field
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import Wire
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Timestamp
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 
 ClientId = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,36}$")]
 """Chosen by us and unique at the venue: placing the same id twice makes one order."""
@@ -34,7 +35,7 @@ def to_decimal(number: float) -> Decimal:
 
 OUR_PREFIX: Final = "zn"
 """How the client ids of our orders begin."""
-SPOT: Final = frozenset({Exchange.UPBIT})
+SPOT: Final = frozenset({Venue("UPBIT")})
 """Exchanges that settle no funding and hold no stops."""
 
 
@@ -92,7 +93,7 @@ class OrderRequest(Wire):
     """One order, before it is sent."""
 
     client_id: ClientId
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     side: OrderSide
     type: OrderType
@@ -131,10 +132,11 @@ class Fill(Wire):
     id: VenueId
     """The venue's trade id: each fill is booked once, however often it is reported."""
     client_id: ClientId
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     side: OrderSide
     quantity: Positive
+    """By so much the position changes."""
     price: Positive
     fee: Decimal
     """In the exchange's currency; below zero is a rebate."""
@@ -143,13 +145,20 @@ class Fill(Wire):
     liquidation: bool = False
     foreign_fee: Annotated[str, Field(max_length=64, exclude_if=lambda fee: not fee)] = ""
     """What was paid in another currency, amount and name; `fee` is then 0, for the ledger counts in one."""
+    base_fee: Annotated[Decimal, Field(exclude_if=lambda fee: not fee)] = ZERO
+    """Kept back of what was bought at a spot exchange. `quantity` is without it, as it is held; `fee` is its value."""
+
+    @property
+    def executed(self) -> Decimal:
+        """How much of the order this filled."""
+        return self.quantity + self.base_fee
 
 
 class FundingPayment(Wire):
     """Funding of one position at one settlement."""
 
     id: VenueId
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     amount: Decimal
     """Above zero: received."""
@@ -159,7 +168,7 @@ class FundingPayment(Wire):
 class VenuePosition(Wire):
     """A position as the venue has it. At a spot exchange: the base currency that is held."""
 
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     side: Side
     quantity: Positive
@@ -174,7 +183,7 @@ class VenuePosition(Wire):
 class Balance(Wire):
     """Cash at a venue in its currency."""
 
-    exchange: Exchange
+    exchange: Venue
     total: Decimal
     """Wallet balance: margin of open positions included, unrealised PnL not."""
     available: Decimal
@@ -184,7 +193,7 @@ class Balance(Wire):
 class VenueQuote(Wire):
     """The touch and the mark of a symbol, in the exchange's own currency."""
 
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     bid: Positive
     ask: Positive
@@ -197,7 +206,7 @@ class VenueQuote(Wire):
 class Filters(Wire):
     """What the venue takes of a symbol."""
 
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     tick: Positive
     lot: Positive
@@ -214,7 +223,7 @@ class Filters(Wire):
 class AccountRights(Wire):
     """What the keys may do, and how the account is set."""
 
-    exchange: Exchange
+    exchange: Venue
     can_trade: bool
     can_withdraw: bool
     one_way: bool
@@ -223,7 +232,7 @@ class AccountRights(Wire):
     paper: bool = False
 
 
-def client_order_id(decision: str, exchange: Exchange, purpose: str, number: int = 0) -> ClientId:
+def client_order_id(decision: str, exchange: Venue, purpose: str, number: int = 0) -> ClientId:
     """The id of an order, the same whenever the same decision asks for the same order."""
     return OUR_PREFIX + digest(canonical([decision, exchange, purpose, number]))[:30]
 
@@ -231,7 +240,7 @@ def client_order_id(decision: str, exchange: Exchange, purpose: str, number: int
 class Unbooked(View):
     """A position or an order that the log has otherwise, or not at all: a stranger's, or a fill of the last seconds."""
 
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     order: ForeignText | None = None
     """Its id; null: a position."""
@@ -251,7 +260,7 @@ class Unbooked(View):
 class ExchangeAnswer(View):
     """`askedAt` null: it was not asked. `unknown`: why what it holds is not known; null where it answered."""
 
-    exchange: Exchange
+    exchange: Venue
     asked_at: str | None = None
     unknown: ForeignText | None = None
     total: float | None = None

@@ -17,9 +17,11 @@ from zuno.kernel.accounts import PAPER_ACCOUNT as PAPER_ACCOUNT
 from zuno.kernel.accounts import PAPER_WORD as PAPER_WORD
 from zuno.kernel.accounts import check_account_name as check_account_name
 from zuno.kernel.wire import Hex64, Wire
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import AccountEvent, BookChange, Id, Timestamp
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily, Ruling, Style
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ClientId, Fill, FundingPayment, NotNegative, Order, OrderRequest, Positive
 
 TRADE_EVENTS: Final = "trade_events"
@@ -53,7 +55,7 @@ class IntentKind(StrEnum):
 class IntentLeg(Wire):
     """What one exchange is to carry, in whole lots and on the tick of that exchange."""
 
-    exchange: Exchange
+    exchange: Venue
     quantity: Positive
     entry: Positive
     stop: Positive
@@ -103,7 +105,7 @@ class TradeSummary(Wire):
     intent: Id
     """That opened it; a manual position's own id."""
     decision: Id | None
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     side: Side
     mode: Mode | None
@@ -148,7 +150,7 @@ class Mandate(Wire):
     """What the owner lets a scheduled desk do with money. Signed; every live order cites its hash."""
 
     symbols: tuple[Symbol, ...]
-    venues: tuple[Exchange, ...]
+    venues: tuple[Venue, ...]
     max_margin_per_trade_usd: Positive
     max_margin_per_day_usd: Positive
     max_daily_loss_usd: Positive
@@ -234,7 +236,7 @@ class LevelsSet(AccountEvent):
     """Stop, target and longest hold of the open trade in a symbol at an exchange, whatever was set before."""
 
     kind: Literal["levels_set"] = "levels_set"
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     stop: Positive | None
     target: Positive | None
@@ -291,7 +293,7 @@ class Adopted(AccountEvent):
     """A difference to the venue that reconciliation settled, and how."""
 
     kind: Literal["adopted"] = "adopted"
-    exchange: Exchange
+    exchange: Venue
     what: Reason
     cash: Decimal = Decimal(0)
     """Booked to `adjustments`, in the exchange's currency, where the venue's cash is not ours."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model import market
 
 BINANCE: Final = "binance"
@@ -30,12 +31,12 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-def krw_symbol(symbol: market.Symbol) -> str:
+def krw_symbol(symbol: Symbol) -> str:
     """How Upbit calls the same thing against the won."""
     return f"KRW-{symbol.base}"
 
 
-def tape(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
+def tape(symbol: Symbol) -> Iterator[market.Series[Any]]:
     """Streams of forced and of large trades, each beside the minutes it was proven alive in."""
     for venue in TAPES:
         yield market.liquidations(venue, symbol)
@@ -44,7 +45,7 @@ def tape(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
     yield market.alive(market.Feed.WHALES, BINANCE, symbol)
 
 
-def derivatives(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
+def derivatives(symbol: Symbol) -> Iterator[market.Series[Any]]:
     for venue in PERPETUALS:
         yield market.funding(venue, symbol)
         yield market.funding_next(venue, symbol)
@@ -53,13 +54,13 @@ def derivatives(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
         yield market.basis(venue, symbol)
 
 
-def bars_of(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
+def bars_of(symbol: Symbol) -> Iterator[market.Series[Any]]:
     for timeframe in market.Timeframe:
         yield market.candles(BINANCE, symbol, timeframe)
     yield market.candles(UPBIT, krw_symbol(symbol), market.Timeframe.H1)
 
 
-def context_series(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
+def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
     """What is no trade: options, the economy, mood, words, exchange rates."""
     yield market.books(BINANCE, symbol)
     yield market.options(DERIBIT, symbol.base)
@@ -75,17 +76,17 @@ def context_series(symbol: market.Symbol) -> Iterator[market.Series[Any]]:
 
 
 @cache
-def wanted_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
+def wanted_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
     """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
 def is_read(series: market.Series[Any]) -> bool:
     """Whether the desk reads it for any symbol."""
-    return any(series in wanted_series(symbol) for symbol in market.Symbol)
+    return any(series in wanted_series(symbol) for symbol in DEFAULT_SYMBOLS)
 
 
 @cache
-def neighbour_series(symbol: market.Symbol) -> tuple[market.Series[Any], ...]:
+def neighbour_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""
-    return tuple(market.basis(BINANCE, other) for other in market.Symbol if other is not symbol)
+    return tuple(market.basis(BINANCE, other) for other in DEFAULT_SYMBOLS if other is not symbol)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import (
     AccountRights,
     Balance,
@@ -43,7 +43,7 @@ class OrderVenue(Protocol):
     """
 
     @property
-    def exchange(self) -> Exchange: ...
+    def exchange(self) -> Venue: ...
 
     @property
     def paper(self) -> bool:

@@ -9,6 +9,8 @@ from math import fsum, inf
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import (
@@ -22,9 +24,8 @@ from zuno.trading.model.account import (
     read_slot,
 )
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, figure_in
-from zuno.trading.model.market import MarkAndIndex, Side, Symbol, Timeframe, basis, candles
+from zuno.trading.model.market import MarkAndIndex, Side, Timeframe, basis, candles
 from zuno.trading.model.venues import BINANCE
 
 
@@ -55,14 +56,14 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class MarkedAccount:
-    equity: Mapping[Exchange, float]
+    equity: Mapping[Venue, float]
     """In each exchange's own currency, marked. Upbit's is zero without the won."""
     equity_usd: float
     """Total equity. Liquidity positions are not counted: they cannot serve as margin."""
     exposure_usd: float
     """Gross: positions, orders that rest and add, and the inventory of liquidity positions."""
-    margin: Mapping[Exchange, Margin]
-    free: Mapping[Exchange, float]
+    margin: Mapping[Venue, Margin]
+    free: Mapping[Venue, float]
     """What a new position may use, fee included: cash that is no margin, less open losses. Below zero: missing."""
     position: Position | None
     """In the symbol that is asked about."""
@@ -91,7 +92,7 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     rate = figure_in(features.krw_rate, "value")
-    marks = {symbol: mark_of(bundle, symbol) for symbol in Symbol}
+    marks = {symbol: mark_of(bundle, symbol) for symbol in DEFAULT_SYMBOLS}
     return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
 
 
@@ -154,21 +155,21 @@ def mark_to_market(
     )
     upbit = dollars = 0.0
     if isinstance(rate, Missing):
-        remarks.append(f"what is at {Exchange.UPBIT} counts nothing: {rate.reason}")
+        remarks.append(f"what is at {Venue('UPBIT')} counts nothing: {rate.reason}")
     else:
         upbit = account.krw + fsum(
-            holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Exchange.UPBIT)
+            holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Venue("UPBIT"))
         )
         dollars = upbit / rate
     binance = account.usd + fsum(
-        unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Exchange.BINANCE)
+        unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Venue("BINANCE"))
     )
-    margin = {exchange: margin_at(account, exchange) for exchange in Exchange}
-    free = {exchange: free_cash(account, exchange) for exchange in Exchange}
-    free[Exchange.BINANCE] += min(0.0, binance - account.usd)
+    margin = {exchange: margin_at(account, exchange) for exchange in DEFAULT_VENUES}
+    free = {exchange: free_cash(account, exchange) for exchange in DEFAULT_VENUES}
+    free[Venue("BINANCE")] += min(0.0, binance - account.usd)
     position = None if symbol is None else position_in(account, symbol)
     return MarkedAccount(
-        equity={Exchange.BINANCE: round_digits(binance), Exchange.UPBIT: round_digits(upbit)},
+        equity={Venue("BINANCE"): round_digits(binance), Venue("UPBIT"): round_digits(upbit)},
         equity_usd=round_digits(binance + dollars),
         exposure_usd=round_digits(_gross_exposure_usd(account, prices)),
         margin=margin,
@@ -186,17 +187,17 @@ def unrealised_pnl(holding: Holding, price: float) -> float:
     return holding.side.sign * holding.quantity * (price - holding.entry)
 
 
-def margin_at(account: Account, exchange: Exchange) -> Margin:
+def margin_at(account: Account, exchange: Venue) -> Margin:
     return Margin(
         fsum(holding.margin for holding in _positions_at(account, exchange)),
         fsum(order.margin for order in account.pending if order.exchange is exchange),
     )
 
 
-def free_cash(account: Account, exchange: Exchange) -> float:
+def free_cash(account: Account, exchange: Venue) -> float:
     """Cash that is no margin. Binance cash includes the margin of open positions; Upbit cash does not."""
     margin = margin_at(account, exchange)
-    return account.usd - margin.total if exchange is Exchange.BINANCE else account.krw - margin.pending
+    return account.usd - margin.total if exchange is Venue("BINANCE") else account.krw - margin.pending
 
 
 # -- parts
@@ -217,7 +218,7 @@ def _read_account_slots(bundle: Bundle) -> Known[tuple[Account, PositionsSlot]]:
     return Account(cash.usd, cash.krw, held.positions, held.pending, held.liquidity), held
 
 
-def _positions_at(account: Account, exchange: Exchange) -> list[Holding]:
+def _positions_at(account: Account, exchange: Venue) -> list[Holding]:
     return [holding for holding in account.positions if holding.exchange is exchange]
 
 
@@ -238,7 +239,7 @@ def _unrealised_pct(position: Position, mark: float, krw_rate: Known[float]) -> 
     """Each part of it against its own entry, weighed by its size."""
     parts: list[tuple[float, float]] = []
     for holding in position.holdings:
-        rate = 1.0 if holding.exchange is Exchange.BINANCE else krw_rate
+        rate = 1.0 if holding.exchange is Venue("BINANCE") else krw_rate
         if not isinstance(rate, Missing):
             parts.append((holding.quantity, holding.side.sign * (mark * rate - holding.entry) / holding.entry * 100))
     size = fsum(quantity for quantity, _ in parts)

@@ -15,10 +15,12 @@ from typing import Final, Literal
 
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import HOUR_MS, Mode, Side, Symbol, parse_hours
+from zuno.trading.model.market import HOUR_MS, Mode, Side, parse_hours
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
 from zuno.trading.model.trade_events import (
     ExitReason,
@@ -68,13 +70,13 @@ def round_money(amount: Decimal) -> Decimal:
 class Ledger:
     """Balances by exchange and account; every posting has equal debits and credits. Only `post` changes them."""
 
-    balances: dict[Exchange, dict[LedgerAccount, Decimal]] = field(
-        default_factory=lambda: {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in Exchange}
+    balances: dict[Venue, dict[LedgerAccount, Decimal]] = field(
+        default_factory=lambda: {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in DEFAULT_VENUES}
     )
-    debits: dict[Exchange, Decimal] = field(default_factory=lambda: dict.fromkeys(Exchange, ZERO))
-    credits: dict[Exchange, Decimal] = field(default_factory=lambda: dict.fromkeys(Exchange, ZERO))
+    debits: dict[Venue, Decimal] = field(default_factory=lambda: dict.fromkeys(DEFAULT_VENUES, ZERO))
+    credits: dict[Venue, Decimal] = field(default_factory=lambda: dict.fromkeys(DEFAULT_VENUES, ZERO))
 
-    def post(self, exchange: Exchange, *lines: tuple[LedgerAccount, Decimal]) -> None:
+    def post(self, exchange: Venue, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
         if sum((amount for _, amount in lines), ZERO) != 0:
             posted = ", ".join(f"{account} {amount}" for account, amount in lines)
@@ -87,7 +89,7 @@ class Ledger:
             else:
                 self.credits[exchange] -= amount
 
-    def balance(self, exchange: Exchange, account: LedgerAccount) -> Decimal:
+    def balance(self, exchange: Venue, account: LedgerAccount) -> Decimal:
         """Debits less credits."""
         return self.balances[exchange][account]
 
@@ -95,12 +97,12 @@ class Ledger:
         balances = {exchange: dict(accounts) for exchange, accounts in self.balances.items()}
         return Ledger(balances, dict(self.debits), dict(self.credits))
 
-    def assets(self, exchange: Exchange) -> Decimal:
+    def assets(self, exchange: Venue) -> Decimal:
         """Equity with positions at cost."""
         balances = self.balances[exchange]
         return sum((balances[account] for account in ASSETS), ZERO)
 
-    def check(self, exchange: Exchange, margin: Decimal, inventory: Decimal) -> None:
+    def check(self, exchange: Venue, margin: Decimal, inventory: Decimal) -> None:
         """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
         balances = self.balances[exchange]
         if self.debits[exchange] != self.credits[exchange]:
@@ -115,14 +117,14 @@ class Ledger:
             )
 
 
-STARTING_CASH: Final[Mapping[Exchange, Decimal]] = {
-    Exchange.BINANCE: Decimal(2_000),
-    Exchange.UPBIT: Decimal(2_000_000),
+STARTING_CASH: Final[Mapping[Venue, Decimal]] = {
+    Venue("BINANCE"): Decimal(2_000),
+    Venue("UPBIT"): Decimal(2_000_000),
 }
 """What a paper account starts with, in each exchange's own currency."""
 
 Purpose = Literal["entry", "stop", "target", "exit"]
-Place = tuple[Exchange, Symbol]
+Place = tuple[Venue, Symbol]
 
 
 @dataclass(slots=True, eq=False)
@@ -130,7 +132,7 @@ class OpenTrade:
     """A trade from its first fill: one per exchange and symbol, beside those that a person wrote down."""
 
     id: str
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     side: Side
     leverage: Decimal
@@ -188,7 +190,7 @@ class RealisedResult:
     """Money that was won or lost for good: a close or a part of one, a fee, funding."""
 
     at: Millis
-    exchange: Exchange
+    exchange: Venue
     amount: Decimal
 
 
@@ -265,8 +267,8 @@ class BookState:
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
-        self._fills: dict[tuple[Exchange, str], Fill] = {}
-        self._payments: dict[tuple[Exchange, str], None] = {}
+        self._fills: dict[tuple[Venue, str], Fill] = {}
+        self._payments: dict[tuple[Venue, str], None] = {}
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
         """The last moment of an account in recorded time; None: it stands at its market's time. `live`: the market goes
@@ -274,62 +276,60 @@ class BookState:
         recorded = (not live and bool(self.intents)) if self.recorded is None else self.recorded
         return self.newest if recorded else None
 
-    def cash(self, exchange: Exchange) -> Decimal:
+    def cash(self, exchange: Venue) -> Decimal:
         if not self.opened:
             return STARTING_CASH[exchange]
         return self.ledger.balance(exchange, LedgerAccount.CASH)
 
-    def margin(self, exchange: Exchange) -> Decimal:
+    def margin(self, exchange: Venue) -> Decimal:
         """Isolated margin of open futures positions."""
         return self.ledger.balance(exchange, LedgerAccount.MARGIN)
 
-    def venue_balance(self, exchange: Exchange) -> Decimal:
+    def venue_balance(self, exchange: Venue) -> Decimal:
         """The wallet balance the venue should have: cash and margin, without what a person wrote down."""
         manual = [trade for trade in self.trades.values() if trade.manual and trade.exchange is exchange]
-        held = sum((trade.cost for trade in manual if exchange is Exchange.UPBIT), ZERO)
+        held = sum((trade.cost for trade in manual if exchange is Venue("UPBIT")), ZERO)
         results = self.ledger.balance(exchange, LedgerAccount.MANUAL)
         return self.cash(exchange) + self.margin(exchange) + held + results
 
-    def equity(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
+    def equity(self, exchange: Venue, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Cash and positions at these prices, in the exchange's currency."""
         unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
         inventory = self.ledger.balance(exchange, LedgerAccount.INVENTORY)
         return self.cash(exchange) + self.margin(exchange) + inventory + unrealised
 
-    def free(self, exchange: Exchange, marks: Mapping[Symbol, Decimal]) -> Decimal:
+    def free(self, exchange: Venue, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Margin for a new position: cash less open losses and pending orders. Negative: so much is missing."""
         unrealised = ZERO
-        if exchange is Exchange.BINANCE:
+        if exchange is Venue("BINANCE"):
             unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
         return self.cash(exchange) + min(ZERO, unrealised) - self.pending_margin(exchange)
 
-    def pending_margin(self, exchange: Exchange) -> Decimal:
+    def pending_margin(self, exchange: Venue) -> Decimal:
         return sum(
             (to_decimal(order.margin) for order in self.to_pending() if order.exchange is exchange and order.margin),
             ZERO,
         )
 
-    def trades_at(self, exchange: Exchange) -> list[OpenTrade]:
+    def trades_at(self, exchange: Venue) -> list[OpenTrade]:
         return [trade for trade in self.trades.values() if trade.exchange is exchange]
 
     def side_of(self, symbol: Symbol) -> Side | None:
         """Which way a symbol is held, at whatever exchange."""
         return next((trade.side for trade in self.trades.values() if trade.symbol is symbol), None)
 
-    def has_fill(self, exchange: Exchange, id: str) -> bool:
+    def has_fill(self, exchange: Venue, id: str) -> bool:
         return (exchange, id) in self._fills
 
-    def has_payment(self, exchange: Exchange, id: str) -> bool:
+    def has_payment(self, exchange: Venue, id: str) -> bool:
         return (exchange, id) in self._payments
 
     @property
-    def payments(self) -> list[tuple[Exchange, str]]:
+    def payments(self) -> list[tuple[Venue, str]]:
         """Funding payments that were booked."""
         return [*self._payments]
 
-    def restore_bookings(
-        self, fills: dict[tuple[Exchange, str], Fill], payments: Iterable[tuple[Exchange, str]]
-    ) -> None:
+    def restore_bookings(self, fills: dict[tuple[Venue, str], Fill], payments: Iterable[tuple[Venue, str]]) -> None:
         """Those of a snapshot: none of them is booked again."""
         self._fills, self._payments = fills, dict.fromkeys(payments)
 
@@ -377,8 +377,8 @@ class BookState:
     def to_account(self) -> Account:
         """The account as a bundle holds it."""
         return Account(
-            usd=float(self.cash(Exchange.BINANCE) + self.margin(Exchange.BINANCE)),
-            krw=float(self.cash(Exchange.UPBIT)),
+            usd=float(self.cash(Venue("BINANCE")) + self.margin(Venue("BINANCE"))),
+            krw=float(self.cash(Venue("UPBIT"))),
             positions=tuple(map(_to_holding, self.trades.values())),
             pending=self.to_pending(),
             liquidity=tuple(self.liquidity.values()),
@@ -413,15 +413,15 @@ class BookState:
 
     def open_account(self, usd: Decimal, krw: Decimal) -> None:
         self.opened = True
-        for exchange, cash in ((Exchange.BINANCE, usd), (Exchange.UPBIT, krw)):
+        for exchange, cash in ((Venue("BINANCE"), usd), (Venue("UPBIT"), krw)):
             self.ledger.post(exchange, (LedgerAccount.CASH, cash), (LedgerAccount.CAPITAL, -cash))
 
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
         if not self.opened:
-            self.open_account(STARTING_CASH[Exchange.BINANCE], STARTING_CASH[Exchange.UPBIT])
+            self.open_account(STARTING_CASH[Venue("BINANCE")], STARTING_CASH[Venue("UPBIT")])
 
-    def realise(self, exchange: Exchange, amount: Decimal) -> None:
+    def realise(self, exchange: Venue, amount: Decimal) -> None:
         if amount:
             self.results.append(RealisedResult(self._moment, exchange, amount))
 

@@ -20,9 +20,10 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.portable import NANO, exp, nano_log, round_digits
-from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Exchange, Expectation, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expectation, Style
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
 from zuno.trading.rules.calibration import PRIOR_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge, judge_kind
@@ -68,7 +69,7 @@ def trade_prices(decision: Decision, side: Side) -> TradePrices | None:
     return prices if prices.is_ordered else None
 
 
-def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: RulingInputs) -> Known[Costs]:
+def round_trip_costs(exchange: Venue, side: Side, style: Style, inputs: RulingInputs) -> Known[Costs]:
     """Entry by style, exit at market. A waiting order pays the maker fee and half a spread of adverse selection."""
     if isinstance(inputs.slippage, Missing):
         return inputs.slippage
@@ -81,11 +82,11 @@ def round_trip_costs(exchange: Exchange, side: Side, style: Style, inputs: Rulin
     )
 
 
-def trade_costs(exchange: Exchange, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
+def trade_costs(exchange: Venue, side: Side, style: Style, hours: float, inputs: RulingInputs) -> Known[Costs]:
     """Costs including funding at the predicted rate for these hours. Received funding offsets fees and slippage at
     most: a rate is known for one interval and is no proof of an edge."""
     costs = round_trip_costs(exchange, side, style, inputs)
-    if isinstance(costs, Missing) or exchange is not Exchange.BINANCE:
+    if isinstance(costs, Missing) or exchange is not Venue("BINANCE"):
         return costs
     if isinstance(inputs.funding_next, Missing):
         return inputs.funding_next
@@ -109,7 +110,7 @@ def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) ->
 def estimate_expectation(
     decision: Decision,
     side: Side,
-    exchanges: tuple[Exchange, ...],
+    exchanges: tuple[Venue, ...],
     style: Style,
     inputs: RulingInputs,
     slope: EdgeSlope,

@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import MarketEvent
@@ -23,9 +25,8 @@ from zuno.trading.measure.triage import Label, Rule, Triage
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, Symbol, candles, funding
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, candles, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
@@ -78,8 +79,8 @@ class Fees:
     binance: FeeRates = FeeRates(0.02, 0.05)
     upbit: FeeRates = FeeRates(0.05, 0.05)
 
-    def at(self, exchange: Exchange) -> FeeRates:
-        return self.binance if exchange is Exchange.BINANCE else self.upbit
+    def at(self, exchange: Venue) -> FeeRates:
+        return self.binance if exchange is Venue("BINANCE") else self.upbit
 
 
 @dataclass(frozen=True, slots=True)

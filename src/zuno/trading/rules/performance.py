@@ -14,8 +14,9 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -90,7 +91,7 @@ class Performance:
 class OpenQuantity:
     """Part of an account that moves with the market. `quantity` below zero is short."""
 
-    exchange: Exchange
+    exchange: Venue
     symbol: Symbol
     quantity: Decimal
     entry: Decimal
@@ -204,12 +205,12 @@ def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Dec
     if any(part.symbol not in marks for part in step.held):
         return None
     futures = sum(
-        (part.quantity * (marks[part.symbol] - part.entry) for part in step.held if part.exchange is Exchange.BINANCE),
+        (part.quantity * (marks[part.symbol] - part.entry) for part in step.held if part.exchange is Venue("BINANCE")),
         step.usd,
     )
     if krw_rate is None:
         return futures
-    coins = (part.quantity * marks[part.symbol] for part in step.held if part.exchange is Exchange.UPBIT)
+    coins = (part.quantity * marks[part.symbol] for part in step.held if part.exchange is Venue("UPBIT"))
     return futures + sum(coins, step.krw / krw_rate)
 
 
@@ -242,7 +243,7 @@ def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...
 
 
 def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
-    return Decimal(1) if trade.exchange is Exchange.BINANCE else krw_rate
+    return Decimal(1) if trade.exchange is Venue("BINANCE") else krw_rate
 
 
 def _group_name(trade: TradeSummary, by: GroupBy) -> str:
@@ -264,7 +265,7 @@ class Posting:
     number: int
     """Of the event, counted from 1."""
     at: Millis
-    exchange: Exchange
+    exchange: Venue
     what: str
     lines: tuple[tuple[LedgerAccount, Decimal], ...]
     """A debit is above zero."""
@@ -367,20 +368,20 @@ def _opening_balances() -> _Balances:
     return {**_balances(TradingBook()), **cash, **capital}
 
 
-_Balances = dict[tuple[Exchange, LedgerAccount], Decimal]
+_Balances = dict[tuple[Venue, LedgerAccount], Decimal]
 
 
 def _balances(book: TradingBook) -> _Balances:
     return {
         (exchange, account): book.ledger.balance(exchange, account)
-        for exchange in Exchange
+        for exchange in DEFAULT_VENUES
         for account in LedgerAccount
     }
 
 
 def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
     postings = []
-    for exchange in Exchange:
+    for exchange in DEFAULT_VENUES:
         lines = tuple(
             (account, change)
             for account in LedgerAccount
@@ -416,5 +417,5 @@ def current_step(book: TradingBook, at: Millis) -> AccountStep:
         )
         for trade in book.trades.values()
     )
-    usd = book.cash(Exchange.BINANCE) + book.margin(Exchange.BINANCE)
-    return AccountStep(at, usd, book.cash(Exchange.UPBIT), held)
+    usd = book.cash(Venue("BINANCE")) + book.margin(Venue("BINANCE"))
+    return AccountStep(at, usd, book.cash(Venue("UPBIT")), held)

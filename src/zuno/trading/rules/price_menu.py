@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from zuno.markets.market import assume_market
 from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
@@ -102,7 +103,7 @@ def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
     candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
-    tick = bundle.symbol.tick
+    tick = assume_market(bundle.symbol.venue, bundle.symbol.base).tick
     rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
     kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
     return PriceMenu(tuple(kept), atr, tick, now)

@@ -14,9 +14,10 @@ from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import ExitReason, LockSet, Mandate, Protection, TradeSummary
 from zuno.trading.rules.book_state import RealisedResult
@@ -123,7 +124,7 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
         _daily_loss(state, limits),
         _drawdown(state, limits),
         _stoploss_guard(state, limits),
-        *(_cooldown(state, limits, symbol) for symbol in Symbol),
+        *(_cooldown(state, limits, symbol) for symbol in DEFAULT_SYMBOLS),
         *(_stale_price(state, limits, symbol) for symbol in state.price_times),
     ]
     return tuple(lock for lock in locks if lock is not None)
@@ -131,7 +132,7 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
 
 def net_usd(summary: TradeSummary, krw_rate: Known[Decimal]) -> Known[Decimal]:
     """What a trade brought, in dollars."""
-    if summary.exchange is Exchange.BINANCE:
+    if summary.exchange is Venue("BINANCE"):
         return summary.net_pnl
     return krw_rate if isinstance(krw_rate, Missing) else summary.net_pnl / krw_rate
 
@@ -142,7 +143,7 @@ def sum_results_usd(results: Sequence[RealisedResult], since: Millis, krw_rate: 
     for result in reversed(results):
         if result.at < since:
             break
-        if result.exchange is Exchange.BINANCE:
+        if result.exchange is Venue("BINANCE"):
             total += result.amount
         elif isinstance(krw_rate, Missing):
             return krw_rate
@@ -295,7 +296,7 @@ class LiveEntry:
     """New risk that somebody wants to take with money."""
 
     symbol: Symbol
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[Venue, ...]
     margin_usd: Decimal
     margin_today_usd: Decimal
     """Margin of the entries since midnight UTC, without this one, and what is unfilled of earlier ones."""
@@ -303,7 +304,7 @@ class LiveEntry:
     """Net loss since midnight UTC, and what open positions have lost; below zero is a gain."""
     margin_held_usd: Decimal = Decimal(0)
     """Of the trade that this entry adds to, and of entries in that symbol that wait to be ordered or filled."""
-    without_stops: tuple[Exchange, ...] = ()
+    without_stops: tuple[Venue, ...] = ()
     """Exchanges among them that hold no stop orders."""
     judge_failed: bool = False
     """Rules decided because the Judge's model failed."""

@@ -8,24 +8,26 @@ from dataclasses import dataclass, replace
 from math import ceil, floor, fsum
 from typing import Final
 
-from zuno.trading.model.cycle import Call, Exchange, Expectation, Leg, Style, Target
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import Call, Expectation, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
-MARGIN_CAPS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 2_000_000.0, Exchange.BINANCE: 2_000.0}
+MARGIN_CAPS: Final[Mapping[Venue, float]] = {Venue("UPBIT"): 2_000_000.0, Venue("BINANCE"): 2_000.0}
 """Margin over open, pending and new, in the exchange's own currency."""
-CURRENCY_PARTS: Final[Mapping[Exchange, int]] = {Exchange.UPBIT: 1, Exchange.BINANCE: 100}
+CURRENCY_PARTS: Final[Mapping[Venue, int]] = {Venue("UPBIT"): 1, Venue("BINANCE"): 100}
 """Smallest parts per currency unit: whole won, cents."""
-LOTS: Final[Mapping[Exchange, float]] = {Exchange.UPBIT: 1e-8, Exchange.BINANCE: 0.001}
+LOTS: Final[Mapping[Venue, float]] = {Venue("UPBIT"): 1e-8, Venue("BINANCE"): 0.001}
 """The smallest step of a quantity, of BTC and of ETH."""
-MINIMUM_ORDERS: Final[Mapping[tuple[Exchange, Symbol], float]] = {
-    (Exchange.BINANCE, Symbol.BTCUSDT): 100.0,
-    (Exchange.BINANCE, Symbol.ETHUSDT): 20.0,
-    (Exchange.UPBIT, Symbol.BTCUSDT): 5_000.0,
-    (Exchange.UPBIT, Symbol.ETHUSDT): 5_000.0,
+MINIMUM_ORDERS: Final[Mapping[tuple[Venue, Symbol], float]] = {
+    (Venue("BINANCE"), Symbol("BTCUSDT")): 100.0,
+    (Venue("BINANCE"), Symbol("ETHUSDT")): 20.0,
+    (Venue("UPBIT"), Symbol("BTCUSDT")): 5_000.0,
+    (Venue("UPBIT"), Symbol("ETHUSDT")): 5_000.0,
 }
 """The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
 MIN_NOTIONAL_BUFFER: Final = 1.02
@@ -34,7 +36,7 @@ MIN_NOTIONAL_BUFFER: Final = 1.02
 
 @dataclass(frozen=True, slots=True)
 class LegCut:
-    exchange: Exchange
+    exchange: Venue
     meant: float
     left: float
     why: str
@@ -60,11 +62,11 @@ def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
     return Target.UPBIT if mode is Mode.POSITION else Target.SPLIT
 
 
-def exchanges_of(target: Target) -> tuple[Exchange, ...]:
-    return (Exchange.BINANCE, Exchange.UPBIT) if target is Target.SPLIT else (Exchange(target.value),)
+def exchanges_of(target: Target) -> tuple[Venue, ...]:
+    return (Venue("BINANCE"), Venue("UPBIT")) if target is Target.SPLIT else (Venue(target.value),)
 
 
-def target_of(several: tuple[Exchange, ...]) -> Target | None:
+def target_of(several: tuple[Venue, ...]) -> Target | None:
     named = sorted(set(several))
     return None if not named else Target(named[0].value) if len(named) == 1 else Target.SPLIT
 
@@ -106,7 +108,7 @@ def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
 
 def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
     """The notional in dollars; a leg in won that nobody can convert is none."""
-    if leg.venue is Exchange.BINANCE:
+    if leg.venue is Venue("BINANCE"):
         return leg.notional
     return 0.0 if isinstance(krw_rate, Missing) else leg.notional / krw_rate
 
@@ -118,10 +120,10 @@ def with_margin(leg: Leg, margin: float) -> Leg:
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
 
 
-def least_notional(exchange: Exchange, entry: float, stop: float | None, inputs: RulingInputs) -> float:
+def least_notional(exchange: Venue, entry: float, stop: float | None, inputs: RulingInputs) -> float:
     """The least notional of an entry. Without stops at the exchange it must be sellable at the stop, too."""
     least = MINIMUM_ORDERS[exchange, inputs.symbol]
-    if exchange is Exchange.BINANCE or stop is None or not 0 < stop < entry:
+    if exchange is Venue("BINANCE") or stop is None or not 0 < stop < entry:
         return least
     return least * entry / stop * MIN_NOTIONAL_BUFFER
 
@@ -161,9 +163,9 @@ def _margin_of(leg: Leg, quantity: float, price: float) -> float:
     return ceil(quantity * price / leg.leverage * grain - 1e-6) / grain
 
 
-def price_at(exchange: Exchange, entry: float, inputs: RulingInputs) -> Known[float]:
+def price_at(exchange: Venue, entry: float, inputs: RulingInputs) -> Known[float]:
     """A price in dollars in the exchange's own currency."""
-    if exchange is Exchange.BINANCE:
+    if exchange is Venue("BINANCE"):
         return entry
     return inputs.krw_rate if isinstance(inputs.krw_rate, Missing) else entry * inputs.krw_rate
 
@@ -175,9 +177,9 @@ def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> f
     return fsum(100 * leg.margin / account.equity[leg.venue] for leg in legs if account.equity[leg.venue] > 0)
 
 
-def _leg(exchange: Exchange, side: Side, margin: float, leverage: float) -> Leg:
+def _leg(exchange: Venue, side: Side, margin: float, leverage: float) -> Leg:
     """Spot is never borrowed for."""
-    borrowed = float(leverage) if exchange is Exchange.BINANCE else 1.0
+    borrowed = float(leverage) if exchange is Venue("BINANCE") else 1.0
     currency = exchange.currency
     return Leg(
         venue=exchange, side=side, currency=currency, margin=margin, notional=margin * borrowed, leverage=borrowed
@@ -194,7 +196,7 @@ def _share_not_held(whole_usd: float, held_usd: float) -> float:
 def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
     topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
     exchange, meant, krw_rate = leg.venue, leg.margin, inputs.krw_rate
-    if exchange is Exchange.UPBIT and (leg.side is Side.SHORT or isinstance(krw_rate, Missing)):
+    if exchange is Venue("UPBIT") and (leg.side is Side.SHORT or isinstance(krw_rate, Missing)):
         why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
         return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
     equity = account.equity.get(exchange, 0.0)

@@ -10,6 +10,8 @@ from typing import Final, Literal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
+from zuno.markets.market import assume_market
+from zuno.markets.venues import Venue
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
@@ -18,7 +20,6 @@ from zuno.trading.model.cycle import (
     Call,
     Closing,
     Decision,
-    Exchange,
     Leg,
     Meta,
     RuleChange,
@@ -348,7 +349,7 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
     prices = None if side is None else trade_prices(draft.decision, side)
     if side is None or worth is None or prices is None or isinstance(inputs.marked_account, Missing) or not draft.legs:
         return None
-    tick = inputs.symbol.tick
+    tick = assume_market(inputs.symbol.venue, inputs.symbol.base).tick
     entry, stop, target = (round_to_tick(price, tick) for price in (prices.entry, prices.stop, prices.take))
     quantity = fsum(leg.quantity or 0.0 for leg in draft.legs)
     notional = quantity * entry
@@ -382,7 +383,7 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
 
 def _liquidation_price(legs: tuple[Leg, ...], side: Side, entry: float, tick: float) -> float | None:
     """Of the leg that is borrowed for. A long of one's own money is not liquidated."""
-    futures = next((leg for leg in legs if leg.venue is Exchange.BINANCE), None)
+    futures = next((leg for leg in legs if leg.venue is Venue("BINANCE")), None)
     if futures is None or (side is Side.LONG and futures.leverage <= 1):
         return None
     distance = liquidation_distance(futures.leverage, side)

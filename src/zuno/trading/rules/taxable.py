@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from zuno.kernel.taxable import Amount, TaxableEvent, TaxableKind
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import SPOT, to_decimal
 from zuno.trading.model.trade_events import Adopted, FillBooked, FundingBooked, ManualChange, TradeClosed, TradeEvent
 
@@ -19,7 +20,7 @@ class _Entry(NamedTuple):
     """What the events of one fill, payment or position have in common."""
 
     account: str
-    exchange: Exchange
+    exchange: Venue
     at: Millis
     id: str
     reference: str

@@ -10,6 +10,7 @@ from typing import Final, assert_never
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
     BookChange,
     Holding,
@@ -21,7 +22,6 @@ from zuno.trading.model.account import (
     PositionOpened,
     RestingOrder,
 )
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
@@ -83,7 +83,7 @@ class TradingBook(BookState):
         if changed is not None:
             self.check_ledger(changed)
 
-    def _apply(self, event: TradeEvent) -> Exchange | None:
+    def _apply(self, event: TradeEvent) -> Venue | None:
         """The exchange whose money moved."""
         match event:
             case FillBooked():
@@ -134,10 +134,10 @@ class TradingBook(BookState):
                 assert_never(event)
         return None
 
-    def check_ledger(self, exchange: Exchange) -> None:
+    def check_ledger(self, exchange: Venue) -> None:
         """`Broken` where the ledger of an exchange is out of balance, or not that of its positions."""
         held = self.trades_at(exchange)
-        spot = exchange is Exchange.UPBIT
+        spot = exchange is Venue("UPBIT")
         self.ledger.check(
             exchange,
             margin=sum((trade.margin for trade in held), ZERO),
@@ -211,14 +211,14 @@ class TradingBook(BookState):
         else:
             closed = min(fill.quantity, trade.quantity)
             rest = fill.quantity - closed
-            if rest and (fill.exchange is Exchange.UPBIT or fill.liquidation or (order and order.request.reduce_only)):
+            if rest and (fill.exchange is Venue("UPBIT") or fill.liquidation or (order and order.request.reduce_only)):
                 raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
         value = round_money(fill.quantity * fill.price)  # refused here before anything moved
         fee = round_money(fill.fee)
         self.require_account()
         self._fills[fill.exchange, fill.id] = fill
         if order is not None:
-            order.booked += fill.quantity
+            order.booked += fill.executed
         if trade is None or not closing:
             self._enter(trade or self._begin_trade(fill, order), rest, value, fee, LedgerAccount.FEES)
             return
@@ -233,12 +233,12 @@ class TradingBook(BookState):
             raise Refused(
                 f"The fill {fill.id} reduces a position of {fill.symbol} at {fill.exchange} that is not open."
             )
-        if fill.exchange is Exchange.UPBIT and fill.side is OrderSide.SELL:
+        if fill.exchange is Venue("UPBIT") and fill.side is OrderSide.SELL:
             raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
 
     def _enter(self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, expense: LedgerAccount) -> None:
         """`expense`: where the fee is booked."""
-        spot = trade.exchange is Exchange.UPBIT
+        spot = trade.exchange is Venue("UPBIT")
         margin = ZERO if spot else round_money(value / trade.leverage)
         trade.quantity += quantity
         trade.cost += value
@@ -253,7 +253,7 @@ class TradingBook(BookState):
 
     def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
         tracked = None if order is None else self.intents.get(order.intent)
-        leverage = Decimal(1 if order is None or fill.exchange is Exchange.UPBIT else order.request.leverage)
+        leverage = Decimal(1 if order is None or fill.exchange is Venue("UPBIT") else order.request.leverage)
         trade = OpenTrade(
             id=f"trd_{digest(canonical([fill.exchange, fill.symbol, fill.id]))[:12]}",
             exchange=fill.exchange,
@@ -281,7 +281,7 @@ class TradingBook(BookState):
         trade.exited_value += value
         trade.fees += fee
         trade.gross += gross
-        spot = trade.exchange is Exchange.UPBIT
+        spot = trade.exchange is Venue("UPBIT")
         asset, back = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
         results = [(LedgerAccount.REALISED_PNL, -gross), (LedgerAccount.FEES, fee)]
         if trade.manual:
@@ -295,7 +295,7 @@ class TradingBook(BookState):
             del self.positions[trade.exchange, trade.symbol]
             self.finished[trade.id] = trade
 
-    def _book_funding(self, event: FundingBooked) -> Exchange:
+    def _book_funding(self, event: FundingBooked) -> Venue:
         payment = event.payment
         if (payment.exchange, payment.id) in self._payments:
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
@@ -340,7 +340,7 @@ class TradingBook(BookState):
 
     # -- what a person wrote down
 
-    def _apply_by_hand(self, change: BookChange) -> Exchange | None:
+    def _apply_by_hand(self, change: BookChange) -> Venue | None:
         """`Refused` or `NotFound` for a change that cannot be."""
         match change:
             case PositionOpened():
@@ -360,7 +360,7 @@ class TradingBook(BookState):
                 assert_never(change)
         return None
 
-    def _open_by_hand(self, holding: Holding, fee: Decimal) -> Exchange:
+    def _open_by_hand(self, holding: Holding, fee: Decimal) -> Venue:
         _check_by_hand(self, holding, fee)
         quantity = to_decimal(holding.quantity)
         cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
@@ -377,7 +377,7 @@ class TradingBook(BookState):
         self.trades[trade.id] = trade
         return holding.exchange
 
-    def _close_by_hand(self, change: PositionClosed) -> Exchange:
+    def _close_by_hand(self, change: PositionClosed) -> Venue:
         trade = self.trades.get(change.id)
         if trade is None:
             raise NotFound(f"No position {change.id} is open; `zuno trade book show` lists those that are.")
@@ -408,7 +408,7 @@ def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal)
         raise Refused(f"{entry.id} is in the book already.")
     if not 1 <= entry.leverage <= MAX_MANUAL_LEVERAGE:
         raise Refused(f"A leverage of {entry.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
-    if entry.exchange is Exchange.UPBIT:
+    if entry.exchange is Venue("UPBIT"):
         if entry.leverage != 1:
             raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {entry.leverage:g}.")
         if entry.side is not Side.LONG:
@@ -423,7 +423,7 @@ def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal)
     check_affordable(entry.exchange, to_decimal(entry.margin), fee, free)
 
 
-def check_affordable(exchange: Exchange, margin: Decimal, fee: Decimal, free: Decimal) -> None:
+def check_affordable(exchange: Venue, margin: Decimal, fee: Decimal, free: Decimal) -> None:
     """`Refused` where margin and fee are more than is free."""
     if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
         needed, paid, left = (format_money(float(amount), exchange) for amount in (margin, fee, free))
@@ -442,6 +442,6 @@ def new_id(kind: str, origin: str, number: int, *content: object) -> str:
     return f"{kind}_{digest(canonical([origin, number, *content]))[:8]}"
 
 
-def format_money(amount: float, exchange: Exchange) -> str:
+def format_money(amount: float, exchange: Venue) -> str:
     sign = "-" if amount < 0 else ""
-    return f"{sign}${abs(amount):,.2f}" if exchange is Exchange.BINANCE else f"{sign}₩{abs(amount):,.0f}"
+    return f"{sign}${abs(amount):,.2f}" if exchange is Venue("BINANCE") else f"{sign}₩{abs(amount):,.0f}"

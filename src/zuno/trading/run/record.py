@@ -16,6 +16,7 @@ from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
 from zuno.llm.port import Attempt, Image, ModelRequest
+from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import (
     EDITION,
@@ -36,7 +37,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.cycle import ENDED as ENDED
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.expectancy import MONTH_MS

@@ -16,11 +16,12 @@ from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Symbol, Timeframe, candles, parse_symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, Protection
 from zuno.trading.model.venues import BINANCE
@@ -200,7 +201,7 @@ class AccountDesk:
         return LedgerView(
             **self._head(page),
             total=len(postings),
-            ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in Exchange),
+            ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in DEFAULT_VENUES),
             postings=tuple(map(posting_view, shown)),
         )
 
@@ -213,7 +214,7 @@ class AccountDesk:
 
     async def read_hour_close(self, coin: str, at: Millis) -> Decimal | None:
         """The dollars for a coin at the last hour that closed by `at`, from stored candles of a real market."""
-        symbol = next((symbol for symbol in Symbol if symbol.base == coin), None)
+        symbol = next((symbol for symbol in DEFAULT_SYMBOLS if symbol.base == coin), None)
         if symbol is None or self._with.store.origin.synthetic:
             return None
         hours = Slice(candles(BINANCE, symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
@@ -223,7 +224,7 @@ class AccountDesk:
     async def balance(self) -> TradeBalanceView:
         page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
-        purses = tuple(exchange_balance_view(page, exchange) for exchange in Exchange)
+        purses = tuple(exchange_balance_view(page, exchange) for exchange in DEFAULT_VENUES)
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
 
     async def profit(self, by: str | None = None) -> ProfitView:
@@ -305,7 +306,7 @@ class AccountDesk:
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
-        named = next((symbol for symbol in Symbol if symbol.value == name.upper()), name)
+        named = next((symbol for symbol in DEFAULT_SYMBOLS if symbol.value == name.upper()), name)
         await gate.close(None if name.lower() == "all" else named, request=request)
         said = _describe_closed(before, gate.book, which)
         if not said and which.strip().lower() != "all":
@@ -541,7 +542,7 @@ def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
 # -- what a person typed
 
 
-def _describe_cash(exchange: Exchange, cash: Decimal) -> str:
+def _describe_cash(exchange: Venue, cash: Decimal) -> str:
     return f"{cash.normalize():+,f} {exchange.currency} at {exchange}"
 
 

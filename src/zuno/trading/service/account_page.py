@@ -14,12 +14,13 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Symbol, Timeframe, basis, candles
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import AccountOpened, LockSet, account_mode, account_name, paper_account
 from zuno.trading.model.venues import BINANCE
@@ -53,7 +54,7 @@ class AccountBackends:
     now: Callable[[], Millis]
     """The wall's clock: a mandate is for money, which no recording moves."""
     kill_lock: KillLock
-    marks: Callable[[str], Awaitable[Mapping[tuple[Exchange, Symbol], Decimal]]] | None = None
+    marks: Callable[[str], Awaitable[Mapping[tuple[Venue, Symbol], Decimal]]] | None = None
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
@@ -72,7 +73,7 @@ class AccountPage:
     notes: tuple[str, ...]
     lp_notes: tuple[str, ...]
     """What is not read of liquidity positions, and why."""
-    marks: Mapping[tuple[Exchange, Symbol], Decimal] = field(default_factory=dict)
+    marks: Mapping[tuple[Venue, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
     recorded: bool = False
     """Whether the account is in recorded time: it stands at its own last moment, and the market may go on after it."""
@@ -84,7 +85,7 @@ class AccountPage:
         rate = or_none(self.prices.krw_rate)
         return None if rate is None else to_decimal(rate)
 
-    def mark(self, symbol: Symbol, exchange: Exchange) -> Decimal | None:
+    def mark(self, symbol: Symbol, exchange: Venue) -> Decimal | None:
         if (exchange, symbol) in self.marks:
             return self.marks[exchange, symbol]
         price = or_none(self.prices.of(symbol, exchange))
@@ -92,14 +93,14 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, Exchange.BINANCE) for symbol in Symbol}
+        found = {symbol: self.mark(symbol, Venue("BINANCE")) for symbol in DEFAULT_SYMBOLS}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
         missing = [
             f"{trade.symbol} has no mark"
             for trade in self.book.trades.values()
-            if self.mark(trade.symbol, Exchange.BINANCE) is None
+            if self.mark(trade.symbol, Venue("BINANCE")) is None
         ]
         if missing:
             return None, missing[0]
@@ -109,7 +110,7 @@ class AccountPage:
         total = ZERO
         for trade in self.book.trades.values():
             mark = self.mark(trade.symbol, trade.exchange)
-            rate = Decimal(1) if trade.exchange is Exchange.BINANCE else self.krw_rate
+            rate = Decimal(1) if trade.exchange is Venue("BINANCE") else self.krw_rate
             if mark is None or rate is None:
                 return None
             total += trade.unrealised_pnl(mark) / rate
@@ -242,7 +243,7 @@ class AccountPageReader:
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
-        for symbol in Symbol:
+        for symbol in DEFAULT_SYMBOLS:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
                 series = candles(BINANCE, symbol, timeframe)
@@ -281,7 +282,7 @@ class AccountPageReader:
             read = sum_inventory(await self._with.inventory())
         except ZunoError as error:
             return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
-        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in Symbol}
+        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in DEFAULT_SYMBOLS}
         return {symbol: size for symbol, size in most.items() if size}, ()
 
 

@@ -6,10 +6,11 @@ from decimal import Decimal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import RestingOrder
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import HOUR_MS, SECOND_MS, Symbol
+from zuno.trading.model.market import HOUR_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO, Fill, to_decimal
 from zuno.trading.model.trade_events import MandateGranted, TradeSummary
 from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, TrackedOrder
@@ -39,7 +40,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
     rows = []
     delta_usd: Decimal | None = ZERO
     gross_usd: Decimal | None = ZERO
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         held = sum(
             (trade.side.sign * trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO
         )
@@ -50,7 +51,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
         size += sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
-        mark = page.mark(symbol, Exchange.BINANCE)
+        mark = page.mark(symbol, Venue("BINANCE"))
         delta = held + pending + lp
         rows.append(
             ExposureView(
@@ -92,12 +93,12 @@ def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | N
 def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
     """Of what is held, and what the risk book counts in dollars."""
     held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
-    shown = [(exchange, symbol) for exchange in Exchange for symbol in Symbol]
-    wanted = [place for place in shown if place in held or place[0] is Exchange.BINANCE]
+    shown = [(exchange, symbol) for exchange in DEFAULT_VENUES for symbol in DEFAULT_SYMBOLS]
+    wanted = [place for place in shown if place in held or place[0] is Venue("BINANCE")]
     return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
 
 
-def _mark_view(page: AccountPage, exchange: Exchange, symbol: Symbol) -> MarkView | None:
+def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> MarkView | None:
     price = page.mark(symbol, exchange)
     if price is None:
         return None
@@ -135,7 +136,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
 
 
 def _liquidation_price(trade: OpenTrade) -> Decimal | None:
-    if trade.exchange is not Exchange.BINANCE:
+    if trade.exchange is not Venue("BINANCE"):
         return None
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 
@@ -156,7 +157,7 @@ def order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     )
 
 
-def exchange_balance_view(page: AccountPage, exchange: Exchange) -> ExchangeBalanceView:
+def exchange_balance_view(page: AccountPage, exchange: Venue) -> ExchangeBalanceView:
     book = page.book
     trades = book.trades_at(exchange)
     marks = {trade.symbol: page.mark(trade.symbol, exchange) for trade in trades}
@@ -175,7 +176,7 @@ def exchange_balance_view(page: AccountPage, exchange: Exchange) -> ExchangeBala
     )
 
 
-def ledger_balances_view(book: TradingBook, exchange: Exchange) -> LedgerBalancesView:
+def ledger_balances_view(book: TradingBook, exchange: Venue) -> LedgerBalancesView:
     ledger = book.ledger
     balances = {account.value: ledger.balance(exchange, account) for account in LedgerAccount}
     return LedgerBalancesView(

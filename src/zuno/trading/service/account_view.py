@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.view import ForeignText, IsoTime, View
+from zuno.markets.market import Symbol
 from zuno.present.document import (
     Act,
     Block,
@@ -29,7 +30,6 @@ from zuno.present.document import (
     table,
 )
 from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, quiet, warn
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView

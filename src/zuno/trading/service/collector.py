@@ -18,6 +18,7 @@ from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.market import Symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import foreign
 from zuno.trading.data.intake import (
@@ -32,7 +33,7 @@ from zuno.trading.data.intake import (
     poll_schedule_of,
 )
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, Symbol, timeframe_of
+from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore

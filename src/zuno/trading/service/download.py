@@ -12,6 +12,7 @@ from zuno.kernel import arguments
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.market import Symbol, parse_symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import count, foreign
 from zuno.trading.data.intake import (
@@ -25,7 +26,7 @@ from zuno.trading.data.intake import (
     is_streamed,
     kept_since,
 )
-from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, Symbol, parse_symbol, timeframe_of
+from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, timeframe_of
 from zuno.trading.model.venues import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
 from zuno.trading.service.data import format_minute, format_spans

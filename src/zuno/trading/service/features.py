@@ -12,6 +12,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import silent_venues
@@ -23,11 +24,9 @@ from zuno.trading.model.market import (
     STALE_BARS,
     MacroRelease,
     Mode,
-    Symbol,
     Timeframe,
     candles,
     parse_mode,
-    parse_symbol,
     timeframe_of,
 )
 from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
@@ -187,7 +186,7 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] = Symbol) -> MarketMoment:
+    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] = DEFAULT_SYMBOLS) -> MarketMoment:
         """The latest moment that is known of any of these; of a live market all marks are asked for once."""
         moments: list[MarketMoment] = []
         refusals: list[Refused | UsageError] = []
@@ -226,7 +225,7 @@ class TradingDesk:
 
     async def _invented_end(self, end: Millis) -> Millis:
         """The end of a synthetic market: when any of its bars last became known, for all symbols alike."""
-        bars = [series for symbol in Symbol for series in bars_of(symbol)]
+        bars = [series for symbol in DEFAULT_SYMBOLS for series in bars_of(symbol)]
         return max((end, *(known for known in await self.store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:

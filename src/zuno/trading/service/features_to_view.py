@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso
 from zuno.kernel.view import sanitise
+from zuno.markets.market import Symbol
 from zuno.trading.measure.events import EventKind, Shock, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
 from zuno.trading.measure.frames import Frame, Structure
@@ -21,7 +22,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing, derive, pick
-from zuno.trading.model.market import SECOND_MS, Feed, Series, Symbol, Timeframe, candles
+from zuno.trading.model.market import SECOND_MS, Feed, Series, Timeframe, candles
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.service.features_view import (
     AnomalyView,

@@ -9,8 +9,9 @@ from typing import Literal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
 from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.calibration import PRIOR_TRADES, list_closed_trades
@@ -28,9 +29,9 @@ class LiveBackends:
     market_live: bool
     demo: bool
     """Whether the keys are of demo trading."""
-    keys: Mapping[Exchange, str]
+    keys: Mapping[Venue, str]
     """The settings that hold each exchange's keys."""
-    keyed: Callable[[], Sequence[Exchange]]
+    keyed: Callable[[], Sequence[Venue]]
     """Exchanges that have keys."""
     log: AccountLog
     record: TradeRecord
@@ -157,7 +158,7 @@ class LiveStart:
         if used and self._why_mandate_is_over(granted) is not None:
             wanted = used
         else:
-            wanted = (Exchange.BINANCE,) if granted is None else granted.mandate.venues
+            wanted = (Venue("BINANCE"),) if granted is None else granted.mandate.venues
         for exchange in wanted:
             if exchange not in keyed:
                 missing.append(("keys", f"keys for {exchange}: {here.keys[exchange]}"))
@@ -177,10 +178,10 @@ class LiveStart:
             for symbol in symbols
             if symbol not in mandate.symbols
         ]
-        if account == DEMO_ACCOUNT and mandate.venues != (Exchange.BINANCE,):
-            found.append(f"a mandate for {Exchange.BINANCE} alone, which is the one with demo trading: {grant}")
-        elif Exchange.UPBIT in mandate.venues and mandate.stops != "watched":
-            found.append(f"`--stops watched` in the mandate, because {Exchange.UPBIT} has no stop orders: {grant}")
+        if account == DEMO_ACCOUNT and mandate.venues != (Venue("BINANCE"),):
+            found.append(f"a mandate for {Venue('BINANCE')} alone, which is the one with demo trading: {grant}")
+        elif Venue("UPBIT") in mandate.venues and mandate.stops != "watched":
+            found.append(f"`--stops watched` in the mandate, because {Venue('UPBIT')} has no stop orders: {grant}")
         return found
 
     def _why_mandate_is_over(self, granted: MandateGranted | None) -> str | None:
@@ -203,9 +204,9 @@ class LiveStart:
         return RecordGate(len(closed), max(0, PRIOR_TRADES - len(closed)) * span / len(closed) if paced else None)
 
 
-def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Exchange, ...]:
+def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Venue, ...]:
     """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
-    return tuple(exchange for exchange in Exchange if any(_opens(mandate, exchange) for mandate in mandates))
+    return tuple(exchange for exchange in DEFAULT_VENUES if any(_opens(mandate, exchange) for mandate in mandates))
 
 
 def check_account_choice(account: str | None, *, live: bool) -> str | None:
@@ -221,13 +222,13 @@ def _is_in_use(book: TradingBook) -> bool:
     return bool(book.positions or book.open_orders or book.open_intents)
 
 
-def _list_used_exchanges(book: TradingBook) -> tuple[Exchange, ...]:
+def _list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
     """Where something is held, ordered or wanted."""
     used = {exchange for exchange, _ in book.positions}
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
-    return tuple(exchange for exchange in Exchange if exchange in used)
+    return tuple(exchange for exchange in DEFAULT_VENUES if exchange in used)
 
 
-def _opens(mandate: Mandate, exchange: Exchange) -> bool:
-    return exchange in mandate.venues and (exchange is not Exchange.UPBIT or mandate.stops == "watched")
+def _opens(mandate: Mandate, exchange: Venue) -> bool:
+    return exchange in mandate.venues and (exchange is not Venue("UPBIT") or mandate.stops == "watched")

@@ -11,11 +11,11 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import parse_symbol
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE, split_words
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import parse_symbol
 from zuno.trading.model.memory import MEMORY_FORGOTTEN, MemoryForgotten, PostMortem, RecallQuery, Verdict
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.recall import MemoryIndex

@@ -17,6 +17,8 @@ from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue, parse_venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
 from zuno.trading.data.intake import clause
@@ -36,9 +38,8 @@ from zuno.trading.model.account import (
     fees_slot,
 )
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing, derive, or_none
-from zuno.trading.model.market import Side, Symbol, Timeframe, candles, parse_hours, parse_symbol
+from zuno.trading.model.market import Side, Timeframe, candles, parse_hours
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
@@ -66,10 +67,10 @@ MAX_ENTRY_AWAY: Final = 0.10
 MAX_ORDER_AWAY: Final = 0.50
 """How far from it an order may rest."""
 _BASES: Final[Mapping[str, Symbol]] = {
-    "ETH": Symbol.ETHUSDT,
-    "WETH": Symbol.ETHUSDT,
-    "WBTC": Symbol.BTCUSDT,
-    "cbBTC": Symbol.BTCUSDT,
+    "ETH": Symbol("ETHUSDT"),
+    "WETH": Symbol("ETHUSDT"),
+    "WBTC": Symbol("BTCUSDT"),
+    "cbBTC": Symbol("BTCUSDT"),
 }
 """Tokens that move with what the desk trades."""
 
@@ -321,7 +322,7 @@ class PaperBookDesk:
 
     async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> BookView:
         """Close a position or take an order back, by its id; or everything of a symbol."""
-        page = await self._open_page(as_of, Symbol)
+        page = await self._open_page(as_of, DEFAULT_SYMBOLS)
         account, name = page.account, which.strip()
         symbol = None
         with suppress(UsageError):
@@ -386,15 +387,15 @@ class PaperBookDesk:
         except ZunoError as error:
             return account_slots(account, moment, unread=clause(error))
         stated = {pool.symbol: pool.quantity for pool in account.liquidity}  # whichever is more: never counted as less
-        most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in Symbol}
+        most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
         held = tuple(Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
         return account_slots(replace(account, liquidity=held), moment)
 
-    def _fee(self, exchange: Exchange, notional: float) -> float:
+    def _fee(self, exchange: Venue, notional: float) -> float:
         """The taker's, either way: what is written by hand is done at once."""
         return notional * self.fees.at(exchange).taker / 100
 
-    async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol] | type[Symbol]) -> _Page:
+    async def _open_page(self, as_of: str | None, symbols: Sequence[Symbol]) -> _Page:
         looked = await self.desk.newest_moment(as_of, symbols)
         book = await self.log.open_book(paper_account(self.desk.origin))
         newest = book.newest
@@ -442,7 +443,7 @@ class PaperBookDesk:
         )
         return tuple(close for close in found if close is not None)
 
-    def _check_affordable(self, page: _Page, exchange: Exchange, margin: float, fee: float) -> None:
+    def _check_affordable(self, page: _Page, exchange: Venue, margin: float, fee: float) -> None:
         """`Refused` where margin and fee are more than is free; losses that are not taken count."""
         whole = mark_to_market(page.account, None, page.prices.marks, page.prices.krw_rate)
         if isinstance(whole, Missing):
@@ -451,15 +452,13 @@ class PaperBookDesk:
             free = free_cash(page.account, exchange)
         else:
             free = whole.free[exchange]
-            if (equity := whole.equity[exchange]) <= 0 and not (exchange is Exchange.UPBIT and page.account.krw > 0):
+            if (equity := whole.equity[exchange]) <= 0 and not (exchange is Venue("UPBIT") and page.account.krw > 0):
                 raise Refused(
                     f"The equity at {exchange} is {format_money(equity, exchange)}: nothing can be opened on it."
                 )
         check_affordable(exchange, to_decimal(margin), to_decimal(fee), to_decimal(free))
 
-    def _price(
-        self, page: _Page, symbol: Symbol, exchange: Exchange, given: str | None, option: str
-    ) -> tuple[float, str]:
+    def _price(self, page: _Page, symbol: Symbol, exchange: Venue, given: str | None, option: str) -> tuple[float, str]:
         if given is not None:
             return _parse_price(given), "as stated"
         price = page.prices.of(symbol, exchange)
@@ -494,7 +493,7 @@ class PaperBookDesk:
             positions=tuple(_position_view(position, prices) for position in account.positions),
             pending=tuple(derive(OrderView, order, currency=order.exchange.currency) for order in account.pending),
             liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
-            purses=tuple(_balance_view(account, exchange, known) for exchange in Exchange),
+            purses=tuple(_balance_view(account, exchange, known) for exchange in DEFAULT_VENUES),
             equity_usd=None if known is None else known.equity_usd,
             exposure_usd=None if known is None else known.exposure_usd,
             leverage=leverage,
@@ -520,8 +519,8 @@ def format_moment(moment: Millis) -> str:
 # -- what a person typed
 
 
-def parse_exchange(text: str) -> Exchange:
-    return arguments.parse_word(Exchange, text, "exchange of this desk; write binance or upbit")
+def parse_exchange(text: str) -> Venue:
+    return parse_venue(text)
 
 
 def _parse_leverage(text: str) -> float:
@@ -619,12 +618,12 @@ def _inventory_view(pool: Liquidity, prices: Prices) -> InventoryView:
     return InventoryView(symbol=pool.symbol, quantity=pool.quantity, usd=None if mark is None else pool.quantity * mark)
 
 
-def _balance_view(account: Account, exchange: Exchange, marked: MarkedAccount | None) -> BalanceView:
+def _balance_view(account: Account, exchange: Venue, marked: MarkedAccount | None) -> BalanceView:
     margin = margin_at(account, exchange)
     return BalanceView(
         exchange=exchange,
         currency=exchange.currency,
-        cash=account.usd if exchange is Exchange.BINANCE else account.krw,
+        cash=account.usd if exchange is Venue("BINANCE") else account.krw,
         equity=None if marked is None else marked.equity[exchange],
         margin_open=margin.open,
         margin_pending=margin.pending,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import (
     DAY_MS,
@@ -16,7 +17,6 @@ from zuno.trading.model.market import (
     STALE_BARS,
     Feed,
     Series,
-    Symbol,
     Timeframe,
     basis,
     candles,
@@ -26,7 +26,10 @@ from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import mark_price
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (*(basis(BINANCE, symbol) for symbol in Symbol), rates(UPBIT, USDT_KRW))
+MARKED_BY: Final[tuple[Series[Any], ...]] = (
+    *(basis(BINANCE, symbol) for symbol in DEFAULT_SYMBOLS),
+    rates(UPBIT, USDT_KRW),
+)
 """Everything an account is marked by."""
 
 
@@ -39,14 +42,14 @@ class Prices:
     closes: Mapping[Symbol, tuple[Series[Any], int]] = field(default_factory=dict)
     """Which bars a mark was the last close of, and the seconds since, where nothing else is stored."""
 
-    def of(self, symbol: Symbol, exchange: Exchange) -> Known[float]:
+    def of(self, symbol: Symbol, exchange: Venue) -> Known[float]:
         """In the exchange's own currency."""
         mark = self.marks[symbol]
-        if isinstance(mark, Missing) or exchange is Exchange.BINANCE:
+        if isinstance(mark, Missing) or exchange is Venue("BINANCE"):
             return mark
         return self.krw_rate if isinstance(self.krw_rate, Missing) else mark * self.krw_rate
 
-    def find_source(self, symbol: Symbol, exchange: Exchange) -> tuple[str, int] | None:
+    def find_source(self, symbol: Symbol, exchange: Venue) -> tuple[str, int] | None:
         """The series that a price comes from, and the age of the oldest of them."""
         mark, krw_rate = str(basis(BINANCE, symbol)), str(rates(UPBIT, USDT_KRW))
         if symbol in self.closes:
@@ -54,20 +57,22 @@ class Prices:
             found = {str(series): age}
         else:
             found = {mark: self.ages[mark]} if mark in self.ages else {}
-        if exchange is not Exchange.BINANCE and krw_rate in self.ages:
+        if exchange is not Venue("BINANCE") and krw_rate in self.ages:
             found[krw_rate] = self.ages[krw_rate]
         return (", ".join(found), max(found.values())) if found else None
 
-    def source_text(self, symbol: Symbol, exchange: Exchange) -> str:
+    def source_text(self, symbol: Symbol, exchange: Venue) -> str:
         age = self.ages.get(str(basis(BINANCE, symbol)))
         mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
-        if exchange is Exchange.BINANCE:
+        if exchange is Venue("BINANCE"):
             return mark
         return f"{mark}, at {or_none(self.krw_rate):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
 NO_PRICES: Final = Prices(
-    dict.fromkeys(Symbol, Missing("the market here is a recording")), Missing("the market here is a recording"), {}
+    dict.fromkeys(DEFAULT_SYMBOLS, Missing("the market here is a recording")),
+    Missing("the market here is a recording"),
+    {},
 )
 
 
@@ -83,7 +88,7 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
         newest[str(series)] = found = rows[-1] if any_age and rows else _newest_fresh(series, rows, moment)
         if not isinstance(found, Missing):
             ages[str(series)] = (moment - found.at) // SECOND_MS
-    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in Symbol}
+    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in DEFAULT_SYMBOLS}
     closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
@@ -101,7 +106,7 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
 async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, tuple[float, Series[Any], int]]:
     """The last close of the finest bars that are not stale, its series and its age in seconds: marks where only
     candles are stored, as a cycle takes them."""
-    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in Symbol]
+    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in DEFAULT_SYMBOLS]
     slices = [
         Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
         for symbol, timeframe in several

@@ -9,7 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.numbers_text import format_number, format_signed, format_span
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
 from zuno.trading.service.run_view import (
     ARROW,
     SPOKE,

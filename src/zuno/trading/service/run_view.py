@@ -14,6 +14,7 @@ from pydantic import FieldSerializationInfo, field_serializer
 
 from zuno.kernel.numbers_text import format_number, format_signed, format_span, quantity_text
 from zuno.kernel.view import ForeignText, RecordedView, View
+from zuno.markets.market import Symbol
 from zuno.present.document import (
     Act,
     Block,
@@ -66,7 +67,7 @@ from zuno.trading.model.cycle import (
     Synthesis,
     TradeCard,
 )
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.model.trade_events import account_mode
 from zuno.trading.rules.score import Entry, board_entries
 from zuno.trading.service.features_view import AnomalyView, SourceView, anomaly_fact, format_absent

@@ -29,6 +29,7 @@ from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt
+from zuno.markets.market import Symbol, parse_symbol
 from zuno.trading.agents.case import Case, build_case, replace_bundle, without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
@@ -38,7 +39,7 @@ from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import Symbol, parse_mode, parse_symbol
+from zuno.trading.model.market import parse_mode
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.trade_log import TradeRecord

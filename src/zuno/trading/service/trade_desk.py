@@ -22,13 +22,14 @@ from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import derive
-from zuno.trading.model.market import DAY_MS, Symbol, parse_mode, parse_symbol
+from zuno.trading.model.market import DAY_MS, parse_mode
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
@@ -235,7 +236,7 @@ class TradeDesk:
     ) -> DeskRunView:
         """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
         money, once everything is there and the word was typed."""
-        plan = DeskPlan(tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(Symbol), parse_mode(mode))
+        plan = DeskPlan(tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(DEFAULT_SYMBOLS), parse_mode(mode))
         account = check_account_choice(account, live=live)
         fast = _parse_speed(speed, since, until)
         if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
@@ -450,20 +451,20 @@ class _DeskRun:
         book, day = self._gate.book, job.slot - DAY_MS
         closed = [summary for summary in book.closed if day <= summary.closed < job.slot]
 
-        def total(exchange: Exchange, name: str) -> float:
+        def total(exchange: Venue, name: str) -> float:
             return float(sum((getattr(s, name) for s in closed if s.exchange is exchange), Decimal(0)))
 
         summary = DaySummary(
             account=self._account,
             day=day,
             trades=len(closed),
-            net_usd=total(Exchange.BINANCE, "net_pnl"),
-            net_krw=total(Exchange.UPBIT, "net_pnl"),
-            fees_usd=total(Exchange.BINANCE, "fees"),
-            fees_krw=total(Exchange.UPBIT, "fees"),
-            funding_usd=total(Exchange.BINANCE, "funding"),
-            cash_usd=float(book.cash(Exchange.BINANCE) + book.margin(Exchange.BINANCE)),
-            cash_krw=float(book.cash(Exchange.UPBIT)),
+            net_usd=total(Venue("BINANCE"), "net_pnl"),
+            net_krw=total(Venue("UPBIT"), "net_pnl"),
+            fees_usd=total(Venue("BINANCE"), "fees"),
+            fees_krw=total(Venue("UPBIT"), "fees"),
+            funding_usd=total(Venue("BINANCE"), "funding"),
+            cash_usd=float(book.cash(Venue("BINANCE")) + book.margin(Venue("BINANCE"))),
+            cash_krw=float(book.cash(Venue("UPBIT"))),
             open_trades=len(book.trades),
         )
         journal = await self._with.journal()
@@ -566,17 +567,17 @@ async def _end_entries(gate: OrderGate, reason: str) -> str | None:
 async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
     marks = await gate.marks()
     equity: dict[str, float | None] = {}
-    for exchange in Exchange:
+    for exchange in DEFAULT_VENUES:
         known = {symbol: price for (at, symbol), price in marks.items() if at is exchange}
         whole = all(trade.symbol in known for trade in book.trades_at(exchange))
         equity[exchange.currency] = float(book.equity(exchange, known)) if whole else None
     ledger = book.ledger
     return LedgerTotals(
-        debits={exchange.currency: float(ledger.debits[exchange]) for exchange in Exchange},
-        credits={exchange.currency: float(ledger.credits[exchange]) for exchange in Exchange},
+        debits={exchange.currency: float(ledger.debits[exchange]) for exchange in DEFAULT_VENUES},
+        credits={exchange.currency: float(ledger.credits[exchange]) for exchange in DEFAULT_VENUES},
         cash={
             exchange.currency: float(book.cash(exchange) + ledger.balance(exchange, LedgerAccount.MARGIN))
-            for exchange in Exchange
+            for exchange in DEFAULT_VENUES
         },
         equity=equity,
     )
@@ -584,7 +585,7 @@ async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
 
 def find_broken_invariant(book: TradingBook) -> str | None:
     """The ledger was checked after every event; what is left is that every position has its stop."""
-    for exchange in Exchange:
+    for exchange in DEFAULT_VENUES:
         if book.ledger.debits[exchange] != book.ledger.credits[exchange]:
             return f"debits and credits at {exchange} differ"
     for trade in book.positions.values():

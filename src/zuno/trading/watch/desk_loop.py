@@ -17,8 +17,9 @@ from typing import Final, Protocol
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Mode, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, Mode
 
 CADENCE: Final[Mapping[Mode, int]] = {Mode.SWING: 4 * HOUR_MS, Mode.POSITION: DAY_MS}
 """How often a mode's cycle runs, counted from midnight UTC."""

@@ -20,9 +20,10 @@ from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
 from zuno.pushes.feed import KeyedNotice
 from zuno.trading.model.cycle import STARTED, Node
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
     TRADE_EVENTS,

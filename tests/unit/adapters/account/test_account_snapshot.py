@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.unit.trading.long_account import list_entries
 from zuno.adapters.account.account_snapshot import dump_live, dump_past, dump_whole, mark_sealed, restore_book
 from zuno.kernel.errors import Broken, Refused
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.venues import Venue
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, TradeEvent
 from zuno.trading.rules.performance import AccountHistory, trace_account
 
@@ -56,14 +56,14 @@ def test_a_frozen_book_stays_as_it_is() -> None:
     entries = list(list_entries(120, 4))
     book = fold_with_snapshots(entries[:20], {10}, restart=True)
     frozen, before = book.freeze(), dump_live(book)
-    debits = book.ledger.debits[Exchange.BINANCE]
+    debits = book.ledger.debits[Venue("BINANCE")]
     held = [*frozen.closed], [*frozen.trades], [*frozen.open_orders]
     for events in entries[20:]:
         book.apply_all(events)
     assert ([*frozen.closed], [*frozen.trades], [*frozen.open_orders]) == held
     assert frozen.count < book.count
-    assert (frozen.ledger.debits[Exchange.BINANCE], before) != (book.ledger.debits[Exchange.BINANCE], dump_live(book))
-    assert frozen.ledger.debits[Exchange.BINANCE] == debits
+    assert (frozen.ledger.debits[Venue("BINANCE")], before) != (book.ledger.debits[Venue("BINANCE")], dump_live(book))
+    assert frozen.ledger.debits[Venue("BINANCE")] == debits
 
 
 @pytest.mark.parametrize("live", [b"", b"{}", b"[]"])

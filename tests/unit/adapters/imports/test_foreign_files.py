@@ -22,6 +22,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -29,7 +30,6 @@ from zuno.trading.model.market import (
     Candle,
     Funding,
     Level,
-    Symbol,
     Timeframe,
     candles,
     funding,
@@ -41,7 +41,7 @@ from zuno.trading.service.imports import Imports, ImportView
 AT = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) * 1_000
 NOW = Millis(AT + 900 * DAY_MS)
 EVER = Millis(2**62)
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 H1 = candles("binance", BTC, Timeframe.H1)
 COLUMNS = ("open", "high", "low", "close", "volume")
 

@@ -14,8 +14,9 @@ from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import MINUTE_MS, Quote, Side, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.model.market import MINUTE_MS, Quote, Side
 from zuno.trading.model.orders import Fill, FundingPayment, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 from zuno.trading.model.trade_events import FillBooked, FundingBooked
 from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
@@ -24,14 +25,12 @@ from zuno.trading.rules.trading_book import TradingBook
 
 pytestmark = pytest.mark.slow
 
-BTC = Symbol.BTCUSDT
-PRICE = {Exchange.BINANCE: 20_000.0, Exchange.UPBIT: 28_000_000.0}
+BTC = Symbol("BTCUSDT")
+PRICE = {Venue("BINANCE"): 20_000.0, Venue("UPBIT"): 28_000_000.0}
 ORDER_TYPES = st.sampled_from(list(OrderType))
 
 
-def equity_by_fills(
-    exchange: Exchange, fills: Sequence[Fill], payments: Sequence[FundingPayment], mark: D
-) -> tuple[D, D]:
+def equity_by_fills(exchange: Venue, fills: Sequence[Fill], payments: Sequence[FundingPayment], mark: D) -> tuple[D, D]:
     """What an account is worth by its flows alone, and what is held: nothing of the ledger is asked."""
     cash, held = STARTING_CASH[exchange], D(0)
     for fill in fills:
@@ -41,10 +40,10 @@ def equity_by_fills(
     return cash + held * mark, held
 
 
-def require_balanced(book: TradingBook, exchange: Exchange, expected: D, held: D, mark: D) -> None:
+def require_balanced(book: TradingBook, exchange: Venue, expected: D, held: D, mark: D) -> None:
     ledger = book.ledger
     assert ledger.debits[exchange] == ledger.credits[exchange]
-    assert abs(book.equity(exchange, dict.fromkeys(Symbol, mark)) - expected) < D("1e-9")
+    assert abs(book.equity(exchange, dict.fromkeys(DEFAULT_SYMBOLS, mark)) - expected) < D("1e-9")
     position = book.positions.get((exchange, BTC))
     signed = D(0) if position is None else position.quantity * (1 if position.side is Side.LONG else -1)
     assert signed == held
@@ -60,13 +59,13 @@ def bookings(draw: st.DrawFn) -> list[FillBooked | FundingBooked]:
         at = Millis(number)
         if draw(st.integers(0, 5)) == 0:
             amount = D(draw(st.integers(-(10**9), 10**9))).scaleb(-8)
-            paid = FundingPayment(id=f"p{number}", exchange=Exchange.BINANCE, symbol=BTC, amount=amount, at=at)
+            paid = FundingPayment(id=f"p{number}", exchange=Venue("BINANCE"), symbol=BTC, amount=amount, at=at)
             events.append(FundingBooked(at=at, payment=paid))
             continue
         fill = Fill(
             id=f"f{number}",
             client_id=f"c{number}",
-            exchange=draw(st.sampled_from(list(Exchange))),
+            exchange=draw(st.sampled_from(list(DEFAULT_VENUES))),
             symbol=BTC,
             side=draw(st.sampled_from(list(OrderSide))),
             quantity=D(draw(st.integers(1, 10**8))).scaleb(-8),
@@ -97,9 +96,9 @@ def test_the_ledger_balances_after_every_event(events: list[FillBooked | Funding
             fills.append(event.fill)
         else:
             payments.append(event.payment)
-        for exchange in Exchange:
+        for exchange in DEFAULT_VENUES:
             here = [fill for fill in fills if fill.exchange is exchange]
-            expected, held = equity_by_fills(exchange, here, payments if exchange is Exchange.BINANCE else (), mark)
+            expected, held = equity_by_fills(exchange, here, payments if exchange is Venue("BINANCE") else (), mark)
             require_balanced(book, exchange, expected, held, mark)
             fees = book.ledger.balance(exchange, LedgerAccount.FEES)
             assert fees == sum((fill.fee for fill in here), D(0))
@@ -109,10 +108,10 @@ def test_the_ledger_balances_after_every_event(events: list[FillBooked | Funding
 
 
 @st.composite
-def requests(draw: st.DrawFn, exchange: Exchange, last: float, number: int) -> OrderRequest:
+def requests(draw: st.DrawFn, exchange: Venue, last: float, number: int) -> OrderRequest:
     """Mostly such as a desk sends, some that no venue takes."""
     kind = draw(ORDER_TYPES)
-    tick = D("0.1") if exchange is Exchange.BINANCE else D(1_000)
+    tick = D("0.1") if exchange is Venue("BINANCE") else D(1_000)
     near = D(repr(last * (1 + draw(st.integers(-40, 40)) / 1_000))) // tick * tick
     lots = draw(st.integers(1, 150))
     quantity = D(lots).scaleb(-3)
@@ -127,7 +126,7 @@ def requests(draw: st.DrawFn, exchange: Exchange, last: float, number: int) -> O
         trigger=near if kind in (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET) else None,
         time_in_force=draw(st.sampled_from(list(TimeInForce))) if kind is OrderType.LIMIT else TimeInForce.GTC,
         reduce_only=draw(st.booleans()),
-        leverage=1 if exchange is Exchange.UPBIT else draw(st.integers(1, 3)),
+        leverage=1 if exchange is Venue("UPBIT") else draw(st.integers(1, 3)),
     )
 
 
@@ -152,8 +151,8 @@ def tick_at(draw: st.DrawFn, minute: int, last: float) -> tuple[Tick, float]:
 
 
 @settings(max_examples=15)
-@given(st.data(), st.sampled_from(list(Exchange)))
-def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange: Exchange) -> None:
+@given(st.data(), st.sampled_from(list(DEFAULT_VENUES)))
+def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange: Venue) -> None:
     engine = PaperExchange(exchange, Fees().at(exchange))
     last = PRICE[exchange]
     start = Bar(Millis(START - MINUTE_MS), Millis(START), last, last, last, last)
@@ -193,12 +192,12 @@ def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange
 @settings(max_examples=20)
 @given(side=st.sampled_from(list(OrderSide)), moves=st.lists(st.integers(-300, 400), min_size=1, max_size=12))
 def test_no_position_loses_more_than_its_margin(leverage: int, side: OrderSide, moves: list[int]) -> None:
-    engine = PaperExchange(Exchange.BINANCE, Fees().binance)
+    engine = PaperExchange(Venue("BINANCE"), Fees().binance)
     last = 20_000.0
     engine.advance(BTC, [Bar(Millis(START - MINUTE_MS), Millis(START), last, last, last, last)])
     request = OrderRequest(
         client_id="in",
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=side,
         type=OrderType.MARKET,
@@ -206,11 +205,11 @@ def test_no_position_loses_more_than_its_margin(leverage: int, side: OrderSide, 
         leverage=leverage,
     )
     assert engine.place(request, Millis(START)).status is OrderStatus.FILLED
-    left = engine.book.cash(Exchange.BINANCE)
+    left = engine.book.cash(Venue("BINANCE"))
     for minute, move in enumerate(moves):
         gap = round(last * (1 + move / 1_000), 1)
         at = Millis(START + (minute + 1) * MINUTE_MS)
         engine.advance(BTC, [Bar(Millis(at - MINUTE_MS), at, gap, gap, gap, gap)])
         last = gap
-        worth = engine.book.equity(Exchange.BINANCE, dict.fromkeys(Symbol, D(repr(gap))))
+        worth = engine.book.equity(Venue("BINANCE"), dict.fromkeys(DEFAULT_SYMBOLS, D(repr(gap))))
         assert worth >= left

@@ -15,7 +15,8 @@ from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, SeriesTape, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -27,7 +28,6 @@ from zuno.trading.model.market import (
     MarkAndIndex,
     Quote,
     Side,
-    Symbol,
     Timeframe,
     basis,
     books,
@@ -45,7 +45,7 @@ from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_p
 from zuno.trading.watch.desk_loop import MarketClock
 from zuno.wiring.orders import build_paper_venues
 
-BTC, BUY, SELL = Symbol.BTCUSDT, OrderSide.BUY, OrderSide.SELL
+BTC, BUY, SELL = Symbol("BTCUSDT"), OrderSide.BUY, OrderSide.SELL
 MARKET, LIMIT, STOP, TARGET = (
     OrderType.MARKET,
     OrderType.LIMIT,
@@ -67,7 +67,7 @@ def bar(number: int, open_: float, high: float, low: float, close: float, span: 
 class Floor:
     """An exchange without a venue around it."""
 
-    def __init__(self, *ticks: Tick, exchange: Exchange = Exchange.BINANCE) -> None:
+    def __init__(self, *ticks: Tick, exchange: Venue = Venue("BINANCE")) -> None:
         self.engine = PaperExchange(exchange, Fees().at(exchange))
         self.now = Millis(START)
         self.made = 0
@@ -249,7 +249,7 @@ def test_a_leveraged_position_is_liquidated_for_its_margin_and_no_more() -> None
     for crash in (bar(0, 20_000, 20_000, 13_300, 13_400), bar(0, 5_000, 5_000, 4_000, 4_500)):
         floor = Floor(QUIET)
         open_long(floor, leverage=3)
-        held = floor.engine.book.positions[Exchange.BINANCE, BTC]
+        held = floor.engine.book.positions[Venue("BINANCE"), BTC]
         margin, before = held.margin, floor.cash
         floor.place(SELL, STOP, trigger="13000", reduce_only=True)
         floor.see(crash)
@@ -340,7 +340,7 @@ async def test_an_order_sees_the_market_of_its_arrival_and_not_of_its_sending() 
 
 def request(name: str, side: OrderSide = BUY, kind: OrderType = MARKET, **more: Any) -> OrderRequest:
     return OrderRequest(
-        client_id=name, exchange=Exchange.BINANCE, symbol=BTC, side=side, type=kind, quantity=D("0.05"), **more
+        client_id=name, exchange=Venue("BINANCE"), symbol=BTC, side=side, type=kind, quantity=D("0.05"), **more
     )
 
 
@@ -398,7 +398,7 @@ async def test_two_processes_share_one_venue() -> None:
 async def test_upbit_holds_no_stops_and_sells_what_it_has() -> None:
     here = open_upbit()
     buy = OrderRequest(
-        client_id="in", exchange=Exchange.UPBIT, symbol=BTC, side=BUY, type=MARKET, quantity=D("0.02"), leverage=1
+        client_id="in", exchange=Venue("UPBIT"), symbol=BTC, side=BUY, type=MARKET, quantity=D("0.02"), leverage=1
     )
     assert not (await here.venue.filters(BTC)).holds_stops
     assert (await here.venue.place(buy)).status is OrderStatus.FILLED
@@ -436,7 +436,7 @@ async def test_the_tape_gives_each_tick_once_in_order_from_the_finest_bars() -> 
     store = MemorySeries(Origin(False, "recorded"))
     await store.write(rows_of_a_day())
     day, end = Millis(START // DAY_MS * DAY_MS), Millis(START // DAY_MS * DAY_MS + 2 * DAY_MS)
-    tape = SeriesTape(store, Exchange.BINANCE, live=False)
+    tape = SeriesTape(store, Venue("BINANCE"), live=False)
     whole = list(await tape.ticks(BTC, day, end))
     assert [tick.at for tick in whole] == sorted(tick.at for tick in whole)
     bars = [tick for tick in whole if isinstance(tick, Bar)]
@@ -446,8 +446,8 @@ async def test_the_tape_gives_each_tick_once_in_order_from_the_finest_bars() -> 
     for start in range(day, end, 7 * MINUTE_MS):
         parts += await tape.ticks(BTC, Millis(start), Millis(min(start + 7 * MINUTE_MS, end)))
     assert parts == whole
-    assert await SeriesTape(store, Exchange.BINANCE, live=True).ticks(BTC, day, end) == whole
-    won = await SeriesTape(store, Exchange.UPBIT, live=False).ticks(BTC, day, end)
+    assert await SeriesTape(store, Venue("BINANCE"), live=True).ticks(BTC, day, end) == whole
+    won = await SeriesTape(store, Venue("UPBIT"), live=False).ticks(BTC, day, end)
     assert (won[0].at, type(won[0])) == (day + 3 * HOUR_MS, Bar)
     assert {type(tick) for tick in won} == {Bar, Mark}
     assert [tick.high for tick in won if isinstance(tick, Bar)] == [102.0 * 1_400] * 22
@@ -459,7 +459,7 @@ async def test_what_happened_in_a_gap_of_the_minutes_is_in_the_hour() -> None:
     hours = [Candle(Millis(START + n * HOUR_MS), 100.0, 100.0, 90.0, 100.0, 1.0, None) for n in range(2)]
     await store.write([Batch(candles(BINANCE, BTC, Timeframe.M1), minutes[:30] + minutes[31:])])
     await store.write([Batch(candles(BINANCE, BTC, Timeframe.H1), hours)])
-    tape = SeriesTape(store, Exchange.BINANCE, live=False)
+    tape = SeriesTape(store, Venue("BINANCE"), live=False)
     ticks = await tape.ticks(BTC, START, Millis(START + 2 * HOUR_MS))
     coarse = [tick for tick in ticks if isinstance(tick, Bar) and tick.at - tick.start == HOUR_MS]
     assert [(tick.at, tick.low) for tick in coarse] == [(START + HOUR_MS, 90.0)]
@@ -471,7 +471,7 @@ async def test_a_bar_that_came_late_is_matched_once() -> None:
     early, late = ([Candle(Millis(START + n * MINUTE_MS), 100.0, 101.0, 99.0, 100.0, 1.0, None)] for n in (0, 1))
     series = candles(BINANCE, BTC, Timeframe.M1)
     await store.write([Batch(series, early)])
-    tape = SeriesTape(store, Exchange.BINANCE, live=True)
+    tape = SeriesTape(store, Venue("BINANCE"), live=True)
     looked = Millis(START + 2 * MINUTE_MS + 1_000)
     assert len(await tape.ticks(BTC, Millis(START), looked)) == 1
     await store.write([Batch(series, late, Millis(looked + 500))])
@@ -483,7 +483,7 @@ async def test_a_home_of_candles_alone_charges_funding_to_either_side() -> None:
     store = MemorySeries(PUBLIC_HISTORY)
     await store.write([Batch(batch.series, batch.rows, None, Source.IMPORTED) for batch in rows_of_a_day()[:2]])
     day = Millis(START // DAY_MS * DAY_MS)
-    ticks = await SeriesTape(store, Exchange.BINANCE, live=False).ticks(BTC, day, Millis(day + DAY_MS - 1))
+    ticks = await SeriesTape(store, Venue("BINANCE"), live=False).ticks(BTC, day, Millis(day + DAY_MS - 1))
     assert [tick for tick in ticks if isinstance(tick, FundingRate)] == [
         FundingRate(Millis(day + hours * HOUR_MS), 0.0001, True) for hours in (8, 16)
     ]
@@ -500,7 +500,7 @@ async def test_an_order_of_a_closed_bar_meets_the_next_one_from_its_open() -> No
     await store.write([Batch(candles(BINANCE, BTC, Timeframe.H1), hours, None, Source.IMPORTED)])
     clock = MarketClock(Millis(day + 8 * HOUR_MS))
     venues = build_paper_venues(store, MemoryTradeLog(), "paper:test", clock.now, Fees())
-    venue = venues[Exchange.BINANCE]
+    venue = venues[Venue("BINANCE")]
     assert (await venue.quote(BTC)).mark == 10_000
     bought = await venue.place(request("entry"))
     assert (bought.average_price, bought.updated) == (D("10305.2"), clock.now()), "at the start of the bar"
@@ -527,7 +527,7 @@ async def test_a_stop_that_a_bar_opens_beyond_is_filled_at_its_open(again: bool)
     clock = MarketClock(Millis(day + 9 * HOUR_MS))
 
     def open_venue() -> OrderVenue:
-        return build_paper_venues(store, log, "paper:test", clock.now, Fees())[Exchange.BINANCE]
+        return build_paper_venues(store, log, "paper:test", clock.now, Fees())[Venue("BINANCE")]
 
     venue = open_venue()
     await venue.place(request("entry"))
@@ -548,21 +548,21 @@ async def test_an_order_shows_no_open_of_another_symbol() -> None:
     prices = [(10_000.0, 10_000.0, 10_000.0, 10_000.0)] * 10 + [(9_000.0, 9_900.0, 8_900.0, 9_800.0)] * 14
     hours = [Candle(Millis(day + n * HOUR_MS), *row, 1.0, None) for n, row in enumerate(prices)]
     store = MemorySeries(PUBLIC_HISTORY)
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         await store.write([Batch(candles(BINANCE, symbol, Timeframe.H1), hours, None, Source.IMPORTED)])
     clock = MarketClock(Millis(day + 9 * HOUR_MS))
-    venue = build_paper_venues(store, MemoryTradeLog(), "paper:test", clock.now, Fees())[Exchange.BINANCE]
-    eth = {"symbol": Symbol.ETHUSDT}
+    venue = build_paper_venues(store, MemoryTradeLog(), "paper:test", clock.now, Fees())[Venue("BINANCE")]
+    eth = {"symbol": Symbol("ETHUSDT")}
     await venue.place(request("entry").model_copy(update=eth))
     await venue.place(request("stop", SELL, STOP, trigger=D(9_700), reduce_only=True).model_copy(update=eth))
     clock.move(Millis(day + 10 * HOUR_MS))
     bought = await venue.place(request("other"))
     assert (bought.average_price, bought.updated) == (D("9004.5"), clock.now())
-    assert {position.symbol for position in await venue.positions()} == {*Symbol}
-    assert (await venue.quote(Symbol.ETHUSDT)).mark == 10_000
+    assert {position.symbol for position in await venue.positions()} == {*DEFAULT_SYMBOLS}
+    assert (await venue.quote(Symbol("ETHUSDT"))).mark == 10_000
     clock.move(Millis(day + 11 * HOUR_MS))
     assert [position.symbol for position in await venue.positions()] == [BTC]
-    [_, fill] = await venue.fills(Symbol.ETHUSDT, Millis(0))
+    [_, fill] = await venue.fills(Symbol("ETHUSDT"), Millis(0))
     assert (fill.price, fill.at) == (D("8995.5"), day + 10 * HOUR_MS)
 
 
@@ -576,7 +576,7 @@ def test_an_account_can_be_opened_with_other_cash() -> None:
 async def test_without_a_fresh_price_an_order_is_neither_taken_nor_rejected() -> None:
     paper = open_binance()
     order = OrderRequest(
-        client_id="zn1", exchange=Exchange.BINANCE, symbol=BTC, side=BUY, type=MARKET, quantity=D("0.010")
+        client_id="zn1", exchange=Venue("BINANCE"), symbol=BTC, side=BUY, type=MARKET, quantity=D("0.010")
     )
     paper.at += HOUR_MS
     with pytest.raises(Unavailable):
@@ -593,7 +593,7 @@ async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
     times: list[list[tuple[str, int]]] = []
     for looks in ((9,), range(1, 10)):
         paper = open_binance()
-        for symbol, price in ((BTC, 20_000.0), (Symbol.ETHUSDT, 1_000.0)):
+        for symbol, price in ((BTC, 20_000.0), (Symbol("ETHUSDT"), 1_000.0)):
             paper.tape.market[symbol].append(Bar(Millis(START - MINUTE_MS), START, price, price, price, price))
             passed = 6 if symbol is BTC else 3
             for number in range(9):
@@ -602,10 +602,10 @@ async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
                 paper.tape.market[symbol].append(Bar(start, Millis(start + MINUTE_MS), price, price, low, price))
             paper.tape.market[symbol].sort(key=lambda tick: tick.at)
         paper.at = START
-        for name, symbol, limit in (("zn1", BTC, D(19_800)), ("zn2", Symbol.ETHUSDT, D(990))):
+        for name, symbol, limit in (("zn1", BTC, D(19_800)), ("zn2", Symbol("ETHUSDT"), D(990))):
             order = OrderRequest(
                 client_id=name,
-                exchange=Exchange.BINANCE,
+                exchange=Venue("BINANCE"),
                 symbol=symbol,
                 side=BUY,
                 type=LIMIT,
@@ -616,16 +616,16 @@ async def test_two_symbols_are_matched_in_the_order_of_time() -> None:
         for look in looks:
             paper.at = START + look * MINUTE_MS
             await paper.venue.balance()
-        fills = [fill for symbol in Symbol for fill in await paper.venue.fills(symbol, Millis(0))]
+        fills = [fill for symbol in DEFAULT_SYMBOLS for fill in await paper.venue.fills(symbol, Millis(0))]
         times.append([(fill.symbol, (fill.at - START) // MINUTE_MS) for fill in fills])
-    assert times[0] == times[1] == [(BTC, 7), (Symbol.ETHUSDT, 4)]
+    assert times[0] == times[1] == [(BTC, 7), (Symbol("ETHUSDT"), 4)]
 
 
 async def test_what_a_late_bar_fills_is_told_as_news() -> None:
     paper = open_binance()
     order = OrderRequest(
         client_id="zn1",
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=BUY,
         type=LIMIT,

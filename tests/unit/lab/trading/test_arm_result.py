@@ -15,21 +15,22 @@ from zuno.lab.trading.arm_result import ArmResult, PriceSeries, Span, measure_ar
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.question import TradeMarket, read_question
 from zuno.lab.trading.views import build_view
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.trading.model.orders import FundingPayment, OrderSide
 from zuno.trading.model.trade_events import AccountOpened, FundingBooked, TradeEvent
 from zuno.trading.rules.book_state import STARTING_CASH
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 SPAN = Span(Millis(0), Millis(2 * DAY_MS))
 PRICES = {
     BTC: PriceSeries((0, DAY_MS), (90_000.0, 93_000.0)),
-    Symbol.ETHUSDT: PriceSeries((0, DAY_MS), (3_000.0, 2_900.0)),
+    Symbol("ETHUSDT"): PriceSeries((0, DAY_MS), (3_000.0, 2_900.0)),
 }
 WON = PriceSeries((0, DAY_MS + 1), (1_000.0, 1_250.0))
 """A dollar is worth more on the second day."""
-OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Exchange.BINANCE], krw=STARTING_CASH[Exchange.UPBIT])
+OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Venue("BINANCE")], krw=STARTING_CASH[Venue("UPBIT")])
 
 
 MARKET = TradeMarket(
@@ -51,13 +52,13 @@ def measure(*events: TradeEvent, krw_rate: PriceSeries | None = None) -> ArmResu
 
 
 def pay_funding(at: int, amount: str) -> FundingBooked:
-    payment = FundingPayment(id=f"p{at}", exchange=Exchange.BINANCE, symbol=BTC, amount=D(amount), at=Millis(at))
+    payment = FundingPayment(id=f"p{at}", exchange=Venue("BINANCE"), symbol=BTC, amount=D(amount), at=Millis(at))
     return FundingBooked(at=Millis(at), payment=payment)
 
 
 def test_won_is_counted_in_dollars() -> None:
-    bought = fill(HOUR_MS, OrderSide.BUY, "0.01", "90000000", "450", exchange=Exchange.UPBIT)
-    sold = fill(30 * HOUR_MS, OrderSide.SELL, "0.01", "93600000", "468", exchange=Exchange.UPBIT)
+    bought = fill(HOUR_MS, OrderSide.BUY, "0.01", "90000000", "450", exchange=Venue("UPBIT"))
+    sold = fill(30 * HOUR_MS, OrderSide.SELL, "0.01", "93600000", "468", exchange=Venue("UPBIT"))
     result = measure(bought, sold, krw_rate=WON)
     (trade,) = result.trades
     assert trade.net == round((36_000 - 450 - 468) / 1_250 * 10**6)
@@ -84,7 +85,7 @@ def test_what_is_ordered_at_the_last_moment_is_not_counted() -> None:
 
 def test_what_the_market_did_in_the_last_bar_counts_though_something_was_ordered_before_it_was_noted() -> None:
     """The exit of BTC is ordered at the last moment; the stop of ETH was passed in the bar before it."""
-    eth = Symbol.ETHUSDT
+    eth = Symbol("ETHUSDT")
     events: list[TradeEvent] = [
         fill(1, OrderSide.BUY, "0.01", "90000", client="b"),
         fill(2, OrderSide.BUY, "0.1", "3000", client="e", symbol=eth),

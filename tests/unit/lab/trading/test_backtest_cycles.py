@@ -19,10 +19,11 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
+from zuno.markets.market import Symbol
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder
 from zuno.trading.model.cycle import JudgeKind, Outcome, RegimeFamily
-from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, Candle, Timeframe, candles
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
@@ -30,7 +31,7 @@ from zuno.trading.rules.trading_book import TradingBook
 
 pytestmark = pytest.mark.slow
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 ACCOUNT: Account = TradingBook().to_account()
 HOURS = 1_300
 STEP = 4 * HOUR_MS

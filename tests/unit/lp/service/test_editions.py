@@ -24,12 +24,13 @@ from tests.wire.remembered import lesson, memory, slots
 from zuno.llm.port import Attempt
 from zuno.lp.model import ballot
 from zuno.lp.model.ballot import RiskProfile
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model import cycle
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.memory import Verdict
 from zuno.trading.rules.price_menu import build_price_menu
 from zuno.trading.service.features import TradingDesk
@@ -75,8 +76,8 @@ async def recall_failures(case: Case) -> Sequence[Slot]:
 async def trading_row(folder: Path) -> dict[str, str]:
     """A run by the rules alone, one in which a model speaks for every role, and one by rules that remember failures."""
     store = await market(thin=True)
-    moment = await TradingDesk(store, None, None).moment(Symbol.BTCUSDT, None)  # type: ignore[arg-type]
-    bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment.as_of)
+    moment = await TradingDesk(store, None, None).moment(Symbol("BTCUSDT"), None)  # type: ignore[arg-type]
+    bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment.as_of)
     model = Talkative(build_price_menu(bundle, measure_features(bundle)), lambda request: 0)
     for name in ("argued", "by_rule", "learned"):
         (folder / name).mkdir()

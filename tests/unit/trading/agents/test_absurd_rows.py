@@ -16,6 +16,7 @@ from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
@@ -31,7 +32,6 @@ from zuno.trading.model.market import (
     OptionChain,
     Quote,
     Series,
-    Symbol,
     TapeEvent,
     funding,
     liquidations,
@@ -43,7 +43,7 @@ from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service.features_to_view import features_view
 
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 EXTREMES = (5e-324, 1e-300, 1e-18, 1e-9, 1e-3, 0.0, 1.0, 1e3, 1e9, 1e18, 1e19, 1e150, 1e305, 1.7e308)
 SHARES = (0.01, 0.2, 1.0)
 """Of a series, how many rows are spoilt; the last one always is."""

@@ -12,6 +12,7 @@ import pytest
 from tests.wire.desk_bundles import bundle_of, without
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.case import NOT_USABLE, build_case, without_source_text
 from zuno.trading.chart.charting import describe
@@ -29,7 +30,6 @@ from zuno.trading.model.market import (
     OptionQuote,
     Series,
     Side,
-    Symbol,
     TapeEvent,
     alive,
     funding,
@@ -43,7 +43,7 @@ from zuno.trading.ports.series import Batch, Origin
 
 AS_OF = Millis(1_767_225_600_000)
 """2026-01-01."""
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 INTEREST = open_interest(BINANCE, BTC)
 NAN = float("nan")
 

@@ -14,6 +14,7 @@ from tests.wire.desk_roles import argued
 from tests.wire.real_hours import real_bundle
 from tests.wire.trades import PROVEN, decision, ruled_on
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
 from zuno.trading.chart.charting import describe
@@ -21,7 +22,7 @@ from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.chart import MissingPanel, Panel
-from zuno.trading.model.cycle import Call, Exchange, Regime
+from zuno.trading.model.cycle import Call, Regime
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Funding, Mode, Timeframe
 from zuno.trading.model.venues import BINANCE
@@ -123,7 +124,7 @@ def test_rules_without_a_feed_are_told_as_not_judged_and_a_trade_opens(mode: Mod
     told = [change.by for change in done.changes if "not judged" in change.by]
     rules = (RuleName.VOLATILITY, RuleName.FUNDING, RuleName.LIQUIDATIONS, RuleName.DOLLAR)
     assert told == [f"{rule} (not judged)" for rule in rules]
-    assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
+    assert [leg.venue for leg in done.legs] == [Venue("BINANCE")]
 
 
 @pytest.mark.slow

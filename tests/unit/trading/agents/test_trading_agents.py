@@ -19,6 +19,7 @@ from tests.wire.remembered import lesson, memory, slots
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Prompts, Untrusted
 from zuno.llm.question import BY_RULE
+from zuno.markets.venues import Venue
 from zuno.provenance.facts import FactSheet, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.trading.agents import judge, meta, prompt_budget, prompt_facts
@@ -26,7 +27,7 @@ from zuno.trading.agents.case import NOT_USABLE
 from zuno.trading.agents.prompt_budget import Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.model.account import Account, RestingOrder
 from zuno.trading.model.bundle import add_slots
-from zuno.trading.model.cycle import Call, Decision, Exchange, JudgeOpinion
+from zuno.trading.model.cycle import Call, Decision, JudgeOpinion
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.memory import NewsSlot, StoryNote, Verdict, news_slot
@@ -64,7 +65,7 @@ def resting(side: Side, *, reduce_only: bool = False) -> Account:
     order = RestingOrder(
         id="ord_1",
         symbol=BTC,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         side=side,
         quantity=0.01,
         price=0.98 * PRICE,

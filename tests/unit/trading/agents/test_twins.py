@@ -14,6 +14,8 @@ from tests.wire.desk_bundles import AS_OF, BTC, PRICE, World, bundle_of, decided
 from tests.wire.desk_roles import PICTURE, argued
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.provenance.slots import render
 from zuno.trading.agents import evidence, geometry, judge, liquidity, macro_options, meta, microstructure, prompt_facts
 from zuno.trading.agents.case import Case, build_case
@@ -28,7 +30,6 @@ from zuno.trading.model.cycle import (
     Blackboard,
     Call,
     DirectiveOpinion,
-    Exchange,
     Expert,
     GeometryEntry,
     KeyLevelsOpinion,
@@ -575,7 +576,7 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
         order = RestingOrder(
             id="ord_1",
             symbol=BTC,
-            exchange=Exchange.BINANCE,
+            exchange=Venue("BINANCE"),
             side=side,
             quantity=0.01,
             price=PRICE,
@@ -583,7 +584,7 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
             placed=placed,
             reduce_only=reduce_only,
         )
-        changes = {"id": "ord_2", "symbol": market.Symbol.ETHUSDT, "side": Side.LONG, "reduce_only": False}
+        changes = {"id": "ord_2", "symbol": Symbol("ETHUSDT"), "side": Side.LONG, "reduce_only": False}
         other = order.model_copy(update=changes)
         bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
         turned = Call.SHORT if sign < 0 else Call.LONG

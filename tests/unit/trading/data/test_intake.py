@@ -13,6 +13,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from zuno.kernel.errors import Broken, Unavailable, Unreachable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import LAST_SECONDS, Intake, Sources, is_streamed, refresh_market
 from zuno.trading.model.market import (
@@ -25,7 +26,6 @@ from zuno.trading.model.market import (
     MacroRelease,
     Mode,
     Quote,
-    Symbol,
     Text,
     Timeframe,
     alive,
@@ -52,9 +52,11 @@ from zuno.trading.ports.series import Batch, SeriesStore
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
 ASKED = {
-    str(one) for one in (*wanted_series(Symbol.BTCUSDT), *neighbour_series(Symbol.BTCUSDT)) if not is_streamed(one)
+    str(one)
+    for one in (*wanted_series(Symbol("BTCUSDT")), *neighbour_series(Symbol("BTCUSDT")))
+    if not is_streamed(one)
 }
-TAPE = {str(one) for one in wanted_series(Symbol.BTCUSDT) if is_streamed(one)}
+TAPE = {str(one) for one in wanted_series(Symbol("BTCUSDT")) if is_streamed(one)}
 
 
 def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
@@ -69,11 +71,11 @@ def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
         moment, failures = await refresh_market(
-            intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now
+            intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now
         )
         assert moment == START
         assert failures == dict.fromkeys(TAPE, "a stream is heard only while `zuno data collect` runs")
-        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
         here = {str(block.series) for block in bundle.blocks}
         assert here == ASKED - {
             f"narrative/{SEARCH}/BTC"
@@ -100,7 +102,7 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
             closed={SEARCH: "the search needs a key"},
         )
         store = MemorySeries(OWN)
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now, within=20)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now, within=20)
         assert moment == START + 20_000
         told = {name: why for name, why in failures.items() if name not in TAPE}
         assert {why for name, why in told.items() if name.startswith("macro/")} == {"the venue is away"}
@@ -155,10 +157,10 @@ def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
         calm, store, depth = sources(await market(), now), MemorySeries(OWN), Depth(now)
         slow = Slow(calm.options[DERIBIT], seconds)
         given = replace(calm, books={BINANCE: depth}, options={DERIBIT: slow})
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
         assert depth.asked == [START + waited]
         assert moment == START + waited + 500
-        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
         block = bundle.block(books(BINANCE, "BTCUSDT"))
         assert block is not None
         assert (block.age, block.stale) == (1, False)
@@ -172,7 +174,7 @@ def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
         given = replace(sources(await market(), now), books={BINANCE: Depth(now, 1e6)})
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
         assert moment == START + round(LAST_SECONDS * 1_000)
         assert "10 s" in failures[str(books(BINANCE, "BTCUSDT"))]
 
@@ -188,7 +190,7 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
     async def story(now: Any) -> None:
         given, store = sources(await market(), now), MemorySeries(OWN)
         given = replace(given, levels={**given.levels, ALTERNATIVE: Odd()})  # type: ignore[dict-item]
-        _, failures = await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
         told = {name: why for name, why in failures.items() if name not in TAPE}
         assert list(told) == [str(fear_greed(ALTERNATIVE))]
         assert "(TypeError)" in told[str(fear_greed(ALTERNATIVE))]
@@ -215,15 +217,15 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
 
         given = replace(calm, derivatives={**calm.derivatives, BINANCE: Odd()})
         one = intake(given, store, now)
-        moment, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
+        moment, failures = await refresh_market(one, store, Symbol("BTCUSDT"), now)
         assert "rows" in failures[str(interest)]
         assert "-5" in failures[str(interest)]
-        bundle = await build_bundle(store, Symbol.BTCUSDT, Mode.SWING, moment, failures=failures)
+        bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
         said, kept = (bundle.why_absent(interest) or "").split("; ", 1)
         assert said == failures[str(interest)]
         assert "97 rows" in kept
         sound.append(True)
-        _, failures = await refresh_market(one, store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(one, store, Symbol("BTCUSDT"), now)
         assert str(interest) not in failures
 
     leaping(START, story)
@@ -250,11 +252,11 @@ def test_without_a_network_nobody_is_waited_for(answering: bool) -> None:
 
         dead = Dead(**{field.name: getattr(given, field.name) for field in fields(given)})
         if answering:
-            moment, failures = await refresh_market(intake(dead, store, now), store, Symbol.BTCUSDT, now)
+            moment, failures = await refresh_market(intake(dead, store, now), store, Symbol("BTCUSDT"), now)
             assert (str(M1) in failures, moment >= START + 30_000) == (True, True)
             return
         with pytest.raises(Unavailable, match=rf"{DERIBIT}.*reached"):
-            await refresh_market(intake(dead, store, now), store, Symbol.BTCUSDT, now)
+            await refresh_market(intake(dead, store, now), store, Symbol("BTCUSDT"), now)
         assert now() <= START + 3_000
 
     leaping(START, story)
@@ -269,7 +271,7 @@ def test_a_damaged_store_is_nobodys_failure() -> None:
     async def story(now: Any) -> None:
         store = Damaged(OWN)
         with pytest.raises(Broken):
-            await refresh_market(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+            await refresh_market(intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now)
 
     leaping(START, story)
 
@@ -285,7 +287,9 @@ def test_streams_that_a_collector_hears_are_no_failure() -> None:
                 Batch(quiet, [Heartbeat(Millis(START - 9 * MINUTE_MS))], START),
             ]
         )
-        _, failures = await refresh_market(intake(sources(await market(), now), store, now), store, Symbol.BTCUSDT, now)
+        _, failures = await refresh_market(
+            intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now
+        )
         assert TAPE - set(failures) == {str(heard), "liquidations/binance/BTCUSDT"}
 
     leaping(START, story)
@@ -329,7 +333,7 @@ def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
         given = replace(sources(await market(), now), texts={SEARCH: paid})
         for pause, asked in ((0, 1), (5 * 3_600, 1), (3_601, 2)):
             await asyncio.sleep(pause)
-            await refresh_market(intake(given, store, now), store, Symbol.BTCUSDT, now)
+            await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
             assert paid.asked == asked
         assert len(await store.read(texts(Feed.NARRATIVE, SEARCH, "BTC"), Millis(0), EVER, EVER)) == 2
 
@@ -447,7 +451,7 @@ def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
     async def story(now: Any) -> None:
         store, mark = MemorySeries(OWN), basis(BINANCE, "BTCUSDT")
         venue = sources(await market(), lambda: Millis(now() + 30_000))
-        moment, _ = await refresh_market(intake(venue, store, now), store, Symbol.BTCUSDT, now)
+        moment, _ = await refresh_market(intake(venue, store, now), store, Symbol("BTCUSDT"), now)
         assert moment == START
         assert (await store.read(mark, Millis(0), moment, moment, newest=1))[0].at == START
 
@@ -456,7 +460,7 @@ def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
 
 def test_nobody_is_known_for_a_series_of_another_venue() -> None:
     async def story(now: Any) -> None:
-        for series in wanted_series(Symbol.BTCUSDT):
+        for series in wanted_series(Symbol("BTCUSDT")):
             with pytest.raises(Unavailable, match=r"Nobody|stream"):
                 await Sources().ask(series, START, START)
 

@@ -16,7 +16,8 @@ from tests.wire.paper_venue import ACCOUNT, open_binance
 from zuno.adapters.account.trade_log import MemoryTradeLog, OwnedTradeLog
 from zuno.kernel.errors import DiskFull, Unavailable, ZunoError
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, Style
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import OrderType
 from zuno.trading.model.trade_events import Protection
@@ -103,7 +104,7 @@ async def live_through(seed: int, minutes: int, rate: float = 0.05) -> GateHarne
 async def check_soundness(desk: GateHarness) -> None:
     book, venue = desk.gate.book, desk.paper.open_venue()
     assert await desk.gate.reconcile() == ()
-    assert (await venue.balance()).total == book.venue_balance(Exchange.BINANCE)
+    assert (await venue.balance()).total == book.venue_balance(Venue("BINANCE"))
     stops = {o.request.symbol: o.left for o in await venue.open_orders() if o.request.type is OrderType.STOP_MARKET}
     assert {p.symbol: p.quantity for p in await venue.positions()} == stops
     for id in book.orders:

@@ -19,14 +19,16 @@ from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.execute.close_worker import CLOSE_AGAIN_MS
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import build_close_intent
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.account import Holding, PositionOpened
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Side, Symbol
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, SECOND_MS, Side
 from zuno.trading.model.orders import Fill, Order, OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import ExitReason, IntentStored, ManualChange, OrderPlanned, Protection, TradeEvent
 from zuno.trading.ports.venue import OrderVenue
@@ -59,7 +61,7 @@ async def write_by_hand(desk: GateHarness, symbol: Symbol = BTC) -> None:
     holding = Holding(
         id="pos_1",
         symbol=symbol,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         side=Side.LONG,
         quantity=0.01,
         entry=20_000.0,
@@ -201,8 +203,8 @@ async def test_one_exchange_that_refuses_keeps_no_other_from_its_stops() -> None
     bad.error, bad.deaf_to = Refused, {"find"}
     order = OrderRequest(
         client_id="zn1",
-        exchange=Exchange.BINANCE,
-        symbol=Symbol.ETHUSDT,
+        exchange=Venue("BINANCE"),
+        symbol=Symbol("ETHUSDT"),
         side=OrderSide.SELL,
         type=OrderType.MARKET,
         quantity=D("0.1"),
@@ -210,7 +212,7 @@ async def test_one_exchange_that_refuses_keeps_no_other_from_its_stops() -> None
     )
     at, intent = (
         Millis(desk.paper.at),
-        build_close_intent("int_1", "x", Symbol.ETHUSDT, Side.LONG, D(1), ExitReason.OWNER),
+        build_close_intent("int_1", "x", Symbol("ETHUSDT"), Side.LONG, D(1), ExitReason.OWNER),
     )
     writer = AccountWriter(desk.log, ACCOUNT)
     await writer.refresh()
@@ -220,12 +222,12 @@ async def test_one_exchange_that_refuses_keeps_no_other_from_its_stops() -> None
             OrderPlanned(at=at, intent="int_1", purpose="exit", order=order),
         ]
     )
-    venues: dict[Exchange, OrderVenue] = {Exchange.BINANCE: bad, Exchange.UPBIT: desk.paper.open_venue()}
+    venues: dict[Venue, OrderVenue] = {Venue("BINANCE"): bad, Venue("UPBIT"): desk.paper.open_venue()}
     gate = OrderGate(GateContext(log=desk.log, account=ACCOUNT, venues=venues, now=lambda: Millis(desk.paper.at)))
     await desk.move(48_990_000)
     await gate.advance()
     assert gate.book.positions == {}
-    assert list(gate.troubles) == [Exchange.BINANCE]
+    assert list(gate.troubles) == [Venue("BINANCE")]
 
 
 async def test_a_stop_that_the_venue_forgot_is_placed_anew() -> None:
@@ -379,7 +381,7 @@ async def test_a_mandates_margin_of_a_day_counts_what_waits_since_yesterday() ->
     await desk.gate.grant_mandate(mandate(desk, max_margin_per_trade_usd=D(2_100), max_margin_per_day_usd=D(2_100)))
     await desk.gate.execute(desk.opening(style=Style.SMART_DCA))
     (tracked,) = desk.gate.book.open_intents.values()
-    other = tracked.intent.model_copy(update={"id": "int_other", "symbol": Symbol.ETHUSDT})
+    other = tracked.intent.model_copy(update={"id": "int_other", "symbol": Symbol("ETHUSDT")})
     writer = AccountWriter(desk.log, ACCOUNT)
     await writer.refresh()
     await writer.write([IntentStored(at=Millis(desk.paper.at), intent=other, ruling=None)])
@@ -443,7 +445,7 @@ async def test_a_liquidation_is_called_one() -> None:
 async def test_an_entry_in_won_is_held_to_the_mark_of_the_ruling() -> None:
     """The won's price follows the dollar's: what moved since the ruling is told by the dollar's."""
     upbit, binance = open_upbit(), open_binance()
-    desk = GateHarness(upbit, others={Exchange.BINANCE: binance.open_venue()})
+    desk = GateHarness(upbit, others={Venue("BINANCE"): binance.open_venue()})
     order = replace(desk.opening(quantity=0.02), mark=D(20_000), atr=D(200))
     card = order.ruling.card
     assert card is not None
@@ -477,7 +479,7 @@ async def test_funding_that_cannot_be_read_holds_up_nothing() -> None:
     venue.deaf_to = {"funding"}
     desk = await opened(GateHarness(paper, venue=venue))
     assert set(protective(desk)) == {"stop", "target"}
-    assert "funding" in desk.gate.troubles[Exchange.BINANCE]
+    assert "funding" in desk.gate.troubles[Venue("BINANCE")]
     await paper.settle_funding(D("0.0001"))
     await desk.move(19_590)
     await desk.gate.advance()
@@ -612,12 +614,12 @@ async def test_an_exchange_that_is_held_at_and_not_configured_is_said() -> None:
     context = GateContext(
         log=desk.log,
         account=ACCOUNT,
-        venues={Exchange.UPBIT: open_upbit().open_venue()},
+        venues={Venue("UPBIT"): open_upbit().open_venue()},
         now=lambda: Millis(desk.paper.at),
     )
     gate = OrderGate(context)
     await gate.advance()
-    assert list(gate.troubles) == [Exchange.BINANCE]
+    assert list(gate.troubles) == [Venue("BINANCE")]
     desk.restart()
     await desk.gate.close(None)
     await gate.advance()
@@ -654,7 +656,7 @@ async def test_an_exchange_that_hangs_is_asked_little_and_left() -> None:
     venue.silent = True
     await desk.gate.advance()
     assert venue.asked <= 2 + len(desk.gate.book.positions)
-    assert Exchange.BINANCE in desk.gate.troubles
+    assert Venue("BINANCE") in desk.gate.troubles
     venue.silent = False
     desk.wait(MINUTE_MS)
     await desk.gate.advance()

@@ -15,9 +15,11 @@ from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.intents import close_id, find_close_id
-from zuno.trading.model.cycle import Call, Exchange, Style
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.cycle import Call, Style
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import (
     ClientId,
     Order,
@@ -121,7 +123,7 @@ async def test_a_target_touched_by_two_threads_credits_once() -> None:
     assert held(desk) == 0
     venue = desk.paper.open_venue()
     assert await venue.open_orders() == ()
-    assert (await venue.balance()).total == desk.gate.book.venue_balance(Exchange.BINANCE)
+    assert (await venue.balance()).total == desk.gate.book.venue_balance(Venue("BINANCE"))
 
 
 async def test_two_people_who_close_the_same_trade_close_it_once() -> None:
@@ -421,7 +423,7 @@ async def test_a_lost_reply_is_looked_up_and_not_sent_again() -> None:
     order = desk.opening()
     result = await desk.gate.execute(order)
     assert result.state == "open"  # looked up at once
-    assert Exchange.BINANCE in desk.gate.troubles
+    assert Venue("BINANCE") in desk.gate.troubles
     venue.lose_replies = False
     await desk.gate.advance()
     assert desk.gate.troubles == {}
@@ -486,16 +488,16 @@ async def test_what_is_too_small_to_be_sold_waits_until_it_is_worth_enough() -> 
 
 
 async def test_a_leg_that_is_left_out_is_told_with_its_reason() -> None:
-    desk = GateHarness(others={Exchange.UPBIT: open_upbit().venue})
+    desk = GateHarness(others={Venue("UPBIT"): open_upbit().venue})
     order = desk.opening()
     (leg,) = order.ruling.legs
-    small = leg.model_copy(update={"venue": Exchange.UPBIT, "currency": "KRW", "quantity": 0.00001})
+    small = leg.model_copy(update={"venue": Venue("UPBIT"), "currency": "KRW", "quantity": 0.00001})
     both = replace(order, ruling=order.ruling.model_copy(update={"legs": (leg, small)}))
     result = await desk.gate.execute(both)
     assert result.state == "open"
     assert "UPBIT" in result.reason
     (tracked,) = desk.gate.book.intents.values()
-    assert [leg.exchange for leg in tracked.intent.legs] == [Exchange.BINANCE]
+    assert [leg.exchange for leg in tracked.intent.legs] == [Venue("BINANCE")]
     assert (await desk.gate.execute(both)).reason == result.reason
 
 
@@ -628,7 +630,7 @@ async def test_no_more_trades_than_may_be_open() -> None:
 def mandate(desk: GateHarness, **named: Any) -> Mandate:
     fields: dict[str, Any] = {
         "symbols": (BTC,),
-        "venues": (Exchange.BINANCE,),
+        "venues": (Venue("BINANCE"),),
         "max_margin_per_trade_usd": D(1_000),
         "max_margin_per_day_usd": D(1_500),
         "max_daily_loss_usd": D(100),
@@ -648,7 +650,7 @@ async def test_a_live_account_without_a_mandate_places_nothing() -> None:
 
 @pytest.mark.parametrize(
     "named",
-    [{"symbols": (Symbol.ETHUSDT,)}, {"max_margin_per_trade_usd": D(999), "max_margin_per_day_usd": D(999)}],
+    [{"symbols": (Symbol("ETHUSDT"),)}, {"max_margin_per_trade_usd": D(999), "max_margin_per_day_usd": D(999)}],
 )
 async def test_a_mandate_for_something_else_is_no_mandate(named: dict[str, Any]) -> None:
     desk = GateHarness(live=True)
@@ -674,7 +676,7 @@ async def place_foreign(desk: GateHarness, client_id: ClientId, kind: OrderType 
     price = D(15_000) if kind is OrderType.LIMIT else None
     request = OrderRequest(
         client_id=client_id,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=OrderSide.BUY,
         type=kind,
@@ -711,7 +713,7 @@ async def test_cash_that_differs_by_a_little_is_adopted_and_by_much_stops_the_de
     desk = GateHarness()
     await desk.paper.owe(D("1999.99"))
     await desk.gate.reconcile()
-    assert desk.gate.book.cash(Exchange.BINANCE) == D("1999.99")
+    assert desk.gate.book.cash(Venue("BINANCE")) == D("1999.99")
     assert desk.gate.book.locks == {}
     await desk.paper.owe(D("1500"))
     await desk.gate.reconcile()

@@ -15,8 +15,9 @@ from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.cycle import Exchange, Style
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import Adopted, OrderLost, Protection
@@ -33,7 +34,7 @@ async def at_venue(desk: GateHarness) -> dict[str, OrderType]:
 async def place_stop(desk: GateHarness, client_id: str) -> None:
     request = OrderRequest(
         client_id=client_id,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         symbol=BTC,
         side=OrderSide.SELL,
         type=OrderType.STOP_MARKET,
@@ -138,7 +139,7 @@ async def test_an_exchange_that_does_not_answer_at_start_locks_until_it_does(sil
     desk.wait(2_000)
     refused = await desk.gate.execute(desk.opening(run_id="run_2", quantity=0.01))
     assert refused.state == "refused"
-    await desk.paper.owe(desk.gate.book.venue_balance(Exchange.BINANCE))
+    await desk.paper.owe(desk.gate.book.venue_balance(Venue("BINANCE")))
     venue.deaf_to = set()
     desk.wait(10 * MINUTE_MS)
     await desk.gate.advance()
@@ -406,7 +407,7 @@ async def test_an_exchange_that_is_silent_keeps_no_other_from_being_compared() -
     paper = open_binance()
     silent = SilentFor(paper.open_venue())
     upbit = open_upbit()
-    desk = GateHarness(paper, venue=silent, others={Exchange.UPBIT: upbit.venue}, compare_every=EVERY)
+    desk = GateHarness(paper, venue=silent, others={Venue("UPBIT"): upbit.venue}, compare_every=EVERY)
     upbit.at = desk.paper.at
     await desk.gate.reconcile()
     silent.deaf_to = {"positions"}
@@ -420,13 +421,13 @@ async def test_an_exchange_that_is_silent_keeps_no_other_from_being_compared() -
 async def test_a_deposit_locks_and_is_adopted_by_the_owner_as_it_was_shown() -> None:
     desk = await opened()
     book = desk.gate.book
-    await desk.paper.owe(book.venue_balance(Exchange.BINANCE) + 500)
+    await desk.paper.owe(book.venue_balance(Venue("BINANCE")) + 500)
     await desk.gate.reconcile()
     assert desk.gate.book.locks[DESK_LOCK].until is None
     shown = await desk.gate.find_cash_differences()
-    assert shown == {Exchange.BINANCE: D(500)}
+    assert shown == {Venue("BINANCE"): D(500)}
     with pytest.raises(Refused):
-        await desk.gate.adopt_cash({Exchange.BINANCE: D(400)})
+        await desk.gate.adopt_cash({Venue("BINANCE"): D(400)})
     assert DESK_LOCK in desk.gate.book.locks
     await desk.gate.adopt_cash(shown)
     assert desk.gate.book.locks == {}
@@ -442,7 +443,7 @@ async def test_cash_is_not_adopted_while_positions_differ_or_an_exchange_is_sile
     desk = GateHarness(paper, venue=venue)
     await place_foreign(desk, "by-hand", OrderType.MARKET)
     with pytest.raises(Refused):
-        await desk.gate.adopt_cash({Exchange.BINANCE: D(1)})
+        await desk.gate.adopt_cash({Venue("BINANCE"): D(1)})
     venue.deaf_to = {"balance", "positions"}
     with pytest.raises(Unavailable):
         await desk.gate.find_cash_differences()

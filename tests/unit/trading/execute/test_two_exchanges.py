@@ -15,8 +15,9 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.venue import PaperVenue
 from zuno.kernel.errors import DiskFull, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.intents import RulingToExecute
-from zuno.trading.model.cycle import Exchange, Target
+from zuno.trading.model.cycle import Target
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import Order, OrderRequest, OrderType
 from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
@@ -63,13 +64,13 @@ def open_upbit_beside(binance: PaperHarness) -> OrderVenue:
     async def now() -> Millis:
         return Millis(binance.at)
 
-    fees = Fees().at(Exchange.UPBIT)
-    return PaperVenue(Exchange.UPBIT, ACCOUNT, binance.log, upbit.tape, now, fees, latency_ms=0)
+    fees = Fees().at(Venue("UPBIT"))
+    return PaperVenue(Venue("UPBIT"), ACCOUNT, binance.log, upbit.tape, now, fees, latency_ms=0)
 
 
 def in_two_legs(order: RulingToExecute) -> RulingToExecute:
     leg = order.ruling.legs[0]
-    won = leg.model_copy(update={"venue": Exchange.UPBIT, "currency": "KRW", "quantity": 0.01})
+    won = leg.model_copy(update={"venue": Venue("UPBIT"), "currency": "KRW", "quantity": 0.01})
     legs = {"legs": (leg, won), "target_exchange": Target.SPLIT}
     return replace(order, ruling=order.ruling.model_copy(update=legs))
 
@@ -78,9 +79,9 @@ async def test_the_exit_of_one_leg_is_ours_though_the_other_was_stopped_out() ->
     log = FullLog()
     paper = replace(open_binance(), log=log)
     venue = StoppedOut(paper.open_venue())
-    desk = GateHarness(paper, venue=venue, others={Exchange.UPBIT: open_upbit_beside(paper)})
+    desk = GateHarness(paper, venue=venue, others={Venue("UPBIT"): open_upbit_beside(paper)})
     await desk.gate.execute(in_two_legs(desk.opening()))
-    assert {place for place, _ in desk.gate.book.positions} == set(Exchange)
+    assert {place for place, _ in desk.gate.book.positions} == set(DEFAULT_VENUES)
     venue.desk, log.full = desk, True
     with pytest.raises(Unavailable):
         await desk.gate.kill()
@@ -89,8 +90,8 @@ async def test_the_exit_of_one_leg_is_ours_though_the_other_was_stopped_out() ->
     await desk.restart().reconcile()
     book = desk.gate.book
     assert {summary.exchange: summary.reason for summary in book.closed} == {
-        Exchange.BINANCE: ExitReason.STOP,
-        Exchange.UPBIT: ExitReason.KILL_SWITCH,
+        Venue("BINANCE"): ExitReason.STOP,
+        Venue("UPBIT"): ExitReason.KILL_SWITCH,
     }
     assert set(book.locks) == {(Protection.KILL_SWITCH, None)}
     assert book.positions == book.open_orders == book.open_intents == {}

@@ -15,9 +15,9 @@ from tests.wire.paper_venue import ACCOUNT, PaperHarness, open_binance
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperVenue
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import ExitReason, Protection, TradeEvent
@@ -101,7 +101,7 @@ async def test_an_entry_whose_sender_died_is_found_by_whoever_gave_it_up() -> No
     with pytest.raises(ProcessEnds):
         await task
     log.ended = False
-    assert [held.exchange for held in await desk.paper.open_venue().positions()] == [Exchange.BINANCE]
+    assert [held.exchange for held in await desk.paper.open_venue().positions()] == [Venue("BINANCE")]
     desk.wait(SECOND_MS)
     await other.advance()
     await assert_flat(desk)
@@ -126,5 +126,5 @@ async def test_a_late_fill_of_a_scale_in_that_was_given_up_is_shown_in_its_order
     book = await other.advance()
     (late,) = [order for order in book.orders.values() if order.purpose == "entry" and order.booked == D("0.01")]
     assert (late.status, late.filled) == (OrderStatus.FILLED, late.booked)
-    assert book.positions[Exchange.BINANCE, BTC].quantity == D("0.03"), "what was held before is not closed for it"
+    assert book.positions[Venue("BINANCE"), BTC].quantity == D("0.03"), "what was held before is not closed for it"
     assert await desk.restart().reconcile() == ()

@@ -15,11 +15,12 @@ from tests.wire.fakes.model import ScriptedModel
 from tests.wire.learning import ACCOUNT, ORIGIN, Learning, candle, journal, market, minute, summary
 from zuno.journal.port import Entry
 from zuno.llm.port import ModelRequest
+from zuno.markets.market import Symbol
 from zuno.trading.learn.evaluator import Evaluation, read_cases
 from zuno.trading.learn.memory_book import memory_record, post_mortem_id
 from zuno.trading.model.bundle import Bundle, content
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, Verdict, memory_slot
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.run.record import DESK, ReportRecord, kind_of
@@ -108,7 +109,7 @@ async def test_the_setup_is_what_the_run_recalled_by(learning: Learning) -> None
     """Nothing is measured again: what the run's bundle holds is what stood at the entry."""
     setup = "failed breakout up 1h; funding high; volatility low"
     slot = memory_slot(MemorySlot(setup=setup, source="sqlite"), minute(0))
-    seen = Bundle(Symbol.BTCUSDT, Mode.SWING, minute(0), ORIGIN, (), (), (slot,))
+    seen = Bundle(Symbol("BTCUSDT"), Mode.SWING, minute(0), ORIGIN, (), (), (slot,))
     name = await learning.journal.put_bundle(content(seen))
     report = ReportRecord(outcome=told.outcome(bundle=str(name), origin=ORIGIN, as_of=minute(0)), at=minute(0))
     kind = kind_of(Node.GENERATE_REPORT)

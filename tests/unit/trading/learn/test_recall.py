@@ -17,6 +17,7 @@ from zuno.adapters.memory.jsonl import FallbackIndex, JsonlMemory
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Unavailable
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import read_feedback, read_memories
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
@@ -24,7 +25,6 @@ from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import add_slots, content, read_bundle
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Symbol
 from zuno.trading.model.memory import (
     LESSON,
     MEMORY_FORGOTTEN,
@@ -114,7 +114,7 @@ def ids(found: MemorySlot) -> list[str]:
 async def test_alike_setups_are_recalled_the_most_alike_first_and_three_at_most(
     case: Case, journal: Journal, index: InMemoryIndex
 ) -> None:
-    written = [told(case, number, day=-1, changed=number, symbol=Symbol.ETHUSDT) for number in range(1, 6)]
+    written = [told(case, number, day=-1, changed=number, symbol=Symbol("ETHUSDT")) for number in range(1, 6)]
     unlike = told(case, 9, day=-1, changed=25)
     await keep(journal, *written, unlike, indexes=[index])
     found, _ = await recall(case, journal, index)
@@ -160,7 +160,7 @@ async def test_a_store_that_is_down_gives_way_to_the_three_most_recent_of_the_sy
 ) -> None:
     down, recent = BrokenIndex(HashedEmbedder()), JsonlMemory(tmp_path / "post_mortems.jsonl")
     written = [told(case, number, day=-number, changed=25) for number in range(1, 6)]
-    other = told(case, 7, day=-0.5, symbol=Symbol.ETHUSDT)
+    other = told(case, 7, day=-0.5, symbol=Symbol("ETHUSDT"))
     await keep(journal, *written, other, indexes=[recent])
     found, _ = await recall(case, journal, FallbackIndex(down, recent))
     assert ids(found) == [each.id for each in written[:3]]

@@ -12,13 +12,14 @@ import pytest
 from tests.paths import SHARED_DATA
 from tests.wire.real_hours import instant
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import LOOKBACK, bars
 from zuno.trading.measure.frames import FEWEST, Frame, FrameCache, PreparedFrames
 from zuno.trading.measure.indicators import SUPERTREND, atr, newest_supertrends, supertrend
 from zuno.trading.measure.structure import DivergenceSource
-from zuno.trading.model.market import HOUR_MS, Candle, Symbol, Timeframe
+from zuno.trading.model.market import HOUR_MS, Candle, Timeframe
 
-BTC, H1, SHOULDER = Symbol.BTCUSDT, Timeframe.H1, 5
+BTC, H1, SHOULDER = Symbol("BTCUSDT"), Timeframe.H1, 5
 START = 1_700_006_400_000
 
 

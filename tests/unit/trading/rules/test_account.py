@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder, account_slots
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, read_bundle
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Level, MarkAndIndex, Mode, Side, Symbol, basis, rates
+from zuno.trading.model.market import Level, MarkAndIndex, Mode, Side, basis, rates
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.rules.account import (
     MarkedAccount,
@@ -29,14 +30,14 @@ from zuno.trading.rules.account import (
     unrealised_pnl,
 )
 
-BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 NOW = Millis(1_767_225_600_000)
 MARKS: dict[Symbol, Known[float]] = {BTC: 60_000.0, ETH: 3_000.0}
 
 
 def held(
     symbol: Symbol = BTC,
-    exchange: Exchange = Exchange.BINANCE,
+    exchange: Venue = Venue("BINANCE"),
     side: Side = Side.LONG,
     quantity: float = 0.01,
     entry: float = 50_000.0,
@@ -59,7 +60,7 @@ def resting(quantity: float = 0.1, reduce_only: bool = False, symbol: Symbol = E
     return RestingOrder(
         id="ord_1",
         symbol=symbol,
-        exchange=Exchange.BINANCE,
+        exchange=Venue("BINANCE"),
         side=Side.LONG,
         quantity=quantity,
         price=2_900.0,
@@ -77,7 +78,7 @@ def stood(account: Account, symbol: Symbol | None = BTC, won: Known[float] = 1_4
 
 def test_cash_alone_is_its_own_equity() -> None:
     found = stood(Account(2_000.0, 2_800_000.0))
-    assert found.equity == {Exchange.BINANCE: 2_000.0, Exchange.UPBIT: 2_800_000.0}
+    assert found.equity == {Venue("BINANCE"): 2_000.0, Venue("UPBIT"): 2_800_000.0}
     assert found.equity_usd == 4_000.0
     assert (found.exposure_usd, found.leverage, found.position, found.gain_pct) == (0.0, 0.0, None, None)
 
@@ -88,21 +89,21 @@ def test_an_account_of_every_kind_adds_up() -> None:
         krw=1_000_000.0,
         positions=(
             held(),
-            held(ETH, Exchange.UPBIT, quantity=0.1, entry=4_000_000.0, leverage=1.0, id="pos_2"),
+            held(ETH, Venue("UPBIT"), quantity=0.1, entry=4_000_000.0, leverage=1.0, id="pos_2"),
         ),
         pending=(resting(), resting(5.0, reduce_only=True)),
         liquidity=(Liquidity(symbol=ETH, quantity=1.5),),
     )
     found = stood(account)
-    assert found.equity[Exchange.BINANCE] == pytest.approx(2_000 + 0.01 * 10_000)
-    assert found.equity[Exchange.UPBIT] == pytest.approx(1_000_000 + 0.1 * 3_000 * 1_400)
+    assert found.equity[Venue("BINANCE")] == pytest.approx(2_000 + 0.01 * 10_000)
+    assert found.equity[Venue("UPBIT")] == pytest.approx(1_000_000 + 0.1 * 3_000 * 1_400)
     assert found.equity_usd == pytest.approx(2_100 + 1_420_000 / 1_400)
     assert found.exposure_usd == pytest.approx(0.01 * 60_000 + 0.1 * 3_000 + 0.1 * 3_000 + 1.5 * 3_000)
     assert found.leverage == pytest.approx(found.exposure_usd / found.equity_usd)
-    assert found.margin[Exchange.BINANCE].open == pytest.approx(250.0)
-    assert found.margin[Exchange.BINANCE].pending == pytest.approx(145.0)
-    assert found.margin[Exchange.BINANCE].total == pytest.approx(395.0)
-    assert found.margin[Exchange.UPBIT].total == pytest.approx(400_000.0)
+    assert found.margin[Venue("BINANCE")].open == pytest.approx(250.0)
+    assert found.margin[Venue("BINANCE")].pending == pytest.approx(145.0)
+    assert found.margin[Venue("BINANCE")].total == pytest.approx(395.0)
+    assert found.margin[Venue("UPBIT")].total == pytest.approx(400_000.0)
     assert found.gain_pct == pytest.approx(20.0)
     assert found.pending == ()
     assert stood(account, ETH).pending == account.pending
@@ -112,7 +113,7 @@ def test_a_short_gains_where_the_price_falls() -> None:
     short = held(side=Side.SHORT, entry=66_000.0)
     found = stood(Account(2_000.0, 0.0, (short,)))
     assert unrealised_pnl(short, 60_000.0) == pytest.approx(60.0)
-    assert found.equity[Exchange.BINANCE] == pytest.approx(2_060.0)
+    assert found.equity[Venue("BINANCE")] == pytest.approx(2_060.0)
     assert found.gain_pct == pytest.approx(100 * 6_000 / 66_000)
     assert found.exposure_usd == pytest.approx(600.0)
 
@@ -120,7 +121,7 @@ def test_a_short_gains_where_the_price_falls() -> None:
 def test_one_position_of_several_parts_is_weighed_by_their_size() -> None:
     parts = (
         held(quantity=0.03, entry=60_000.0),
-        held(exchange=Exchange.UPBIT, quantity=0.01, entry=42_000_000.0, leverage=1.0, id="pos_2"),
+        held(exchange=Venue("UPBIT"), quantity=0.01, entry=42_000_000.0, leverage=1.0, id="pos_2"),
     )
     found = stood(Account(2_000.0, 0.0, parts))
     assert found.position is not None
@@ -156,9 +157,9 @@ def test_an_order_that_only_reduces_needs_no_mark() -> None:
 
 @pytest.mark.parametrize("won", [Missing("stale"), 0.0, -1.0, inf])
 def test_without_a_rate_what_is_at_upbit_counts_nothing_and_says_so(won: Known[float]) -> None:
-    account = Account(2_000.0, 2_000_000.0, (held(exchange=Exchange.UPBIT, leverage=1.0, entry=7e7),))
+    account = Account(2_000.0, 2_000_000.0, (held(exchange=Venue("UPBIT"), leverage=1.0, entry=7e7),))
     found = stood(account, won=won)
-    assert found.equity[Exchange.UPBIT] == 0.0
+    assert found.equity[Venue("UPBIT")] == 0.0
     assert found.equity_usd == 2_000.0
     assert found.exposure_usd == pytest.approx(600.0)
     assert any("UPBIT" in note for note in found.notes)
@@ -167,8 +168,8 @@ def test_without_a_rate_what_is_at_upbit_counts_nothing_and_says_so(won: Known[f
 prices = st.floats(1.0, 1e6)
 holdings = st.builds(
     held,
-    symbol=st.sampled_from(Symbol),
-    exchange=st.just(Exchange.BINANCE),
+    symbol=st.sampled_from(DEFAULT_SYMBOLS),
+    exchange=st.just(Venue("BINANCE")),
     side=st.sampled_from(Side),
     quantity=st.floats(1e-6, 100.0),
     entry=prices,
@@ -176,14 +177,16 @@ holdings = st.builds(
 )
 spots = st.builds(
     held,
-    symbol=st.sampled_from(Symbol),
-    exchange=st.just(Exchange.UPBIT),
+    symbol=st.sampled_from(DEFAULT_SYMBOLS),
+    exchange=st.just(Venue("UPBIT")),
     quantity=st.floats(1e-6, 100.0),
     entry=st.floats(1e3, 1e9),
     leverage=st.just(1.0),
 )
 pools = st.builds(
-    lambda symbol, quantity: Liquidity(symbol=symbol, quantity=quantity), st.sampled_from(Symbol), st.floats(0, 10)
+    lambda symbol, quantity: Liquidity(symbol=symbol, quantity=quantity),
+    st.sampled_from(DEFAULT_SYMBOLS),
+    st.floats(0, 10),
 )
 accounts = st.builds(
     Account,
@@ -199,13 +202,13 @@ accounts = st.builds(
 def test_equity_is_cash_and_what_is_not_yet_realised(account: Account, btc: float, eth: float, won: float) -> None:
     found = stood(account, won=won, BTCUSDT=btc, ETHUSDT=eth)
     price = {BTC: btc, ETH: eth}
-    futures = [one for one in account.positions if one.exchange is Exchange.BINANCE]
+    futures = [one for one in account.positions if one.exchange is Venue("BINANCE")]
     gains = sum(unrealised_pnl(one, price[one.symbol]) for one in futures)
-    assert found.equity[Exchange.BINANCE] == pytest.approx(account.usd + gains, rel=1e-11, abs=1e-6)
-    bought = [one for one in account.positions if one.exchange is Exchange.UPBIT]
+    assert found.equity[Venue("BINANCE")] == pytest.approx(account.usd + gains, rel=1e-11, abs=1e-6)
+    bought = [one for one in account.positions if one.exchange is Venue("UPBIT")]
     gains = sum(unrealised_pnl(one, price[one.symbol] * won) for one in bought)
-    spent = margin_at(account, Exchange.UPBIT).open
-    assert found.equity[Exchange.UPBIT] == pytest.approx(account.krw + spent + gains, rel=1e-11, abs=1e-3)
+    spent = margin_at(account, Venue("UPBIT")).open
+    assert found.equity[Venue("UPBIT")] == pytest.approx(account.krw + spent + gains, rel=1e-11, abs=1e-3)
     assert found.exposure_usd >= 0
 
 
@@ -214,7 +217,7 @@ def test_removing_the_won_never_raises_equity(account: Account, btc: float, eth:
     known = stood(account, won=won, BTCUSDT=btc, ETHUSDT=eth)
     without = stood(account, won=Missing("gone"), BTCUSDT=btc, ETHUSDT=eth)
     assert without.equity_usd <= known.equity_usd
-    assert without.equity[Exchange.UPBIT] <= known.equity[Exchange.UPBIT]
+    assert without.equity[Venue("UPBIT")] <= known.equity[Venue("UPBIT")]
     assert without.exposure_usd == known.exposure_usd
     assert without.leverage >= known.leverage
 
@@ -290,7 +293,7 @@ def test_without_the_won_the_bundle_still_stands() -> None:
     less = bundle_of(HELD, without="won")
     found = mark_bundle_account(less, measure_features(less))
     assert isinstance(found, MarkedAccount)
-    assert found.equity[Exchange.UPBIT] == 0.0
+    assert found.equity[Venue("UPBIT")] == 0.0
 
 
 def test_liquidity_that_could_not_be_read_makes_the_standing_unknown() -> None:
@@ -321,7 +324,7 @@ POSITION = {
         {"entry": 0.0},
         {"leverage": 0.5},
         {"side": "both"},
-        {"symbol": "DOGEUSDT"},
+        {"symbol": "DOGE?"},
         {"exchange": "MOON"},
         {"id": "../x"},
         {"more": 1},

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import Filters, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
 from zuno.trading.rules.execution_styles import (
     REPRICE_MS,
@@ -26,8 +28,8 @@ from zuno.trading.rules.execution_styles import (
 
 NOW = Millis(1_000_000_000)
 FILTERS = Filters(
-    exchange=Exchange.BINANCE,
-    symbol=Symbol.BTCUSDT,
+    exchange=Venue("BINANCE"),
+    symbol=Symbol("BTCUSDT"),
     tick=Decimal("0.1"),
     lot=Decimal("0.001"),
     min_quantity=Decimal("0.001"),
@@ -35,8 +37,8 @@ FILTERS = Filters(
     min_notional=Decimal(100),
 )
 QUOTE = VenueQuote(
-    exchange=Exchange.BINANCE,
-    symbol=Symbol.BTCUSDT,
+    exchange=Venue("BINANCE"),
+    symbol=Symbol("BTCUSDT"),
     bid=Decimal("60000.1"),
     ask=Decimal("60000.4"),
     mark=Decimal("60000.25"),

@@ -10,20 +10,21 @@ import pytest
 from tests.wire.desk_bundles import AS_OF, bundle_of
 from tests.wire.desk_bundles import holding as held_in
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Account, Holding
 from zuno.trading.model.bundle import Block, Bundle
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Symbol, Timeframe, candles
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.exits import find_exits
 
 PRICE = 100.0
 GONE = Missing("nobody said")
-HOURS = candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1)
-MINUTES = candles(BINANCE, Symbol.BTCUSDT, Timeframe.M1)
-WON = candles(UPBIT, krw_symbol(Symbol.BTCUSDT), Timeframe.H1)
+HOURS = candles(BINANCE, Symbol("BTCUSDT"), Timeframe.H1)
+MINUTES = candles(BINANCE, Symbol("BTCUSDT"), Timeframe.M1)
+WON = candles(UPBIT, krw_symbol(Symbol("BTCUSDT")), Timeframe.H1)
 
 
 def bar(at: int, low: float = PRICE, high: float = PRICE) -> Candle:
@@ -44,8 +45,8 @@ def bundle(**rows: list[Candle]) -> Bundle:
 def position(side: Side = Side.LONG, hours: float = 5.5, **changed: Any) -> Holding:
     plain = Holding(
         id="pos_1",
-        symbol=Symbol.BTCUSDT,
-        exchange=Exchange.BINANCE,
+        symbol=Symbol("BTCUSDT"),
+        exchange=Venue("BINANCE"),
         side=side,
         quantity=0.1,
         entry=PRICE,
@@ -119,12 +120,12 @@ def test_without_a_mark_the_last_close_stands_for_it() -> None:
 
 
 def test_won_are_held_against_won() -> None:
-    spot = {"exchange": Exchange.UPBIT, "stop": 98.0}
+    spot = {"exchange": Venue("UPBIT"), "stop": 98.0}
     assert exits(bundle(hours=[bar(AS_OF - 3 * HOUR_MS, low=90.0)]), 90.0, **spot) == []
     assert exits(bundle(won=[bar(AS_OF - 3 * HOUR_MS, low=97.0)]), **spot) == [RuleName.STOP_PASSED]
 
 
 def test_a_position_without_levels_or_of_another_symbol_stays() -> None:
     assert exits(bundle(), 1.0) == []
-    assert exits(bundle(), 1.0, stop=98.0, symbol=Symbol.ETHUSDT) == []
+    assert exits(bundle(), 1.0, stop=98.0, symbol=Symbol("ETHUSDT")) == []
     assert find_exits(bundle_of(), held_in(Side.LONG), 1.0) == ()

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import decision, ruled_on, still, terms, walk
-from zuno.trading.model.cycle import Call, Exchange, Expectation, Style
+from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import Call, Expectation, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Mode, Side, Timeframe
 from zuno.trading.rules.calibration import EdgeSlope
@@ -32,7 +33,7 @@ from zuno.trading.rules.expectancy import (
 from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import TradePrices
 
-BINANCE = (Exchange.BINANCE,)
+BINANCE = (Venue("BINANCE"),)
 GONE = Missing("nobody said")
 PROVEN_SLOPE = EdgeSlope(120, 1.0, 0.1)
 """λ = 120/160 · (1 − 0.164)."""
@@ -140,15 +141,15 @@ def test_funding_received_makes_no_trade_worth_anything(
 @pytest.mark.parametrize(
     ("exchange", "side", "style", "costs"),
     [
-        (Exchange.BINANCE, Side.LONG, Style.MOMENTUM_SNIPER, Costs(0.10, 0.03, 0.15)),
-        (Exchange.BINANCE, Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.15)),
-        (Exchange.BINANCE, Side.LONG, Style.PASSIVE_MAKER, Costs(0.07, 0.023, 0.15)),
-        (Exchange.BINANCE, Side.SHORT, Style.PASSIVE_MAKER, Costs(0.07, 0.013, -0.083)),  # 0.15 are received
-        (Exchange.UPBIT, Side.LONG, Style.PASSIVE_MAKER, Costs(0.10, 0.023, 0.0)),
-        (Exchange.UPBIT, Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.0)),
+        (Venue("BINANCE"), Side.LONG, Style.MOMENTUM_SNIPER, Costs(0.10, 0.03, 0.15)),
+        (Venue("BINANCE"), Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.15)),
+        (Venue("BINANCE"), Side.LONG, Style.PASSIVE_MAKER, Costs(0.07, 0.023, 0.15)),
+        (Venue("BINANCE"), Side.SHORT, Style.PASSIVE_MAKER, Costs(0.07, 0.013, -0.083)),  # 0.15 are received
+        (Venue("UPBIT"), Side.LONG, Style.PASSIVE_MAKER, Costs(0.10, 0.023, 0.0)),
+        (Venue("UPBIT"), Side.LONG, Style.SMART_DCA, Costs(0.10, 0.03, 0.0)),
     ],
 )
-def test_costs_by_hand(exchange: Exchange, side: Side, style: Style, costs: Costs) -> None:
+def test_costs_by_hand(exchange: Venue, side: Side, style: Style, costs: Costs) -> None:
     found = trade_costs(exchange, side, style, 120, terms(slippage=Slippage(0.01, 0.02, spread=0.006)))
     assert isinstance(found, Costs)
     assert (found.fees, found.slippage, found.funding) == (
@@ -188,11 +189,11 @@ def test_an_order_beyond_the_market_is_filled(side: Side) -> None:
 def test_fees_are_the_owners_to_set() -> None:
     given = terms(fees=Fees(binance=FeeRates(0.0, 0.1), upbit=FeeRates(0.2, 0.3)))
     assert worth(given).fees_pct == pytest.approx(0.2)
-    assert worth(given, exchanges=(Exchange.UPBIT,), style=Style.PASSIVE_MAKER).fees_pct == pytest.approx(0.5)
+    assert worth(given, exchanges=(Venue("UPBIT"),), style=Style.PASSIVE_MAKER).fees_pct == pytest.approx(0.5)
 
 
 def test_two_exchanges_are_judged_by_the_dearer() -> None:
-    both = (Exchange.BINANCE, Exchange.UPBIT)
+    both = (Venue("BINANCE"), Venue("UPBIT"))
     assert worth(terms(), exchanges=both).funding_pct > 0
     assert worth(terms(funding_next=-0.0001), exchanges=both).funding_pct == 0
 

@@ -14,14 +14,16 @@ from tests.wire.trades import CASH, PROVEN, decision, holding, no_more, resting,
 from zuno.adapters.venues.synthetic.path import END, draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.triage import Anomaly, Label, Rule, Triage, UnjudgedRule
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Absent, Bundle, Slot
-from zuno.trading.model.cycle import Call, Decision, Exchange
+from zuno.trading.model.cycle import Call, Decision
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, Symbol, alive, basis, liquidations
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, alive, basis, liquidations
 from zuno.trading.model.memory import record_slot
 from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
 from zuno.trading.ports.series import Batch
@@ -38,9 +40,9 @@ LOUD = Millis(END - 3 * 61 * HOUR_MS)
 @cache
 def market() -> MemorySeries:
     store = MemorySeries(describe_origin(SEED))
-    given = draw_batches(SEED, {Symbol.BTCUSDT: draw_paths(SEED)[Symbol.BTCUSDT]})
-    marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol.BTCUSDT))
-    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbour_series(Symbol.BTCUSDT))]))
+    given = draw_batches(SEED, {Symbol("BTCUSDT"): draw_paths(SEED)[Symbol("BTCUSDT")]})
+    marks = next(batch.rows for batch in given if batch.series == basis(BINANCE, Symbol("BTCUSDT")))
+    asyncio.run(store.write([*given, *(Batch(series, marks) for series in neighbour_series(Symbol("BTCUSDT")))]))
     return store
 
 
@@ -52,7 +54,7 @@ def slots(account: Account, at: Millis) -> list[Slot]:
 @cache
 def bundle(at: Millis, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
     """Not more of it than every figure needs, for it is measured many times."""
-    whole = asyncio.run(build_bundle(market(), Symbol.BTCUSDT, mode, at, slots(account, at)))
+    whole = asyncio.run(build_bundle(market(), Symbol("BTCUSDT"), mode, at, slots(account, at)))
     enough = {"1m": 120, "1h": 800, "4h": 260, "1d": 200, "1w": 120, "alive": 8 * 24 * 60}
     rows = {block.series: block.rows[-enough.get(block.series.name.split("/")[-1], 4_000) :] for block in whole.blocks}
     return replace(whole, blocks=tuple(replace(block, rows=rows[block.series]) for block in whole.blocks))
@@ -142,8 +144,8 @@ def test_losing_any_feed_of_a_position_never_raises_a_ruling() -> None:
         CASH,
         positions=(
             holding(Side.LONG, 50.0, entry=30_000.0),
-            holding(Side.LONG, 100_000.0, exchange=Exchange.UPBIT, id="pos_2", entry=40e6),
-            holding(Side.SHORT, 300.0, 2.0, symbol=Symbol.ETHUSDT, id="pos_3", entry=30_000.0),
+            holding(Side.LONG, 100_000.0, exchange=Venue("UPBIT"), id="pos_2", entry=40e6),
+            holding(Side.SHORT, 300.0, 2.0, symbol=Symbol("ETHUSDT"), id="pos_3", entry=30_000.0),
         ),
         pending=(resting(Side.LONG, 20.0, price=30_000.0, quantity=0.0005),),
     )
@@ -189,7 +191,7 @@ def test_silence_of_a_stream_is_not_quiet() -> None:
     whole = bundle(QUIET)
     assert isinstance(told(whole).longs_liquidated, float)
     for venue in ("binance", "bybit"):
-        for name in (f"liquidations/{venue}/BTCUSDT", str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT))):
+        for name in (f"liquidations/{venue}/BTCUSDT", str(alive(Feed.LIQUIDATIONS, venue, Symbol("BTCUSDT")))):
             assert isinstance(told(without(whole, name)).longs_liquidated, Missing), name
 
 
@@ -197,8 +199,8 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
     """A day of 1,440 minutes of which the first 72 were not heard."""
     whole = bundle(QUIET)
     since = QUIET - DAY_MS + 72 * MINUTE_MS
-    feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol.BTCUSDT)) for venue in TAPES}
-    feeds |= {str(liquidations(venue, Symbol.BTCUSDT)) for venue in TAPES}
+    feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol("BTCUSDT"))) for venue in TAPES}
+    feeds |= {str(liquidations(venue, Symbol("BTCUSDT"))) for venue in TAPES}
     deaf = tuple(
         replace(block, rows=[row for row in block.rows if row.at >= since]) if str(block.series) in feeds else block
         for block in whole.blocks
@@ -209,7 +211,7 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
         heard = sum(
             row.usd
             for venue in TAPES
-            for row in given.rows(liquidations(venue, Symbol.BTCUSDT))
+            for row in given.rows(liquidations(venue, Symbol("BTCUSDT")))
             if row.side is side and row.at < QUIET
         )
         assert heard > 0

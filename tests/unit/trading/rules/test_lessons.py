@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tests.wire.post_mortems import CALM, CROWDED, ORIGIN, START, closed_at, post_mortem
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import LessonState, PostMortem, Verdict
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.rules.lessons import (
@@ -181,7 +182,7 @@ def histories(draw: st.DrawFn) -> list[PostMortem]:
                 draw(st.sampled_from([LOST, LOST, LOST, WON, FLAT])),
                 day=draw(st.integers(0, 120)),
                 side=draw(st.sampled_from([Side.LONG, Side.LONG, Side.SHORT])),
-                symbol=draw(st.sampled_from(Symbol)),
+                symbol=draw(st.sampled_from(DEFAULT_SYMBOLS)),
                 opened=closed_at(-number - 1),
             )
         )

@@ -10,8 +10,9 @@ import pytest
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import Mandate
 from zuno.trading.rules.protections import LiveEntry, check_grant, find_mandate_refusal, hash_mandate
 
@@ -20,8 +21,8 @@ NOW = Millis(20_000 * DAY_MS)
 
 def mandate(**named: Any) -> Mandate:
     fields: dict[str, Any] = {
-        "symbols": (Symbol.BTCUSDT,),
-        "venues": (Exchange.BINANCE,),
+        "symbols": (Symbol("BTCUSDT"),),
+        "venues": (Venue("BINANCE"),),
         "max_margin_per_trade_usd": Decimal(100),
         "max_margin_per_day_usd": Decimal(250),
         "max_daily_loss_usd": Decimal(20),
@@ -31,7 +32,7 @@ def mandate(**named: Any) -> Mandate:
     return Mandate(**{**fields, **named})
 
 
-ENTRY = LiveEntry(Symbol.BTCUSDT, (Exchange.BINANCE,), Decimal(100), Decimal(150), Decimal("19.99"))
+ENTRY = LiveEntry(Symbol("BTCUSDT"), (Venue("BINANCE"),), Decimal(100), Decimal(150), Decimal("19.99"))
 
 
 def test_an_entry_within_every_bound_is_covered() -> None:
@@ -41,12 +42,12 @@ def test_an_entry_within_every_bound_is_covered() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        replace(ENTRY, symbol=Symbol.ETHUSDT),
-        replace(ENTRY, exchanges=(Exchange.BINANCE, Exchange.UPBIT)),
+        replace(ENTRY, symbol=Symbol("ETHUSDT")),
+        replace(ENTRY, exchanges=(Venue("BINANCE"), Venue("UPBIT"))),
         replace(ENTRY, margin_usd=Decimal("100.01")),
         replace(ENTRY, margin_today_usd=Decimal("150.01")),
         replace(ENTRY, lost_today_usd=Decimal(20)),
-        replace(ENTRY, without_stops=(Exchange.BINANCE,)),
+        replace(ENTRY, without_stops=(Venue("BINANCE"),)),
         replace(ENTRY, judge_failed=True),
     ],
 )
@@ -65,7 +66,7 @@ def test_no_mandate_means_paper() -> None:
 
 def test_what_it_allows_it_allows() -> None:
     wide = mandate(stops="watched", judge_fallback=True)
-    entry = replace(ENTRY, without_stops=(Exchange.BINANCE,), judge_failed=True)
+    entry = replace(ENTRY, without_stops=(Venue("BINANCE"),), judge_failed=True)
     assert find_mandate_refusal(wide, entry, NOW) is None
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import (
     Account,
     BookChange,
@@ -23,13 +25,12 @@ from zuno.trading.model.account import (
     PositionOpened,
     RestingOrder,
 )
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.trade_events import ManualChange
 from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
 from zuno.trading.rules.trading_book import TradingBook, format_money, new_id
 
-BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 STARTING_ACCOUNT = Account(usd=2_000.0, krw=2_000_000.0)
 
 
@@ -43,20 +44,20 @@ def replay_changes(changes: Sequence[BookChange], before: Millis | None = None) 
 
 def opened(id: str = "pos_1", at: int = 10, fee: float = 0.5, **more: Any) -> PositionOpened:
     shape: dict[str, Any] = {
-        "id": id, "symbol": BTC, "exchange": Exchange.BINANCE, "side": Side.LONG, "quantity": 0.02, "entry": 50_000.0,
+        "id": id, "symbol": BTC, "exchange": Venue("BINANCE"), "side": Side.LONG, "quantity": 0.02, "entry": 50_000.0,
         "leverage": 2.0, "opened": at, **more,
     }  # fmt: skip
     return PositionOpened(at=at, position=Holding(**shape), fee=fee)
 
 
 def upbit(id: str = "pos_1", **more: Any) -> PositionOpened:
-    shape = {"exchange": Exchange.UPBIT, "quantity": 0.01, "entry": 70_000_000.0, "leverage": 1.0, "fee": 350.0, **more}
+    shape = {"exchange": Venue("UPBIT"), "quantity": 0.01, "entry": 70_000_000.0, "leverage": 1.0, "fee": 350.0, **more}
     return opened(id, **shape)
 
 
 def rested(id: str = "ord_1", at: int = 10, **more: Any) -> OrderPlaced:
     shape: dict[str, Any] = {
-        "id": id, "symbol": BTC, "exchange": Exchange.BINANCE, "side": Side.LONG, "quantity": 0.02, "price": 50_000.0,
+        "id": id, "symbol": BTC, "exchange": Venue("BINANCE"), "side": Side.LONG, "quantity": 0.02, "price": 50_000.0,
         "leverage": 1.0, "placed": at, **more,
     }  # fmt: skip
     return OrderPlaced(at=at, order=RestingOrder(**shape))
@@ -65,10 +66,10 @@ def rested(id: str = "ord_1", at: int = 10, **more: Any) -> OrderPlaced:
 def test_opening_ties_up_margin_and_pays_the_fee() -> None:
     after = replay_changes([opened()])
     assert after.usd == 1_999.5
-    assert free_cash(after, Exchange.BINANCE) == 1_499.5
+    assert free_cash(after, Venue("BINANCE")) == 1_499.5
     bought = replay_changes([upbit()])
     assert bought.krw == 2_000_000 - 700_000 - 350
-    assert free_cash(bought, Exchange.UPBIT) == bought.krw
+    assert free_cash(bought, Venue("UPBIT")) == bought.krw
 
 
 def test_closing_realises_what_was_gained_less_the_fee() -> None:
@@ -91,10 +92,10 @@ def test_what_was_in_an_old_book_is_held_by_the_same_bytes() -> None:
 def test_an_order_reserves_cash_until_it_is_taken_back() -> None:
     waiting = replay_changes([rested()])
     assert waiting.usd == 2_000.0
-    assert free_cash(waiting, Exchange.BINANCE) == 1_000.0
+    assert free_cash(waiting, Venue("BINANCE")) == 1_000.0
     assert replay_changes([rested(), OrderCancelled(at=11, id="ord_1")]) == STARTING_ACCOUNT
-    won = replay_changes([rested(exchange=Exchange.UPBIT, quantity=0.01, price=7e7)])
-    assert free_cash(won, Exchange.UPBIT) == 1_300_000.0
+    won = replay_changes([rested(exchange=Venue("UPBIT"), quantity=0.01, price=7e7)])
+    assert free_cash(won, Venue("UPBIT")) == 1_300_000.0
 
 
 def test_what_is_stated_of_liquidity_takes_the_place_of_what_was() -> None:
@@ -116,7 +117,7 @@ REFUSED: list[tuple[str, list[BookChange], BookChange, str]] = [
     ("leverage beyond", [], opened(leverage=3.5), "3.5 is not between 1 and 3"),
     ("leverage at Upbit", [], upbit(leverage=2.0), "its leverage is 1, not 2"),
     ("short at Upbit", [], upbit(side=Side.SHORT), "sold short"),
-    ("an order short at Upbit", [], rested(exchange=Exchange.UPBIT, side=Side.SHORT), "sold short"),
+    ("an order short at Upbit", [], rested(exchange=Venue("UPBIT"), side=Side.SHORT), "sold short"),
     ("the other side", [opened()], opened("pos_2", side=Side.SHORT), "is long BTC"),
     ("the other side elsewhere", [upbit()], opened("pos_2", side=Side.SHORT), "one side of a symbol only"),
     ("an order of the other side", [opened()], rested(side=Side.SHORT), "one side of a symbol only"),
@@ -175,7 +176,7 @@ def test_names_are_of_the_content_and_the_place() -> None:
 
 
 def test_money_for_eyes() -> None:
-    assert (format_money(-1_234.5, Exchange.BINANCE), format_money(-1_234.5, Exchange.UPBIT)) == (
+    assert (format_money(-1_234.5, Venue("BINANCE")), format_money(-1_234.5, Venue("UPBIT"))) == (
         "-$1,234.50",
         "-₩1,234",
     )
@@ -216,7 +217,10 @@ def stories(draw: st.DrawFn) -> list[BookChange]:
     at = 0
     for number in range(draw(st.integers(1, 14))):
         at += draw(st.integers(0, 3))
-        symbol, names = draw(st.sampled_from(Symbol)), [f"{kind}_{n}" for kind in ("pos", "ord") for n in range(number)]
+        symbol, names = (
+            draw(st.sampled_from(DEFAULT_SYMBOLS)),
+            [f"{kind}_{n}" for kind in ("pos", "ord") for n in range(number)],
+        )
         size = draw(st.floats(0.001, 0.03))
         wishes: list[BookChange] = [
             opened(f"pos_{number}", at, symbol=symbol, quantity=size, side=draw(st.sampled_from(Side))),
@@ -250,21 +254,21 @@ def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
     for length, change in enumerate(story, 1):
         account = replay_changes(story[:length])
         if isinstance(change, PositionOpened | OrderPlaced):
-            assert all(free_cash(account, exchange) >= -1e-3 for exchange in Exchange)
+            assert all(free_cash(account, exchange) >= -1e-3 for exchange in DEFAULT_VENUES)
 
 
 @pytest.mark.slow
 @given(stories(), st.floats(30_000.0, 70_000.0), st.floats(1_000.0, 1_800.0))
 def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookChange], mark: float, won: float) -> None:
     account = replay_changes(story)
-    marks = dict.fromkeys(Symbol, mark)
+    marks = dict.fromkeys(DEFAULT_SYMBOLS, mark)
     before = mark_to_market(account, None, marks, won)
     assert isinstance(before, MarkedAccount)
     closes = [
-        PositionClosed(at=99, id=held.id, price=mark if held.exchange is Exchange.BINANCE else mark * won, fee=0.25)
+        PositionClosed(at=99, id=held.id, price=mark if held.exchange is Venue("BINANCE") else mark * won, fee=0.25)
         for held in account.positions
     ]
     after = mark_to_market(replay_changes([*story, *closes]), None, marks, won)
     assert isinstance(after, MarkedAccount)
-    paid = sum(0.25 if one.exchange is Exchange.BINANCE else 0.25 / won for one in replay_changes(story).positions)
+    paid = sum(0.25 if one.exchange is Venue("BINANCE") else 0.25 / won for one in replay_changes(story).positions)
     assert after.equity_usd == pytest.approx(before.equity_usd - paid, abs=1e-6)

@@ -7,14 +7,14 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import Filters, OrderRequest, OrderSide, OrderType
 from zuno.trading.rules.execution_styles import find_filter_breach
 
 FILTERS = Filters(
-    exchange=Exchange.BINANCE,
-    symbol=Symbol.BTCUSDT,
+    exchange=Venue("BINANCE"),
+    symbol=Symbol("BTCUSDT"),
     tick=Decimal("0.1"),
     lot=Decimal("0.001"),
     min_quantity=Decimal("0.002"),
@@ -26,8 +26,8 @@ FILTERS = Filters(
 def order(kind: OrderType = OrderType.LIMIT, **more: object) -> OrderRequest:
     document = {
         "client_id": "zn1",
-        "exchange": Exchange.BINANCE,
-        "symbol": Symbol.BTCUSDT,
+        "exchange": Venue("BINANCE"),
+        "symbol": Symbol("BTCUSDT"),
         "side": OrderSide.BUY,
         "type": kind,
         "quantity": Decimal("0.010"),

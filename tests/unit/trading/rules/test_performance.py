@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Side, Symbol
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.performance import (
     AccountStep,
@@ -31,7 +32,7 @@ WON = Decimal(1_400)
 
 
 def trade(
-    number: int, net: str, *, closed: int = MONDAY, exchange: Exchange = Exchange.BINANCE, **changed: object
+    number: int, net: str, *, closed: int = MONDAY, exchange: Venue = Venue("BINANCE"), **changed: object
 ) -> TradeSummary:
     """Two coins from 100 with a stop at 95: R is 10."""
     fees, funding = Decimal("0.4"), Decimal("-0.1")
@@ -40,7 +41,7 @@ def trade(
         intent=f"intent_{number}",
         decision=None,
         exchange=exchange,
-        symbol=Symbol.BTCUSDT,
+        symbol=Symbol("BTCUSDT"),
         side=Side.LONG,
         mode=None,
         opened=Millis(closed - 6 * HOUR_MS),
@@ -91,7 +92,7 @@ def test_small_gains_and_a_large_loss_are_a_gain_in_r_and_a_loss_in_money() -> N
 
 
 def test_won_are_dollars_at_a_rate_and_nothing_without_one() -> None:
-    trades = [trade(1, "14000", exchange=Exchange.UPBIT), trade(2, "5")]
+    trades = [trade(1, "14000", exchange=Venue("UPBIT")), trade(2, "5")]
     assert measure_trades(trades, WON).net_pnl == 15
     without = measure_trades(trades, None)
     assert (without.net_pnl, without.trades, without.unconverted) == (5, 1, 1)
@@ -106,7 +107,7 @@ def test_a_trade_without_a_stop_has_no_r() -> None:
 
 def test_groups_are_named_by_the_close() -> None:
     sunday = MONDAY - 1
-    trades = [trade(1, "5", closed=sunday), trade(2, "-5", symbol=Symbol.ETHUSDT, side=Side.SHORT)]
+    trades = [trade(1, "5", closed=sunday), trade(2, "-5", symbol=Symbol("ETHUSDT"), side=Side.SHORT)]
     names = {by: list(group_trades(trades, by)) for by in GroupBy}
     assert names == {
         GroupBy.DAY: ["2026-01-04", "2026-01-05"],
@@ -126,19 +127,19 @@ def test_an_equity_curve_by_hand() -> None:
             Millis(10),
             Decimal(1_999),
             Decimal(1_400_000),
-            (OpenQuantity(Exchange.BINANCE, Symbol.BTCUSDT, Decimal(10), Decimal(100)),),
+            (OpenQuantity(Venue("BINANCE"), Symbol("BTCUSDT"), Decimal(10), Decimal(100)),),
         ),
         AccountStep(
             Millis(30),
             Decimal(1_999),
             Decimal(1_260_000),
             (
-                OpenQuantity(Exchange.BINANCE, Symbol.BTCUSDT, Decimal(-10), Decimal(100)),
-                OpenQuantity(Exchange.UPBIT, Symbol.BTCUSDT, Decimal(1), Decimal(140_000)),
+                OpenQuantity(Venue("BINANCE"), Symbol("BTCUSDT"), Decimal(-10), Decimal(100)),
+                OpenQuantity(Venue("UPBIT"), Symbol("BTCUSDT"), Decimal(1), Decimal(140_000)),
             ),
         ),
     ]
-    closes = {Symbol.BTCUSDT: [Close(Millis(5), Decimal(100)), *(Close(Millis(t), Decimal(p)) for t, p in PRICES)]}
+    closes = {Symbol("BTCUSDT"): [Close(Millis(5), Decimal(100)), *(Close(Millis(t), Decimal(p)) for t, p in PRICES)]}
     points = build_equity_curve(steps, closes, WON, Millis(50))
     assert [(point.at, point.equity) for point in points] == [
         (0, 3_000),
@@ -159,10 +160,10 @@ PRICES = ((20, 110), (40, 90))
 
 
 def test_what_has_no_price_has_no_point() -> None:
-    held = (OpenQuantity(Exchange.BINANCE, Symbol.ETHUSDT, Decimal(1), Decimal(100)),)
+    held = (OpenQuantity(Venue("BINANCE"), Symbol("ETHUSDT"), Decimal(1), Decimal(100)),)
     steps = [AccountStep(Millis(0), Decimal(10), Decimal(0), held)]
     assert build_equity_curve(steps, {}, None, Millis(9)) == ()
-    closes = {Symbol.BTCUSDT: [Close(Millis(9), Decimal(1))]}
+    closes = {Symbol("BTCUSDT"): [Close(Millis(9), Decimal(1))]}
     assert build_equity_curve([], closes, None, Millis(9)) == (), "an account without a past, at a close"
     assert find_max_drawdown(()) is None
 

@@ -28,10 +28,12 @@ from tests.wire.trades import (
     worth,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import Account
-from zuno.trading.model.cycle import Call, Decision, Exchange, Style
+from zuno.trading.model.cycle import Call, Decision, Style
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.memory import DeskRecord
 from zuno.trading.rules.draft import Tightening
 from zuno.trading.rules.inputs import RulingInputs, Slippage
@@ -66,11 +68,11 @@ def accounts(draw: st.DrawFn) -> Account:
         for _ in range(draw(st.integers(0, 1)))
     ]
     other = [
-        holding(draw(sides), draw(st.floats(1, 1_500)), 3.0, symbol=Symbol.ETHUSDT, entry=10.0, id="pos_2")
+        holding(draw(sides), draw(st.floats(1, 1_500)), 3.0, symbol=Symbol("ETHUSDT"), entry=10.0, id="pos_2")
         for _ in range(draw(st.integers(0, 1)))
     ]
     spot = [
-        holding(Side.LONG, draw(st.floats(1e3, 1e6)), exchange=Exchange.UPBIT, id="pos_3")
+        holding(Side.LONG, draw(st.floats(1e3, 1e6)), exchange=Venue("UPBIT"), id="pos_3")
         for _ in range(draw(st.integers(0, 1)) if side is Side.LONG else 0)
     ]
     waiting = [resting(side, draw(st.floats(1, 500))) for _ in range(draw(st.integers(0, 1)))]
@@ -194,11 +196,11 @@ def test_the_whole_account_carries_no_more_than_twice_what_it_owns(
         assert budget
         for leg in done.legs:
             used = account.margin[leg.venue].total + leg.margin
-            assert used <= {Exchange.BINANCE: 2_000.0, Exchange.UPBIT: 2_000_000.0}[leg.venue] + 1e-6
+            assert used <= {Venue("BINANCE"): 2_000.0, Venue("UPBIT"): 2_000_000.0}[leg.venue] + 1e-6
             assert leg.notional == leg.margin * leg.leverage
-            cents = leg.margin * (100 if leg.venue is Exchange.BINANCE else 1)
+            cents = leg.margin * (100 if leg.venue is Venue("BINANCE") else 1)
             assert abs(cents - round(cents)) < 1e-6
-            assert leg.venue is Exchange.BINANCE or (leg.side is Side.LONG and leg.leverage == 1)
+            assert leg.venue is Venue("BINANCE") or (leg.side is Side.LONG and leg.leverage == 1)
         found = done.expectation
         risked = worth(done, world.terms) * (found.loss_pct + found.fees_pct + found.slippage_pct) / 100
         assert risked <= (0.0025 if done.exploration else 0.01) * account.equity_usd + 1e-2
@@ -228,7 +230,7 @@ def test_losing_one_leg_never_lets_the_other_grow(room: float, allocation: int) 
     used = MAX_ACCOUNT_LEVERAGE * account.equity_usd - account.exposure_usd - room
     given_ = terms(replace(CASH, liquidity=(liquidity(used / PRICE),)))
     draft = start_draft(decision(leverage=1, allocation_pct=allocation), meta(), free, 0.0, 0.0)
-    assert {leg.venue for leg in draft.legs} == set(Exchange)
+    assert {leg.venue for leg in draft.legs} == set(DEFAULT_VENUES)
     beside = {leg.venue: leg.margin for leg in apply_leverage_guard(draft, given_).legs}
     for leg in draft.legs:
         alone = apply_leverage_guard(replace(draft, legs=(leg,)), given_)
@@ -247,7 +249,7 @@ def test_with_what_is_held_a_stop_costs_no_more_than_its_share(said: Decision, a
     done = ruled_on(said, given_)
     if not done.opens:
         return
-    sizes = [one.quantity for one in account.positions if one.symbol is Symbol.BTCUSDT]
+    sizes = [one.quantity for one in account.positions if one.symbol is Symbol("BTCUSDT")]
     sizes += [one.quantity for one in account.pending]
     risked = (100 * sum(sizes) + worth(done, given_)) * abs((said.stop_loss or 0) - 100) / 100
     assert risked <= 0.01 * standing(given_).equity_usd + 1e-6

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
 from zuno.trading.rules.book_state import RealisedResult
 from zuno.trading.rules.protections import (
@@ -33,8 +34,8 @@ def summary(net: str, *, ago: int = 2 * HOUR_MS, reason: ExitReason = ExitReason
         "trade": "trade_1",
         "intent": "int_1",
         "decision": "run_1",
-        "exchange": Exchange.BINANCE,
-        "symbol": Symbol.BTCUSDT,
+        "exchange": Venue("BINANCE"),
+        "symbol": Symbol("BTCUSDT"),
         "side": Side.LONG,
         "mode": None,
         "opened": NOON - ago - HOUR_MS,
@@ -66,7 +67,7 @@ def state(*closed: TradeSummary, **named: Any) -> RiskState:
         equity_usd=Decimal(2_000),
         unrealised_usd=Decimal(0),
         krw_rate=Decimal(1_400),
-        price_times={Symbol.BTCUSDT: NOON},
+        price_times={Symbol("BTCUSDT"): NOON},
     )
     return replace(calm, **named)
 
@@ -83,7 +84,7 @@ def test_a_calm_desk_is_not_locked() -> None:
 @pytest.mark.parametrize(
     ("of", "protection", "until"),
     [
-        (state(open_symbols=frozenset(Symbol)), Protection.MAX_OPEN_TRADES, None),
+        (state(open_symbols=frozenset(DEFAULT_SYMBOLS)), Protection.MAX_OPEN_TRADES, None),
         (state(summary("-70")), Protection.DAILY_LOSS, NOON + 12 * HOUR_MS),
         (state(unrealised_usd=Decimal(-70)), Protection.DAILY_LOSS, NOON + 12 * HOUR_MS),
         (state(summary("-240", ago=DAY_MS)), Protection.MAX_DRAWDOWN, NOON + DAY_MS),
@@ -93,7 +94,7 @@ def test_a_calm_desk_is_not_locked() -> None:
             NOON - 2 * HOUR_MS + DAY_MS,
         ),
         (state(summary("1", ago=10 * MINUTE_MS)), Protection.COOLDOWN, NOON + 50 * MINUTE_MS),
-        (state(price_times={Symbol.BTCUSDT: Millis(NOON - 601_000)}), Protection.STALE_DATA, None),
+        (state(price_times={Symbol("BTCUSDT"): Millis(NOON - 601_000)}), Protection.STALE_DATA, None),
     ],
 )
 def test_each_protection_is_hit_and_says_until_when(
@@ -111,9 +112,9 @@ def test_each_protection_is_hit_and_says_until_when(
     [
         (state(equity_usd=Missing("no mark")), Protection.DAILY_LOSS),
         (state(unrealised_usd=Missing("no mark")), Protection.DAILY_LOSS),
-        (state(summary("1", exchange=Exchange.UPBIT), krw_rate=Missing("no won")), Protection.DAILY_LOSS),
+        (state(summary("1", exchange=Venue("UPBIT")), krw_rate=Missing("no won")), Protection.DAILY_LOSS),
         (state(summary("1", ago=DAY_MS), equity_usd=Missing("no mark")), Protection.MAX_DRAWDOWN),
-        (state(price_times={Symbol.BTCUSDT: Missing("no feed")}), Protection.STALE_DATA),
+        (state(price_times={Symbol("BTCUSDT"): Missing("no feed")}), Protection.STALE_DATA),
     ],
 )
 def test_what_cannot_be_judged_is_hit(of: RiskState, protection: Protection) -> None:
@@ -161,7 +162,9 @@ def test_a_stored_lock_stands_until_its_time() -> None:
 
 
 def test_the_lock_that_lasts_longest_is_named() -> None:
-    short = LockSet(at=NOON, protection=Protection.COOLDOWN, symbol=Symbol.BTCUSDT, until=Millis(NOON + 1), reason="c")
+    short = LockSet(
+        at=NOON, protection=Protection.COOLDOWN, symbol=Symbol("BTCUSDT"), until=Millis(NOON + 1), reason="c"
+    )
     ever = LockSet(at=NOON, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason="k")
-    assert find_refusal(Symbol.BTCUSDT, (short, ever)) is ever
-    assert find_refusal(Symbol.ETHUSDT, (short,)) is None
+    assert find_refusal(Symbol("BTCUSDT"), (short, ever)) is ever
+    assert find_refusal(Symbol("ETHUSDT"), (short,)) is None

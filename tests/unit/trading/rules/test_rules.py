@@ -27,10 +27,12 @@ from tests.wire.trades import (
     worth,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Account
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Leg, RegimeFamily, Style, Target
+from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.memory import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.exits import PositionExit
@@ -65,8 +67,8 @@ def test_nothing_fires_on_a_calm_market() -> None:
         Style.PASSIVE_MAKER,
     )
     assert [(leg.venue, leg.margin, leg.notional) for leg in done.legs] == [
-        (Exchange.BINANCE, 200.0, 200.0),
-        (Exchange.UPBIT, 200_000.0, 200_000.0),
+        (Venue("BINANCE"), 200.0, 200.0),
+        (Venue("UPBIT"), 200_000.0, 200_000.0),
     ]
     assert done.allocation_pct == pytest.approx(20)
 
@@ -86,16 +88,16 @@ def test_rule_close_first(how: str, call: Call, side: Side) -> None:
 
 
 def test_an_exit_names_what_it_ends_and_nothing_of_another_symbol() -> None:
-    ours, spot = holding(Side.SHORT, id="a"), holding(Side.LONG, id="b", exchange=Exchange.UPBIT, entry=140_000.0)
+    ours, spot = holding(Side.SHORT, id="a"), holding(Side.LONG, id="b", exchange=Venue("UPBIT"), entry=140_000.0)
     orders = (resting(Side.LONG, id="c"), resting(Side.SHORT, id="d", reduce_only=True))
-    other = holding(Side.LONG, id="e", symbol=Symbol.ETHUSDT, entry=10.0)
+    other = holding(Side.LONG, id="e", symbol=Symbol("ETHUSDT"), entry=10.0)
     account = replace(CASH, positions=(ours, other, spot), pending=orders)
     found = finish_ruling(ruled_on(decision(Call.CANCEL_AND_CLOSE), terms(account)), terms(account), NOW)
     assert [(one.id, one.what, one.venue, one.side, one.quantity) for one in found.closes] == [
-        ("a", "position", Exchange.BINANCE, Side.SHORT, ours.quantity),
-        ("b", "position", Exchange.UPBIT, Side.LONG, spot.quantity),
-        ("c", "order", Exchange.BINANCE, Side.LONG, orders[0].quantity),
-        ("d", "order", Exchange.BINANCE, Side.SHORT, orders[1].quantity),
+        ("a", "position", Venue("BINANCE"), Side.SHORT, ours.quantity),
+        ("b", "position", Venue("UPBIT"), Side.LONG, spot.quantity),
+        ("c", "order", Venue("BINANCE"), Side.LONG, orders[0].quantity),
+        ("d", "order", Venue("BINANCE"), Side.SHORT, orders[1].quantity),
     ]
     assert found.target_exchange is Target.SPLIT
     unknown = replace(terms(account), account=GONE)
@@ -110,7 +112,7 @@ def test_only_an_exit_ends_anything() -> None:
 
 
 def test_close_first_minds_its_own_symbol_and_orders_that_add() -> None:
-    other = replace(CASH, positions=(holding(Side.SHORT, symbol=Symbol.ETHUSDT, entry=10.0),))
+    other = replace(CASH, positions=(holding(Side.SHORT, symbol=Symbol("ETHUSDT"), entry=10.0),))
     assert ruled_on(decision(), terms(other)).call is Call.LONG
     leaving = replace(CASH, pending=(resting(Side.SHORT, reduce_only=True),))
     assert ruled_on(decision(), terms(leaving)).call is Call.LONG
@@ -175,7 +177,7 @@ def test_what_was_never_recorded_is_told_as_not_judged(changed: dict[str, Any], 
 def test_without_a_won_everything_goes_where_dollars_are_kept() -> None:
     for mode in Mode:
         done = ruled_on(TIGHT, terms(krw_rate=NotRecorded("no won"), mode=mode, candles_only=True))
-        assert [leg.venue for leg in done.legs] == [Exchange.BINANCE]
+        assert [leg.venue for leg in done.legs] == [Venue("BINANCE")]
 
 
 @pytest.mark.parametrize("side", list(Side))
@@ -311,9 +313,9 @@ def test_what_has_no_worth_or_no_size_is_not_done() -> None:
 def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
     draft = _whole(Call.LONG)
     both = replace(draft, legs=(*draft.legs, _spot(100_000.0)), routed_to=Target.SPLIT)
-    assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Exchange.BINANCE, Exchange.UPBIT]
+    assert [leg.venue for leg in apply_leverage_guard(both, terms()).legs] == [Venue("BINANCE"), Venue("UPBIT")]
     done = apply_leverage_guard(both, terms(krw_rate=GONE))
-    assert ([leg.venue for leg in done.legs], done.target) == ([Exchange.BINANCE], Target.BINANCE)
+    assert ([leg.venue for leg in done.legs], done.target) == ([Venue("BINANCE")], Target.BINANCE)
     assert fired_rules(done)[-1] == RuleName.LEVERAGE_GUARD
 
 
@@ -414,7 +416,7 @@ def test_a_ruling_takes_the_margin_of_its_lots(leverage: int) -> None:
     card = ruling.card
     assert card is not None
     for leg in ruling.legs:
-        rate, grain = (1.0, 0.01) if leg.venue is Exchange.BINANCE else (WON, 1.0)
+        rate, grain = (1.0, 0.01) if leg.venue is Venue("BINANCE") else (WON, 1.0)
         assert leg.notional == pytest.approx((leg.quantity or 0.0) * 50_300.0 * rate, abs=leverage * grain)
     assert card.margin_usd == pytest.approx(card.notional_usd / leverage, abs=0.02)
     assert card.llm_cost_pct == pytest.approx(1 / card.notional_usd, rel=1e-3)
@@ -428,7 +430,7 @@ def test_rule_minimum_order() -> None:
     done = ruled_on(decision(allocation_pct=2, leverage=2), given)
     assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
     split = ruled_on(decision(allocation_pct=8, leverage=1), given)
-    assert [leg.venue for leg in split.legs] == [Exchange.UPBIT]
+    assert [leg.venue for leg in split.legs] == [Venue("UPBIT")]
     assert split.changes[-1].by == RuleName.MINIMUM_ORDER
 
 
@@ -449,7 +451,7 @@ def test_what_rules_made_too_small_is_raised_to_the_minimum(call: Call, record: 
 
 def test_what_is_raised_stays_within_stop_venue_and_book() -> None:
     poor = terms(Account(usd=150.0, krw=0.0))  # 1 % of it is $1.50; 2.1 % of $100 are $2.10
-    full = terms(replace(CASH, positions=(holding(margin=1_951.0, symbol=Symbol.ETHUSDT, entry=10.0),)))
+    full = terms(replace(CASH, positions=(holding(margin=1_951.0, symbol=Symbol("ETHUSDT"), entry=10.0),)))
     held = terms(replace(CASH, positions=(holding(margin=79.0),)))
     for given, said in ((poor, decision(allocation_pct=80)), (full, decision()), (held, decision())):
         done = ruled_on(said, given, 5 if given is held else 100)
@@ -459,7 +461,7 @@ def test_what_is_raised_stays_within_stop_venue_and_book() -> None:
 def test_a_spot_leg_at_its_minimum_can_be_sold_at_its_stop() -> None:
     """₩5,000 bought and stopped 10 % lower are ₩4,500, which nobody takes."""
     given = terms(krw_rate=1_400.0)
-    leg = Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=5_000.0, notional=5_000.0, leverage=1.0)
+    leg = Leg(venue=Venue("UPBIT"), side=Side.LONG, currency="KRW", margin=5_000.0, notional=5_000.0, leverage=1.0)
     assert with_lots(leg, 50_000.0, 45_000.0, given) is None
     least = minimum_margin(leg, 50_000.0, 45_000.0, given)
     assert isinstance(least, float)
@@ -467,7 +469,7 @@ def test_a_spot_leg_at_its_minimum_can_be_sold_at_its_stop() -> None:
     assert kept is not None
     assert kept.quantity is not None
     assert 5_000 <= kept.quantity * 45_000 * 1_400 < 5_200
-    short = leg.model_copy(update={"venue": Exchange.BINANCE, "currency": "USDT", "notional": 100.0})
+    short = leg.model_copy(update={"venue": Venue("BINANCE"), "currency": "USDT", "notional": 100.0})
     assert minimum_margin(short, 50_000.0, 45_000.0, given) == minimum_margin(short, 50_000.0, None, given)
 
 
@@ -502,7 +504,8 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
     """What the minds cost is little of the whole and too much of what the guard leaves."""
     room = 60.0
     account = replace(
-        CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),)
+        CASH,
+        positions=(holding(symbol=Symbol("ETHUSDT"), margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),),
     )
     account = replace(account, usd=2_000.0)
     given = terms(account, record=replace_explorations(PROVEN))
@@ -515,12 +518,12 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
 
 def test_rule_top_up() -> None:
     # $200 are meant for BINANCE and 200,000 won, which is $142.86, for UPBIT: 150 of $342.86 are held, 9/16 new.
-    new = {Exchange.BINANCE: 112.5, Exchange.UPBIT: 112_500.0}
+    new = {Venue("BINANCE"): 112.5, Venue("UPBIT"): 112_500.0}
     for account in (
         replace(CASH, positions=(holding(margin=150.0),)),
         replace(CASH, positions=(holding(margin=50.0, leverage=3.0),)),
         replace(CASH, pending=(resting(margin=150.0),)),
-        replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Exchange.UPBIT),)),
+        replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Venue("UPBIT")),)),
     ):
         done = ruled_on(TIGHT, terms(account))
         assert fired_rules(done) == [RuleName.ALREADY_HELD]
@@ -543,7 +546,7 @@ def test_sizes_are_topped_up_and_not_margins() -> None:
 def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
     # Bought at 50 for 75, it is worth 150.
     held = replace(CASH, usd=1_925.0, positions=(holding(margin=75.0, entry=50.0),))
-    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(held)).legs}[Exchange.BINANCE] == 112.5
+    assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(held)).legs}[Venue("BINANCE")] == 112.5
 
 
 def test_what_is_held_whole_is_not_bought_again() -> None:
@@ -632,9 +635,9 @@ def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
 @pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 199.9), (1_801.0, 198.9)])
 def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
     # Margin of another symbol counts, profits do not widen the cap, and the fee is kept back.
-    account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol.ETHUSDT, entry=10.0),))
+    account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(TIGHT, terms(account))
-    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(left)
+    assert {leg.venue: leg.margin for leg in done.legs}[Venue("BINANCE")] == pytest.approx(left)
     assert (RuleName.VENUE_CAP in fired_rules(done)) == (used >= 1_800)
 
 
@@ -647,27 +650,27 @@ def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
 
 
 def test_pending_margin_counts_against_the_cap() -> None:
-    account = replace(CASH, pending=(resting(margin=1_850.0, symbol=Symbol.ETHUSDT),))
+    account = replace(CASH, pending=(resting(margin=1_850.0, symbol=Symbol("ETHUSDT")),))
     done = ruled_on(TIGHT, terms(account, krw_rate=WON))
-    assert {leg.venue: leg.margin for leg in done.legs}[Exchange.BINANCE] == pytest.approx(149.92)
+    assert {leg.venue: leg.margin for leg in done.legs}[Venue("BINANCE")] == pytest.approx(149.92)
 
 
 def test_margin_never_exceeds_what_an_exchange_holds() -> None:
-    account = replace(CASH, usd=500.0, positions=(holding(margin=440.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    account = replace(CASH, usd=500.0, positions=(holding(margin=440.0, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(decision(allocation_pct=25), terms(account))
     assert [leg.margin for leg in done.legs] == [59.94]
 
 
 def test_a_leg_fits_the_book_with_its_fee_whatever_was_won_or_lost() -> None:
     for price in (9.0, 10.0, 11.0):
-        held = holding(margin=1_000.0, symbol=Symbol.ETHUSDT, entry=price)
+        held = holding(margin=1_000.0, symbol=Symbol("ETHUSDT"), entry=price)
         account = replace(CASH, usd=2_000.0, positions=(held,))
         inputs = terms(account)
         assert not isinstance(inputs.marked_account, Missing)
-        (leg,) = [leg for leg in ruled_on(decision(allocation_pct=90), inputs).legs if leg.venue is Exchange.BINANCE]
-        lost = min(0.0, inputs.marked_account.equity[Exchange.BINANCE] - account.usd)
+        (leg,) = [leg for leg in ruled_on(decision(allocation_pct=90), inputs).legs if leg.venue is Venue("BINANCE")]
+        lost = min(0.0, inputs.marked_account.equity[Venue("BINANCE")] - account.usd)
         assert leg.margin + leg.notional * 0.0005 <= account.usd - 1_000.0 + lost
-        assert inputs.marked_account.free[Exchange.BINANCE] == pytest.approx(account.usd - 1_000.0 + lost)
+        assert inputs.marked_account.free[Venue("BINANCE")] == pytest.approx(account.usd - 1_000.0 + lost)
 
 
 def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
@@ -684,7 +687,7 @@ def test_rule_cro_5_won() -> None:
     assert fired_rules(done) == [RuleName.WON]
     assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
         Target.BINANCE,
-        [(Exchange.BINANCE, 200.0)],
+        [(Venue("BINANCE"), 200.0)],
     )
     assert done.allocation_pct == pytest.approx(10)
     given = terms(krw_rate=GONE)
@@ -695,7 +698,7 @@ def test_spot_is_never_borrowed_for() -> None:
     """Not even before the officer has looked at the leverage."""
     draft = start_draft(decision(leverage=3), meta(), terms(mode=Mode.POSITION), 0, 0)
     assert [(leg.venue, leg.leverage, leg.notional == leg.margin) for leg in draft.legs] == [
-        (Exchange.UPBIT, 1.0, True)
+        (Venue("UPBIT"), 1.0, True)
     ]
 
 
@@ -759,7 +762,7 @@ def test_a_rule_says_when_it_fires_for_what_is_missing(changed: dict[str, Any], 
 
 
 def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
-    used = replace(CASH, positions=(holding(margin=1_850.0, symbol=Symbol.ETHUSDT, entry=10.0),))
+    used = replace(CASH, positions=(holding(margin=1_850.0, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(TIGHT, terms(used, krw_rate=GONE))
     assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
     assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
@@ -859,7 +862,7 @@ def test_pending_orders_and_inventory_fill_the_guards_room() -> None:
 
 def test_what_looks_either_way_fills_the_guards_room() -> None:
     # $1,200 of one symbol short and $600 of another long are $1,800 and not 600.
-    short = holding(Side.SHORT, 400.0, 3.0, symbol=Symbol.ETHUSDT, entry=10.0, id="pos_2")
+    short = holding(Side.SHORT, 400.0, 3.0, symbol=Symbol("ETHUSDT"), entry=10.0, id="pos_2")
     given = terms(replace(CASH, positions=(holding(margin=200.0, leverage=3.0), short)))
     assert standing(given).exposure_usd == pytest.approx(1_800.0)
 
@@ -874,15 +877,13 @@ def test_each_leg_has_its_half_of_the_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("used_up", "left"), [(Exchange.UPBIT, (Exchange.BINANCE, 50.0)), (Exchange.BINANCE, (Exchange.UPBIT, 70_000.0))]
+    ("used_up", "left"), [(Venue("UPBIT"), (Venue("BINANCE"), 50.0)), (Venue("BINANCE"), (Venue("UPBIT"), 70_000.0))]
 )
-def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(
-    used_up: Exchange, left: tuple[Exchange, float]
-) -> None:
+def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(used_up: Venue, left: tuple[Venue, float]) -> None:
     # Of $100 of room each leg may take $50, which is ₩70,000, whether or not the other exchange has margin left.
-    margin, entry = (2_000_000.0, 10 * WON) if used_up is Exchange.UPBIT else (2_000.0, 10.0)
-    full = holding(margin=margin, symbol=Symbol.ETHUSDT, entry=entry, exchange=used_up)
-    account = replace(CASH, krw=0.0 if used_up is Exchange.UPBIT else CASH.krw, positions=(full,))
+    margin, entry = (2_000_000.0, 10 * WON) if used_up is Venue("UPBIT") else (2_000.0, 10.0)
+    full = holding(margin=margin, symbol=Symbol("ETHUSDT"), entry=entry, exchange=used_up)
+    account = replace(CASH, krw=0.0 if used_up is Venue("UPBIT") else CASH.krw, positions=(full,))
     alone = standing(terms(account))
     room = 2 * alone.equity_usd - alone.exposure_usd
     given = terms(replace(account, liquidity=(liquidity((room - 100) / PRICE),)))
@@ -949,7 +950,9 @@ def test_behaviour_06_expected_loss_of_either_sign_gives_the_same_expectation() 
 
 def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
     equity = 2_000.0 + 2_000_000.0 / WON
-    account = replace(CASH, positions=(holding(symbol=Symbol.ETHUSDT, margin=2 * equity / 3, leverage=3, entry=10.0),))
+    account = replace(
+        CASH, positions=(holding(symbol=Symbol("ETHUSDT"), margin=2 * equity / 3, leverage=3, entry=10.0),)
+    )
     account = replace(account, usd=2_000.0)
     given = terms(account)
     assert standing(given).leverage == pytest.approx(2.0)
@@ -969,11 +972,11 @@ def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
 def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> None:
     done = ruled_on(decision(Call.SHORT, leverage=leverage, allocation_pct=10), terms(mode=mode))
     assert (done.call, done.target) == (Call.SHORT, Target.BINANCE)
-    assert {leg.venue for leg in done.legs} == {Exchange.BINANCE}
+    assert {leg.venue for leg in done.legs} == {Venue("BINANCE")}
     forced = replace(
         start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT, target=Target.SPLIT
     )
-    assert {leg.venue for leg in apply_risk_rules(forced, terms(), None).legs} == {Exchange.BINANCE}
+    assert {leg.venue for leg in apply_risk_rules(forced, terms(), None).legs} == {Venue("BINANCE")}
 
 
 @pytest.mark.parametrize(
@@ -990,7 +993,7 @@ def test_behaviour_08_a_short_never_reaches_upbit(mode: Mode, leverage: int) -> 
 def test_where_a_trade_is_sent(call: Call, leverage: int, mode: Mode, target: Target) -> None:
     done = ruled_on(decision(call, leverage=leverage), terms(mode=mode))
     assert done.target is target
-    assert all(leg.leverage == 1.0 for leg in done.legs if leg.venue is Exchange.UPBIT)
+    assert all(leg.leverage == 1.0 for leg in done.legs if leg.venue is Venue("UPBIT"))
 
 
 def test_a_hold_changes_nothing() -> None:
@@ -1013,7 +1016,7 @@ def replace_explorations(record: DeskRecord) -> DeskRecord:
 
 
 def _spot(won: float) -> Leg:
-    return Leg(venue=Exchange.UPBIT, side=Side.LONG, currency="KRW", margin=won, notional=won, leverage=1.0)
+    return Leg(venue=Venue("UPBIT"), side=Side.LONG, currency="KRW", margin=won, notional=won, leverage=1.0)
 
 
 def _whole(call: Call) -> RulingDraft:

@@ -7,9 +7,10 @@ from decimal import Decimal as D
 from tests.unit.trading.rules.test_trading_book import UPBIT, fill
 from zuno.kernel.taxable import Amount, TaxableEvent
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.orders import FundingPayment, OrderSide
 from zuno.trading.model.trade_events import FundingBooked, ManualChange, TradeEvent
 from zuno.trading.rules.taxable import list_taxable_events
@@ -42,14 +43,16 @@ def test_a_rebate_and_a_fee_in_another_coin() -> None:
 
 
 def test_funding_has_its_sign() -> None:
-    payment = FundingPayment(id="p1", exchange=Exchange.BINANCE, symbol=Symbol.BTCUSDT, amount=D("-1.5"), at=Millis(5))
+    payment = FundingPayment(
+        id="p1", exchange=Venue("BINANCE"), symbol=Symbol("BTCUSDT"), amount=D("-1.5"), at=Millis(5)
+    )
     (paid,) = list_events(FundingBooked(at=Millis(5), payment=payment))
     assert (paid.kind, paid.received, paid.given, paid.id) == ("funding", (), (Amount(D("1.5"), "USD"),), "p1")
 
 
 def test_a_short_that_was_written_down_realises_what_the_price_fell() -> None:
     holding = Holding(
-        id="pos_1", symbol=Symbol.BTCUSDT, exchange=Exchange.BINANCE, side=Side.SHORT, quantity=0.1, entry=60_000.0,
+        id="pos_1", symbol=Symbol("BTCUSDT"), exchange=Venue("BINANCE"), side=Side.SHORT, quantity=0.1, entry=60_000.0,
         leverage=2, opened=Millis(1),
     )  # fmt: skip
     opened = ManualChange(at=Millis(1), change=PositionOpened(at=Millis(1), position=holding, fee=3.0))

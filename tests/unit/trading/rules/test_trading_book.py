@@ -9,9 +9,11 @@ import pytest
 
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import Account, Holding, PositionClosed, PositionOpened
-from zuno.trading.model.cycle import Exchange, Style
-from zuno.trading.model.market import DAY_MS, Mode, Side, Symbol
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.market import DAY_MS, Mode, Side
 from zuno.trading.model.orders import Fill, FundingPayment, Order, OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -35,7 +37,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.rules.book_state import Ledger, LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
-BTC, BINANCE, UPBIT = Symbol.BTCUSDT, Exchange.BINANCE, Exchange.UPBIT
+BTC, BINANCE, UPBIT = Symbol("BTCUSDT"), Venue("BINANCE"), Venue("UPBIT")
 
 
 def fill(
@@ -233,7 +235,7 @@ def test_what_a_person_wrote_down_is_held_as_it_was_and_kept_apart_from_the_venu
     book = started()
     holding = Holding(
         id="pos_1",
-        symbol=Symbol.ETHUSDT,
+        symbol=Symbol("ETHUSDT"),
         exchange=BINANCE,
         side=Side.LONG,
         quantity=0.3,

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.trades import PRICE, board, decision, menu, terms
+from zuno.markets.market import Symbol, assume_market
 from zuno.trading.model.cycle import Call, Decision, Expert, GeometryEntry, KeyLevelsOpinion, Reasoning
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Mode, Side, Symbol
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.margin import MAINTENANCE_MARGIN, liquidation_distance
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.validate_decision import (
@@ -72,10 +73,14 @@ def test_of_two_levels_the_nearer_and_then_the_lower() -> None:
 
 @pytest.mark.parametrize(
     ("price", "symbol", "tick"),
-    [(33_123.4567, Symbol.BTCUSDT, 33_123.5), (1_244.2449, Symbol.ETHUSDT, 1_244.24), (0.04, Symbol.BTCUSDT, 0.0)],
+    [
+        (33_123.4567, Symbol("BTCUSDT"), 33_123.5),
+        (1_244.2449, Symbol("ETHUSDT"), 1_244.24),
+        (0.04, Symbol("BTCUSDT"), 0.0),
+    ],
 )
 def test_ticks(price: float, symbol: Symbol, tick: float) -> None:
-    assert round_to_tick(price, symbol.tick) == tick
+    assert round_to_tick(price, assume_market(symbol.venue, symbol.base).tick) == tick
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import DamagedRow, Entry, Row
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import Call, JudgeKind, Regime, RegimeFamily
-from zuno.trading.model.market import Mode, Symbol
+from zuno.trading.model.market import Mode
 from zuno.trading.model.memory import Exploration
 from zuno.trading.run.record import DESK, ENDED, EXPLORED, ExplorationClaim, PastRuns, RunSummary
 
@@ -38,7 +39,7 @@ def journal(tmp_path: Path) -> CountingJournal:
 
 def summary(number: int) -> RunSummary:
     return RunSummary(
-        symbol=Symbol.BTCUSDT,
+        symbol=Symbol("BTCUSDT"),
         mode=Mode.SWING,
         as_of=Millis(number),
         origin="test",
@@ -61,7 +62,7 @@ def summary(number: int) -> RunSummary:
 
 async def write_run(journal: ChainedJournal, number: int) -> None:
     explored = Exploration(at=Millis(number), judge=JudgeKind.MODEL, family=RegimeFamily.RANGE)
-    claim = ExplorationClaim(origin="test", symbol=Symbol.BTCUSDT, mode=Mode.SWING, explored=explored)
+    claim = ExplorationClaim(origin="test", symbol=Symbol("BTCUSDT"), mode=Mode.SWING, explored=explored)
     await journal.append_once(kind=EXPLORED, author=DESK, payload=claim, request_id=f"run_{number}")
     await journal.append_once(kind=ENDED, author=DESK, payload=summary(number), request_id=f"run_{number}")
 

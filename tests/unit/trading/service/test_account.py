@@ -21,6 +21,7 @@ from zuno.doors.web.stops import StopDesk
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
@@ -34,7 +35,6 @@ from zuno.trading.model.market import (
     Level,
     MarkAndIndex,
     Quote,
-    Symbol,
     Timeframe,
     basis,
     books,
@@ -71,12 +71,12 @@ async def store(tmp_path_factory: pytest.TempPathFactory) -> SqliteSeries:
 
     await store.write(
         [
-            Batch(basis(BINANCE, Symbol.BTCUSDT), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
-            Batch(basis(BINANCE, Symbol.ETHUSDT), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
-            Batch(books(BINANCE, Symbol.BTCUSDT), [Book(END, (Quote(59_990.0, 5.0),), (Quote(60_010.0, 5.0),))]),
+            Batch(basis(BINANCE, Symbol("BTCUSDT")), [MarkAndIndex(at, 60_000.0, 60_010.0) for at in times]),
+            Batch(basis(BINANCE, Symbol("ETHUSDT")), [MarkAndIndex(at, 3_000.0, 3_001.0) for at in times]),
+            Batch(books(BINANCE, Symbol("BTCUSDT")), [Book(END, (Quote(59_990.0, 5.0),), (Quote(60_010.0, 5.0),))]),
             Batch(rates(UPBIT, USDT_KRW), [Level(at, 1_400.0) for at in times]),
-            Batch(candles(BINANCE, Symbol.BTCUSDT, Timeframe.H1), [bar(at, 60_000.0) for at in hours]),
-            Batch(candles(BINANCE, Symbol.ETHUSDT, Timeframe.H1), [bar(at, 3_000.0) for at in hours]),
+            Batch(candles(BINANCE, Symbol("BTCUSDT"), Timeframe.H1), [bar(at, 60_000.0) for at in hours]),
+            Batch(candles(BINANCE, Symbol("ETHUSDT"), Timeframe.H1), [bar(at, 3_000.0) for at in hours]),
         ]
     )
     return store
@@ -155,7 +155,7 @@ async def test_the_figures_are_the_statuss_and_nobody_is_asked(market: Market) -
     assert figures.equity_usd is not None
     assert float(figures.equity_usd) == status.equity_usd
     assert figures.mode == "paper"
-    assert figures.exposure_usd == {Symbol.BTCUSDT: Decimal(1_200), Symbol.ETHUSDT: Decimal(0)}
+    assert figures.exposure_usd == {Symbol("BTCUSDT"): Decimal(1_200), Symbol("ETHUSDT"): Decimal(0)}
     assert figures.drawdown is not None
     assert 0 <= figures.drawdown < 1
     KillLockFile(market.home).lock("paper", "by hand")
@@ -255,10 +255,10 @@ async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_m
             candles(BINANCE, symbol, Timeframe.H1),
             [Candle(Millis(later - HOUR_MS), 30_000.0, 30_000.0, 30_000.0, 30_000.0, 5.0, 2.0)],
         )
-        for symbol in Symbol
+        for symbol in DEFAULT_SYMBOLS
     ]
     await store.write([*bars, Batch(rates(UPBIT, USDT_KRW), [Level(later, 2_800.0)])])
-    assert (await market.desk.moment(Symbol.BTCUSDT, None)).as_of == later
+    assert (await market.desk.moment(Symbol("BTCUSDT"), None)).as_of == later
     assert await look() == before
     status, positions, _, equity = before
     assert (status.as_of, status.recorded, status.protections) == ("2026-01-01T00:00:00Z", True, ())
@@ -266,7 +266,7 @@ async def test_an_account_in_recorded_time_stands_at_its_last_moment_while_the_m
     assert equity.points[-1].at == status.as_of
     log = MemoryTradeLog()
     market.log = log
-    await AccountStory(log, ACCOUNT).state_liquidity(END - HOUR_MS, Symbol.ETHUSDT, 1.0)
+    await AccountStory(log, ACCOUNT).state_liquidity(END - HOUR_MS, Symbol("ETHUSDT"), 1.0)
     by_hand = await market.account().status()
     assert (by_hand.recorded, by_hand.as_of) == (False, iso(later)), "what a person wrote down stands at the market"
 
@@ -363,7 +363,7 @@ async def test_the_live_market_is_read_before_a_post_mortem_and_never_for_nothin
     assert any(post_mortem_id(name, trade) in line for line in view.said)
     again = await account.resume()
     assert not any(post_mortem_id(name, trade) in line for line in again.said)
-    assert asked == [Symbol.BTCUSDT]
+    assert asked == [Symbol("BTCUSDT")]
 
 
 async def test_a_close_is_learned_from_though_the_clock_went_on_meanwhile(

@@ -20,6 +20,7 @@ from zuno.adapters.venues.binance import VENDOR, Binance
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.data.intake import Sources, is_snapshot_only, is_streamed, kept_since, poll_schedule_of
 from zuno.trading.measure.data_quality import complete_at
 from zuno.trading.model.market import (
@@ -31,7 +32,6 @@ from zuno.trading.model.market import (
     Heartbeat,
     Level,
     Series,
-    Symbol,
     Text,
     Timeframe,
     alive,
@@ -47,7 +47,7 @@ from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, BatchWriter
 START = Millis(END - 4 * HOUR_MS)
 M1 = candles(BINANCE, "BTCUSDT", Timeframe.M1)
 OI = open_interest(BINANCE, "BTCUSDT")
-RANGED = [one for one in wanted_series(Symbol.BTCUSDT) if not is_snapshot_only(one)]
+RANGED = [one for one in wanted_series(Symbol("BTCUSDT")) if not is_snapshot_only(one)]
 NARRATED = {one for one in RANGED if one.feed is Feed.NARRATIVE}
 """A search tells of now alone: who asked at another time has another answer."""
 
@@ -170,12 +170,13 @@ def test_a_venue_whose_clock_is_ahead_is_believed_for_a_minute(before: int, take
 
 def test_everything_is_asked_for_before_its_word_is_old() -> None:
     for series in RANGED + [
-        one for one in wanted_series(Symbol.BTCUSDT) if is_snapshot_only(one) and not is_streamed(one)
+        one for one in wanted_series(Symbol("BTCUSDT")) if is_snapshot_only(one) and not is_streamed(one)
     ]:
         limit = STALE_AFTER.get(series.feed, 10**9)
         assert poll_schedule_of(series).period < limit, str(series)
     assert (
-        60 / poll_schedule_of(next(one for one in wanted_series(Symbol.BTCUSDT) if one.feed is Feed.BOOK)).period >= 5
+        60 / poll_schedule_of(next(one for one in wanted_series(Symbol("BTCUSDT")) if one.feed is Feed.BOOK)).period
+        >= 5
     )
 
 
@@ -390,7 +391,7 @@ def test_a_search_somebody_paid_for_is_asked_for_when_it_is_old_and_then_at_its_
         store = MemorySeries(OWN)
         before = Millis(START - 2 * HOUR_MS)
         await store.write([Batch(series, [Text(before, SEARCH, "before", "words")], before)])
-        others = {one.venue: "not asked here" for one in wanted_series(Symbol.BTCUSDT) if one.venue != SEARCH}
+        others = {one.venue: "not asked here" for one in wanted_series(Symbol("BTCUSDT")) if one.venue != SEARCH}
         await collected(collector(Sources(texts={SEARCH: Paid()}, closed=others), store, now), 17 * 3_600)
         assert [round((at - before) / HOUR_MS, 3) for at in asked] == [6, 12, 18]
 

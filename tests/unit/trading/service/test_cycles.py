@@ -28,6 +28,7 @@ from zuno.kernel.errors import Broken, NotFound, Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.llm.port import Answered, Attempt, Failed, ModelRequest, Usage
 from zuno.llm.question import BY_RULE
+from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.chart import Picture
@@ -43,7 +44,7 @@ from zuno.trading.model.cycle import (
     content_for_hash,
     hash_of,
 )
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Symbol
+from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
@@ -63,7 +64,7 @@ def store() -> MemorySeries:
 
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
-    bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, END))  # type: ignore[arg-type]
+    bundle = asyncio.run(build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, END))  # type: ignore[arg-type]
     return build_price_menu(bundle, measure_features(bundle))
 
 

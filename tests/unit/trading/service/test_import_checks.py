@@ -18,11 +18,11 @@ from tests.paths import SHARED_DATA
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
     Funding,
-    Symbol,
     Timeframe,
     candles,
     fear_greed,
@@ -38,7 +38,7 @@ BEGIN = datetime(2024, 1, 1)
 AT = int(BEGIN.replace(tzinfo=UTC).timestamp()) * 1_000
 NOW = Millis(AT + 900 * DAY_MS)
 EVER = Millis(2**62)
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 RATES, INTEREST = funding("binance", BTC), open_interest("binance", BTC)
 HOURS = SHARED_DATA / "crypto-hours"
 Clock = Callable[[datetime], datetime]

@@ -18,6 +18,7 @@ from tests.wire.resampling import resample_bars
 from zuno.adapters.imports.files import HistoryFiles
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -26,7 +27,6 @@ from zuno.trading.model.market import (
     Funding,
     Level,
     MacroRelease,
-    Symbol,
     Timeframe,
     candles,
     fear_greed,
@@ -42,7 +42,7 @@ AT = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp()) * 1_000
 """A Monday."""
 NOW = Millis(AT + 900 * DAY_MS)
 EVER = Millis(2**62)
-BTC = Symbol.BTCUSDT
+BTC = Symbol("BTCUSDT")
 H1 = candles("binance", BTC, Timeframe.H1)
 RECORDED = Origin(False, "recorded")
 HEADER = "date,open,high,low,close,volume"
@@ -366,7 +366,7 @@ async def test_minutes_make_hours_and_hours_the_rest(tmp_path: Path) -> None:
     ]
     store = store_of()
     await run(store, put(tmp_path, "eth-1m.csv", table(minutes)))
-    eth = [candles("binance", Symbol.ETHUSDT, length) for length in (Timeframe.H1, Timeframe.D1)]
+    eth = [candles("binance", Symbol("ETHUSDT"), length) for length in (Timeframe.H1, Timeframe.D1)]
     hours = await stored(store, eth[0])
     assert hours == resample_bars(Timeframe.H1, Timeframe.M1, minutes)
     assert await stored(store, eth[1]) == resample_bars(Timeframe.D1, Timeframe.H1, hours)
@@ -470,7 +470,7 @@ async def test_a_series_that_is_named_is_the_files(tmp_path: Path) -> None:
     store = store_of()
     view = await run(store, put(tmp_path, "history.csv", table()), series="candles/binance/ETHUSDT/1h")
     assert view.ok
-    assert await stored(store, candles("binance", Symbol.ETHUSDT, Timeframe.H1)) == BARS
+    assert await stored(store, candles("binance", Symbol("ETHUSDT"), Timeframe.H1)) == BARS
     assert json.loads(view.model_dump_json(by_alias=True))["setAside"] == 0
 
 

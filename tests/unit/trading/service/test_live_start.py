@@ -13,8 +13,10 @@ from tests.wire.trading_account import AccountStory, MemoryTradeRecord
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange, JudgeKind, RegimeFamily
-from zuno.trading.model.market import DAY_MS, Side, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.model.cycle import JudgeKind, RegimeFamily
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
@@ -23,7 +25,7 @@ from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
 
 NOW = Millis(1_700_000_000_000)
-BTC, PAPER, ORIGIN = (Symbol.BTCUSDT,), "paper:recorded", "recorded"
+BTC, PAPER, ORIGIN = (Symbol("BTCUSDT"),), "paper:recorded", "recorded"
 
 
 def closed_trades(count: int) -> tuple[ClosedTrade, ...]:
@@ -44,7 +46,7 @@ def closed_trades(count: int) -> tuple[ClosedTrade, ...]:
 async def granted_log(account: str = "live", **named: Any) -> MemoryTradeLog:
     fields: dict[str, Any] = {
         "symbols": BTC,
-        "venues": (Exchange.BINANCE,),
+        "venues": (Venue("BINANCE"),),
         "max_margin_per_trade_usd": Decimal(100),
         "max_margin_per_day_usd": Decimal(300),
         "max_daily_loss_usd": Decimal(50),
@@ -71,8 +73,8 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
         enabled=True,
         market_live=True,
         demo=False,
-        keys={Exchange.BINANCE: "BINANCE_KEYS", Exchange.UPBIT: "UPBIT_KEYS"},
-        keyed=lambda: (Exchange.BINANCE,),
+        keys={Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
+        keyed=lambda: (Venue("BINANCE"),),
         log=await granted_log(),
         record=MemoryTradeRecord({ORIGIN: closed_trades(trades)}),
         find_failures=find_failures,
@@ -114,20 +116,20 @@ async def test_each_piece_alone_keeps_it_back() -> None:
         ({"find_failures": fail}, "doctor"),
     ):
         assert await pieces(await build_backends(**named)) == [piece], named
-    assert await pieces(await build_backends(), symbols=tuple(Symbol)) == ["mandate"]
+    assert await pieces(await build_backends(), symbols=tuple(DEFAULT_SYMBOLS)) == ["mandate"]
 
 
 async def test_upbit_is_traded_only_where_stops_may_be_watched() -> None:
-    both: Any = {"venues": tuple(Exchange)}
-    keyed = await build_backends(log=await granted_log(**both), keyed=lambda: tuple(Exchange))
+    both: Any = {"venues": DEFAULT_VENUES}
+    keyed = await build_backends(log=await granted_log(**both), keyed=lambda: DEFAULT_VENUES)
     assert await pieces(keyed) == ["mandate"]
     watched = await granted_log(**both, stops="watched")
-    assert await pieces(replace(keyed, log=watched, keyed=lambda: (Exchange.BINANCE,))) == ["keys"]
+    assert await pieces(replace(keyed, log=watched, keyed=lambda: (Venue("BINANCE"),))) == ["keys"]
     permit = await LiveStart(replace(keyed, log=watched)).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
     assert permit.account == "live"
-    assert find_traded_exchanges(trace_account(await watched.events("live")).mandates) == tuple(Exchange)
+    assert find_traded_exchanges(trace_account(await watched.events("live")).mandates) == DEFAULT_VENUES
     assert find_traded_exchanges(trace_account(await (await granted_log(**both)).events("live")).mandates) == (
-        Exchange.BINANCE,
+        Venue("BINANCE"),
     )
 
 

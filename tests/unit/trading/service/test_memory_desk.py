@@ -18,9 +18,10 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import NotFound, Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import write_document
+from zuno.markets.market import Symbol
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes, update_index
 from zuno.trading.measure.similarity import split_words
-from zuno.trading.model.market import Side, Symbol
+from zuno.trading.model.market import Side
 from zuno.trading.model.memory import LESSON, MEMORY_FORGOTTEN, POST_MORTEM, PostMortem, Verdict
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.recall import Embedder, MemoryIndex
@@ -89,7 +90,7 @@ async def test_search_finds_the_setup_that_was_asked_for(memories: Memories) -> 
 
 KINDS: tuple[dict[str, Any], ...] = (
     *({"reason": ExitReason.STOP} for _ in range(4)),
-    {"reason": ExitReason.STOP, "symbol": Symbol.ETHUSDT, "side": Side.SHORT},
+    {"reason": ExitReason.STOP, "symbol": Symbol("ETHUSDT"), "side": Side.SHORT},
     {"reason": ExitReason.TARGET, "verdict": Verdict.SUCCESS, "outcome": "The target was touched first."},
 )
 
@@ -106,10 +107,10 @@ def list_thirty() -> list[PostMortem]:
     [
         ("stopped out", lambda told: told.summary.reason is ExitReason.STOP),
         ("stop", lambda told: told.summary.reason is ExitReason.STOP),
-        ("btc", lambda told: told.symbol is Symbol.BTCUSDT),
+        ("btc", lambda told: told.symbol is Symbol("BTCUSDT")),
         ("BTC long stopped", lambda told: told.side is Side.LONG and told.summary.reason is ExitReason.STOP),
-        ("eth shorts, stopped", lambda told: told.symbol is Symbol.ETHUSDT),
-        ("ＥＴＨＵＳＤＴ", lambda told: told.symbol is Symbol.ETHUSDT),
+        ("eth shorts, stopped", lambda told: told.symbol is Symbol("ETHUSDT")),
+        ("ＥＴＨＵＳＤＴ", lambda told: told.symbol is Symbol("ETHUSDT")),
         ("LIQUIDATED!", lambda told: told.summary.reason is ExitReason.LIQUIDATION),
         ("won at the target", lambda told: told.verdict is Verdict.SUCCESS),
         ("long stopped out after a failed breakout", lambda told: told.setup == CROWDED and told.side is Side.LONG),
@@ -239,7 +240,7 @@ async def test_an_id_that_cannot_be_is_not_known(memories: Memories, id_: str) -
 
 
 async def test_list_and_show(memories: Memories) -> None:
-    eth = post_mortem(2, CALM, Verdict.SUCCESS, symbol=Symbol.ETHUSDT, side=Side.SHORT)
+    eth = post_mortem(2, CALM, Verdict.SUCCESS, symbol=Symbol("ETHUSDT"), side=Side.SHORT)
     await memories.keep(post_mortem(1), eth, post_mortem(3))
     desk = memories.desk
     assert [found.id for found in (await desk.list(2)).memories] == ["pm_0003", "pm_0002"]

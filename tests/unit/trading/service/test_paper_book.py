@@ -15,6 +15,8 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
     FEES,
     Account,
@@ -26,7 +28,6 @@ from zuno.trading.model.account import (
     read_slot,
 )
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -34,7 +35,6 @@ from zuno.trading.model.market import (
     Candle,
     Level,
     MarkAndIndex,
-    Symbol,
     Timeframe,
     basis,
     candles,
@@ -49,7 +49,7 @@ from zuno.trading.service.paper_book import PaperBookDesk, read_before, sum_inve
 from zuno.trading.service.prices import MARKED_BY
 
 END = Millis(1_767_225_600_000)
-BTC, ETH = Symbol.BTCUSDT, Symbol.ETHUSDT
+BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 WORLD = Origin(True, "SYNTHETIC seed 3")
 WHY = "nobody looks for liquidity here"
 
@@ -247,7 +247,7 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
         (("BTC", "long", "x"), {}, UsageError, "not an amount"),
         (("BTC", "up", "5"), {}, UsageError, "'up' is no side"),
         (("DOGE", "long", "5"), {}, UsageError, "not traded here"),
-        (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no exchange of this desk"),
+        (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no venue"),
         (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
         (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
         (("BTC", "long", "5"), {"entry": "0"}, UsageError, "amount of 0"),
@@ -482,7 +482,7 @@ async def test_the_account_of_a_bundle_is_what_was_held_strictly_before() -> Non
     for moment, count in ((at, 0), (Millis(at + 1), 1)):
         slots = await keeper(store, book).slots(WORLD.label, moment, False)
         assert len(read_slot(PositionsSlot, slots[0].content, "positions").positions) == count
-    assert view.positions[0].exchange == Exchange.BINANCE
+    assert view.positions[0].exchange == Venue("BINANCE")
 
 
 async def test_a_position_keeps_its_stop_target_and_hold() -> None:

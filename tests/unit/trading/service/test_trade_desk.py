@@ -28,12 +28,14 @@ from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
+from zuno.adapters.venues.orders.wires import build_account
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.logs import current_log_id
 from zuno.kernel.units import Millis
 from zuno.llm.port import ModelRequest
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
@@ -41,9 +43,9 @@ from zuno.trading.learn.memory_book import LessonBook, MemoryBook, post_mortem_i
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.account import POSITIONS
-from zuno.trading.model.cycle import Call, Exchange, JudgeKind, Node, NodeEvent, RegimeFamily
+from zuno.trading.model.cycle import Call, JudgeKind, Node, NodeEvent, RegimeFamily
 from zuno.trading.model.known import or_none
-from zuno.trading.model.market import HOUR_MS, Mode, Symbol
+from zuno.trading.model.market import HOUR_MS, Mode
 from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, ClosedTrade, Verdict
 from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
@@ -69,7 +71,7 @@ def store() -> MemorySeries:
 
 @pytest.fixture(scope="module")
 def menu(store: MemorySeries) -> PriceMenu:
-    bundle = asyncio.run(build_bundle(store, Symbol.BTCUSDT, Mode.SWING, Millis(int(AS_OF))))
+    bundle = asyncio.run(build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, Millis(int(AS_OF))))
     return build_price_menu(bundle, measure_features(bundle))
 
 
@@ -125,18 +127,19 @@ async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected
     tick = Decimal("0.1")
     fake.engine.move("BTCUSDT", mark - tick, mark + tick)
     async with serve_exchange(fake.server):
-        venue = BinanceOrders(build_client(ApiKeys(binance.KEY, binance.SECRET), fake.server.url))
+        keys = ApiKeys(binance.KEY, binance.SECRET)
+        venue = build_account(Venue("BINANCE"), keys, tuple(DEFAULT_SYMBOLS), fake.server.url)
         context = GateContext(
             log=JournalTradeLog(desk.opened),
             account="live",
-            venues={Exchange.BINANCE: venue},
+            venues={Venue("BINANCE"): venue},
             now=lambda: as_of,
             live=True,
         )
         gate = OrderGate(context)
         mandate = Mandate(
-            symbols=(Symbol.BTCUSDT,),
-            venues=(Exchange.BINANCE,),
+            symbols=(Symbol("BTCUSDT"),),
+            venues=(Venue("BINANCE"),),
             max_margin_per_trade_usd=Decimal(2_000),
             max_margin_per_day_usd=Decimal(2_000),
             max_daily_loss_usd=Decimal(100),
@@ -358,7 +361,7 @@ async def test_the_desk_runs_through_a_recorded_day_and_a_restart_repeats_nothin
     assert first.cycles + second.cycles == len(ended) == len({entry.request_id for entry in ended}) == 4
     assert second.invariants == "ok"
     assert second.ledger.debits == second.ledger.credits
-    assert set(second.ledger.cash) == {exchange.currency for exchange in Exchange}
+    assert set(second.ledger.cash) == {exchange.currency for exchange in DEFAULT_VENUES}
     assert any(event.what == "opened" for event in heard)
     with pytest.raises(Refused):
         await TradeDesk(backends(desk)).start(heard.append, asyncio.Event(), since="12h", **asked)
@@ -456,10 +459,10 @@ async def test_a_ping_follows_each_cycle_by_the_clock_and_none_in_recorded_time(
 
     with_ping = replace(backends(desk), cycles=lambda gate: OneCycle(), ping=ping)  # type: ignore[arg-type, return-value]
     gate = await with_ping.open_gate(paper_account("x"), lambda: Millis(END), None)
-    plan = DeskPlan((Symbol.BTCUSDT,), Mode.SWING)
+    plan = DeskPlan((Symbol("BTCUSDT"),), Mode.SWING)
     run = _DeskRun(with_ping, gate, plan, paper_account("x"), lambda event: None, live=live)
     with suppress(Unavailable):
-        await run.run_cycle(Job(JobKind.CYCLE, Millis(END), Symbol.BTCUSDT, Mode.SWING), Millis(END))
+        await run.run_cycle(Job(JobKind.CYCLE, Millis(END), Symbol("BTCUSDT"), Mode.SWING), Millis(END))
     assert pings == ([fault is None] if live else [])
     assert re.fullmatch(r"run_[0-9a-f]{16}", ids[0])
 

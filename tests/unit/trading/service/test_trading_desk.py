@@ -19,6 +19,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.intake import Intake, refresh_market
 from zuno.trading.model.chart import PricePanel
@@ -33,7 +34,6 @@ from zuno.trading.model.market import (
     MacroRelease,
     MarkAndIndex,
     Mode,
-    Symbol,
     Timeframe,
     candles,
     fear_greed,
@@ -47,7 +47,7 @@ from zuno.trading.service.features import FrozenBundle, TradingDesk
 START = Millis(END - 4 * HOUR_MS + 17_123)
 M1, H1 = (candles(BINANCE, "BTCUSDT", length) for length in (Timeframe.M1, Timeframe.H1))
 INVENTED = Origin(True, "SYNTHETIC seed 11")
-BTC, SWING = Symbol.BTCUSDT, Mode.SWING
+BTC, SWING = Symbol("BTCUSDT"), Mode.SWING
 
 
 @pytest.fixture

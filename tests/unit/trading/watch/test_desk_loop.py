@@ -12,9 +12,10 @@ from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, START, open_upbit
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.cycle import Exchange, Style
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.ports.venue import OrderVenue
@@ -206,7 +207,7 @@ async def test_what_is_overdue_and_cannot_be_done_is_tried_by_the_minute() -> No
         desk.paper.at = clock.now()
         return clock.now()
 
-    venues: dict[Exchange, OrderVenue] = {Exchange.BINANCE: desk.paper.open_venue()}
+    venues: dict[Venue, OrderVenue] = {Venue("BINANCE"): desk.paper.open_venue()}
     gate = OrderGate(GateContext(log=desk.log, account=ACCOUNT, venues=venues, now=now))
     until = Millis(clock.now() + 2 * HOUR_MS)
     await DeskLoop(gate, PLAN, Work()).run_recorded(clock, until, stop)

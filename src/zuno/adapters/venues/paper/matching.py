@@ -21,9 +21,10 @@ from typing import Final, NamedTuple
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, assume_market
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side, Symbol
+from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
 from zuno.trading.model.orders import (
     ZERO,
     ClientId,
@@ -49,7 +50,7 @@ from zuno.trading.rules.trading_book import TradingBook
 
 SLIPPAGE: Final = to_decimal(ASSUMED_SLIPPAGE.buy) / 100
 _BOOK_MS: Final = STALE_AFTER[Feed.BOOK] * 1_000
-_MOST: Final = {Symbol.BTCUSDT: Decimal(120), Symbol.ETHUSDT: Decimal(2_000)}
+_MOST: Final = {Symbol("BTCUSDT"): Decimal(120), Symbol("ETHUSDT"): Decimal(2_000)}
 """Of a market order."""
 _TRIGGERED: Final = (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET)
 _KRW_TICKS: Final = ((2_000_000, 1_000), (1_000_000, 1_000), (500_000, 500), (100_000, 100), (50_000, 50), (10_000, 10))
@@ -73,15 +74,15 @@ class _Level(NamedTuple):
 class PaperExchange:
     """One exchange on paper. Its events are applied to its book and kept in `events` until they are stored."""
 
-    def __init__(self, exchange: Exchange, fees: FeeRates) -> None:
+    def __init__(self, exchange: Venue, fees: FeeRates) -> None:
         self.exchange = exchange
-        self.spot = exchange is Exchange.UPBIT
+        self.spot = exchange is Venue("UPBIT")
         self.book = TradingBook()
         self.events: list[TradeEvent] = []
-        self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in Symbol}
-        self.payments: dict[Symbol, list[FundingPayment]] = {symbol: [] for symbol in Symbol}
-        self.market_state = {symbol: MarketState() for symbol in Symbol}
-        self.not_before = dict.fromkeys(Symbol, Millis(0))
+        self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in DEFAULT_SYMBOLS}
+        self.payments: dict[Symbol, list[FundingPayment]] = {symbol: [] for symbol in DEFAULT_SYMBOLS}
+        self.market_state = {symbol: MarketState() for symbol in DEFAULT_SYMBOLS}
+        self.not_before = dict.fromkeys(DEFAULT_SYMBOLS, Millis(0))
         """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
         self._lot = to_decimal(LOTS[exchange])
@@ -121,7 +122,7 @@ class PaperExchange:
 
     def tick(self, symbol: Symbol) -> Decimal:
         if not self.spot:
-            return to_decimal(symbol.tick)
+            return to_decimal(assume_market(symbol.venue, symbol.base).tick)
         price = self.market_state[symbol].price or inf
         return Decimal(next((step for least, step in _KRW_TICKS if price >= least), 1))
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import select_finest_bars
-from zuno.trading.model.cycle import Exchange
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -22,7 +23,6 @@ from zuno.trading.model.market import (
     Level,
     Quote,
     Series,
-    Symbol,
     Timeframe,
     basis,
     books,
@@ -130,7 +130,7 @@ class SeriesTape:
     """The `MarketTape` of a store. `live`: rows are still being written, so each call reads again. `openings`: a bar is
     given twice, its open when it begins and the whole at its close."""
 
-    def __init__(self, store: SeriesStore, exchange: Exchange, *, live: bool, openings: bool = False) -> None:
+    def __init__(self, store: SeriesStore, exchange: Venue, *, live: bool, openings: bool = False) -> None:
         self._store = store
         self._exchange = exchange
         self._live = live
@@ -181,7 +181,7 @@ class SeriesTape:
 
     async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
         start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
-        won = self._exchange is Exchange.UPBIT
+        won = self._exchange is Venue("UPBIT")
         asked: list[Series[Any]] = [candles(BINANCE, symbol, timeframe) for timeframe in _TIMEFRAMES]
         asked += [basis(BINANCE, symbol)]
         asked += [rates(UPBIT, USDT_KRW)] if won else [books(BINANCE, symbol), funding(BINANCE, symbol)]

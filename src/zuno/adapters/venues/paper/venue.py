@@ -19,9 +19,10 @@ from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.cycle import Exchange
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import DAY_MS, Symbol
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import (
     AccountRights,
     Balance,
@@ -49,7 +50,7 @@ class PaperVenue:
 
     def __init__(
         self,
-        exchange: Exchange,
+        exchange: Venue,
         account: str,
         log: TradeLog,
         tape: MarketTape,
@@ -172,7 +173,7 @@ class PaperVenue:
             try:
                 engine = await self._read_log()
                 now = Millis(max(await self._now() + later_ms, engine.book.newest))
-                traded = [each for each in Symbol if each is symbol or not engine.is_idle(each)]
+                traded = [each for each in DEFAULT_SYMBOLS if each is symbol or not engine.is_idle(each)]
                 until = {each: Millis(now + opening_ms if each is symbol else now) for each in traded}
                 _advance(engine, {each: await self._read_market(engine, each, until[each]) for each in traded})
                 self._matched |= {each: max(end, self._matched.get(each, end)) for each, end in until.items()}
@@ -238,6 +239,6 @@ class _Overtaken(Unavailable):
     """Another process wrote to the venue's log first; nothing of ours was stored."""
 
 
-def venue_account(account: str, exchange: Exchange) -> str:
+def venue_account(account: str, exchange: Venue) -> str:
     """Where the venue keeps its own side of an account."""
     return f"venue:{exchange}:{account}"

@@ -30,13 +30,14 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Series, Symbol, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Series, Timeframe, candles
 from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.ports.series import Batch
 
-TRADED: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 9e9, Symbol.ETHUSDT: 6e9}
+TRADED: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 9e9, Symbol("ETHUSDT"): 6e9}
 """What changes hands on an ordinary day, in dollars."""
 KOREA: Final = 0.012
 """The won market's volume, as a share of that."""
@@ -61,12 +62,12 @@ class MarketPrecision:
 
 
 PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
-    Symbol.BTCUSDT: MarketPrecision(10, 1_000),
-    Symbol.ETHUSDT: MarketPrecision(100, 1_000),
+    Symbol("BTCUSDT"): MarketPrecision(10, 1_000),
+    Symbol("ETHUSDT"): MarketPrecision(100, 1_000),
 }
 KRW_PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
-    Symbol.BTCUSDT: MarketPrecision(1, 10_000, step=1_000),
-    Symbol.ETHUSDT: MarketPrecision(1, 1_000, step=100),
+    Symbol("BTCUSDT"): MarketPrecision(1, 10_000, step=1_000),
+    Symbol("ETHUSDT"): MarketPrecision(1, 1_000, step=100),
 }
 
 

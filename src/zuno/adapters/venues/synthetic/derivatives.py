@@ -26,6 +26,7 @@ from zuno.adapters.venues.synthetic.path import (
     hour_of,
     sum_last_axis,
 )
+from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model import market
@@ -34,9 +35,9 @@ from zuno.trading.ports.series import Batch
 
 VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}
 """Each venue's open interest against the largest."""
-FOUR_HOURS: Final = (OKX, market.Symbol.ETHUSDT)
+FOUR_HOURS: Final = (OKX, Symbol("ETHUSDT"))
 """Where funding is paid every four hours; everywhere else every eight."""
-OPEN_USD: Final[Mapping[market.Symbol, float]] = {market.Symbol.BTCUSDT: 6e9, market.Symbol.ETHUSDT: 4e9}
+OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 6e9, Symbol("ETHUSDT"): 4e9}
 GRID: Final = 5 * market.MINUTE_MS
 CLOSE_LOOK: Final = 2 * market.DAY_MS
 """So long before the end a venue is polled every five minutes; before that every hour."""
@@ -104,7 +105,7 @@ def _rate(premium: Floats, hours: int) -> Floats:
     return np.round(np.clip(rate, -CAP, CAP) * hours / 8, 8)
 
 
-def _funding(venue: str, symbol: market.Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
+def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
     hours = 4 if (venue, symbol) == FOUR_HOURS else 8
     size = hours * market.HOUR_MS // GRID
     by_interval = premium.reshape(-1, size)
@@ -174,7 +175,7 @@ def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floa
     return torn
 
 
-def _crowd(draw: RandomStream, venue: str, symbol: market.Symbol, seen: Grid) -> Batch[Any]:
+def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
     """Accounts buy dips: the ratio leans against the last days."""
     late = seen.at > MINUTES_FROM
     lean = decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)

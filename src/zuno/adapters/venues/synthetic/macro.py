@@ -23,19 +23,10 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    MacroRelease,
-    Symbol,
-    Timeframe,
-    fear_greed,
-    macro,
-    rates,
-)
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, MacroRelease, Timeframe, fear_greed, macro, rates
 from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.ports.series import Batch
 
@@ -62,7 +53,7 @@ def build_batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], krw_rate
     given: list[Batch[Any]] = [Batch(macro(whose, name), _daily(seed, name)) for name, (whose, *_) in DAILY.items()]
     given.append(Batch(macro(FRED, "CPIAUCSL"), list(_prices(seed))))
     given.append(Batch(macro(FRED, "FEDFUNDS"), list(_policy())))
-    given.append(_build_fear_greed(seed, markets[Symbol.BTCUSDT]))
+    given.append(_build_fear_greed(seed, markets[Symbol("BTCUSDT")]))
     return given + _rates(seed, krw_rate)
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import NDArray
 
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Symbol
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 
 Ints: TypeAlias = NDArray[np.int64]
 Size: TypeAlias = int | tuple[int, ...] | None
@@ -33,8 +34,8 @@ HOURS_FROM: Final = END - HOURS_DAYS * DAY_MS
 MINUTES_FROM: Final = END - MINUTES_DAYS * DAY_MS
 HOURS: Final = DAYS * 24
 
-START: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 40_000.0, Symbol.ETHUSDT: 2_000.0}
-SIGMA: Final[Mapping[Symbol, float]] = {Symbol.BTCUSDT: 0.0036, Symbol.ETHUSDT: 0.0046}
+START: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 40_000.0, Symbol("ETHUSDT"): 2_000.0}
+SIGMA: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 0.0036, Symbol("ETHUSDT"): 0.0046}
 """How far the logarithm goes in an ordinary hour."""
 TOGETHER: Final = 0.8
 """Correlation of the two symbols' steps."""
@@ -154,14 +155,14 @@ def draw_paths(seed: int) -> Mapping[Symbol, Path]:
     place = RandomStream(seed, "place").uniform(0, 0.3, len(size))
     shared = [RandomStream(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
     made: dict[Symbol, Path] = {}
-    for symbol in Symbol:
+    for symbol in DEFAULT_SYMBOLS:
         restless = RandomStream(seed, f"movement {symbol}").normal(size=HOURS)
         sigma = SIGMA[symbol] * movement * exp(decay_noise(restless, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48))
-        share = SIGMA[symbol] / SIGMA[Symbol.BTCUSDT]
+        share = SIGMA[symbol] / SIGMA[Symbol("BTCUSDT")]
         walks = []
         for zone, common in zip(ZONES, shared, strict=True):
             own = RandomStream(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
-            mixed = common if symbol is Symbol.BTCUSDT else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
+            mixed = common if symbol is Symbol("BTCUSDT") else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
             hours = sigma[hour_of(zone.start) : hour_of(zone.end)]
             step_sigma = np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
             walk = (mixed.reshape(-1) * step_sigma).reshape(zone.bars, zone.steps)

@@ -31,8 +31,9 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
+from zuno.markets.market import parse_symbol
 from zuno.trading.model.cycle import NodeEvent
-from zuno.trading.model.market import parse_mode, parse_symbol
+from zuno.trading.model.market import parse_mode
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.trading.service.account_view import (
     ActionView,

@@ -12,10 +12,11 @@ from zuno.adapters.venues.synthetic.candles import SyntheticMarket, build_market
 from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, build_batches, build_grid
 from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, draw_paths, hour_of
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.triage import Label, Spike, measure_spike
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Level, Symbol, Timeframe
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Level, Timeframe
 from zuno.trading.model.venues import PERPETUALS
 
 pytestmark = pytest.mark.slow
@@ -114,7 +115,7 @@ def test_whether_holders_come_or_leave_says_nothing_of_which_way_it_goes(every: 
 @pytest.mark.soak
 def test_a_jump_is_not_told_before_it_has_come() -> None:
     """Up to its own five minutes the crowd goes where it would have gone anyway."""
-    path = draw_paths(3)[Symbol.BTCUSDT]
+    path = draw_paths(3)[Symbol("BTCUSDT")]
     one = build_market(3, path)
     moves, seen = _crowd_moves(3, one, build_grid(one)), build_grid(one)
     hours = path.jumps.hour[path.jumps.hour >= hour_of(HOURS_FROM)] - hour_of(HOURS_FROM)

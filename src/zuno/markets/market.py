@@ -1,0 +1,227 @@
+"""Markets: what is listed at a venue, by which rules, and how it is named.
+
+A full name is `venue:BASE/QUOTE` for spot and `venue:BASE/QUOTE:SETTLE` for a perpetual. `BTCUSDT` is the short name of
+the default venue's perpetual.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cached_property
+from typing import Any, Final
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from zuno.kernel.errors import NotFound, Refused, UsageError
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Venue, venue_of
+
+MAX_LIST_AGE: Final = 24 * 3_600_000
+"""Milliseconds. For live orders a venue's list is not older."""
+_SHORT: Final = re.compile(rf"([A-Z0-9]{{1,16}}){DEFAULT_VENUE.quote}")
+_FULL: Final = re.compile(r"([a-z]{2,16}):([A-Z0-9]{1,16})/([A-Z0-9]{2,8})(?::([A-Z0-9]{2,8}))?")
+_OTHER_NAMES: Final[Mapping[str, str]] = {"XBT": "BTC", "XDG": "DOGE"}
+"""Coins that a venue or its customers call otherwise, one for one."""
+_UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
+"""How a venue's name of a coin begins whose unit is many coins."""
+
+
+class Symbol(str):
+    """The name of a market that the desk decides about: short for the default venue's perpetual, else its full name.
+    `ValueError` for what is no such name."""
+
+    venue: Venue
+    base: str
+    quote: str
+
+    def __new__(cls, name: str) -> Symbol:
+        if (known := _SYMBOLS.get(name)) is not None:
+            return known
+        symbol = super().__new__(cls, name)
+        if short := _SHORT.fullmatch(name):
+            symbol.venue, symbol.base, symbol.quote = DEFAULT_VENUE, short[1], DEFAULT_VENUE.quote
+        elif full := _FULL.fullmatch(name):
+            venue = venue_of(full[1], Kind.PERPETUAL if full[4] else Kind.SPOT)
+            if venue is None or (full[4] or venue.quote) != venue.quote:
+                raise ValueError("no venue with such markets")
+            symbol.venue, symbol.base, symbol.quote = venue, full[2], full[3]
+        else:
+            raise ValueError("no name of a market; write BTCUSDT, binance:BTC/USDT or bybit:BTC/USDT:USDT")
+        return _SYMBOLS.setdefault(str(symbol), symbol)
+
+    def __reduce__(self) -> tuple[type[Symbol], tuple[str]]:
+        return Symbol, (str(self),)
+
+    @property
+    def value(self) -> str:
+        return str(self)
+
+    @property
+    def pair(self) -> str:
+        """How series of it are named at any venue."""
+        return f"{self.base}{self.quote}"
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            cls,
+            core_schema.str_schema(min_length=2, max_length=60),
+            serialization=core_schema.to_string_ser_schema(when_used="always"),
+        )
+
+
+_SYMBOLS: Final[dict[str, Symbol]] = {}
+DEFAULT_SYMBOLS: Final = (Symbol("BTCUSDT"), Symbol("ETHUSDT"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Market:
+    """One market by the rules of its venue."""
+
+    venue: Venue
+    base: str
+    quote: str
+    tick: float
+    lot: float
+    """Of the base currency, whatever unit the venue counts in."""
+    min_notional: float
+    contract_size: float = 1.0
+    """Base units of one of the venue's units of size."""
+    maker: float
+    taker: float
+    """In per cent of the notional."""
+    funding_hours: int = 0
+    trading: bool = True
+
+    @property
+    def kind(self) -> Kind:
+        return self.venue.kind
+
+    @property
+    def name(self) -> str:
+        spot = f"{self.venue.house}:{self.base}/{self.quote}"
+        return spot if self.venue.spot else f"{spot}:{self.venue.quote}"
+
+    @cached_property
+    def symbol(self) -> Symbol:
+        short = self.venue is DEFAULT_VENUE and self.quote == DEFAULT_VENUE.quote
+        return Symbol(f"{self.base}{self.quote}" if short else self.name)
+
+
+def _make_market(venue: Venue, base: str, tick: float, lot: float, least: float) -> Market:
+    return Market(
+        venue=venue,
+        base=base,
+        quote=venue.quote,
+        tick=tick,
+        lot=lot,
+        min_notional=least,
+        maker=venue.maker,
+        taker=venue.taker,
+        funding_hours=venue.funding_hours,
+    )
+
+
+_BUILT_IN: Final[Mapping[str, tuple[float, float, float]]] = {
+    "BTC": (0.1, 0.001, 100.0),
+    "ETH": (0.01, 0.001, 20.0),
+    "SOL": (0.01, 0.01, 5.0),
+    "BNB": (0.01, 0.01, 5.0),
+    "XRP": (0.0001, 0.1, 5.0),
+    "ADA": (0.0001, 1.0, 5.0),
+    "DOGE": (0.00001, 1.0, 5.0),
+    "LINK": (0.001, 0.01, 20.0),
+    "LTC": (0.01, 0.001, 20.0),
+    "TRX": (0.00001, 1.0, 5.0),
+}
+"""Tick, lot and least order of the default venue's perpetuals, where no list was ever read."""
+
+
+def assume_market(venue: Venue, base: str) -> Market:
+    """A market by built-in rules: what a desk without a network goes by."""
+    tick, lot, least = _BUILT_IN.get(base, (0.0001, 0.1, 5.0))
+    if venue is not DEFAULT_VENUE:
+        least = venue.least_notional
+        lot = 1e-8 if venue.spot else lot
+    return _make_market(venue, base, tick, lot, least)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Markets that venues list, with the moment each venue's list is of. A venue without a list goes by built-in
+    rules, which never serve for live orders."""
+
+    markets: tuple[Market, ...] = ()
+    read_at: Mapping[Venue, Millis] = field(default_factory=dict)
+    source: str = "built-in"
+
+    @cached_property
+    def _by_place(self) -> Mapping[tuple[Venue, str, str], Market]:
+        return {(market.venue, market.base, market.quote): market for market in self.markets}
+
+    def find(self, venue: Venue, symbol: Symbol) -> Market:
+        """The market in which a venue carries a symbol. `NotFound` where it lists none."""
+        quote = symbol.quote if venue is symbol.venue else venue.quote
+        if venue not in self.read_at:
+            return replace(assume_market(venue, symbol.base), quote=quote)
+        market = self._by_place.get((venue, symbol.base, quote))
+        if market is not None:
+            return market
+        coin = _UNITS.sub("", symbol.base)
+        other = next((each for each in self.markets if each.venue is venue and _UNITS.sub("", each.base) == coin), None)
+        if other is not None:
+            raise NotFound(
+                f"{venue.label} lists {other.base}, which is another unit than {symbol.base}: it is not carried there."
+            )
+        raise NotFound(f"{venue.label} lists no {symbol.base}/{quote}.")
+
+    def list_at(self, venue: Venue) -> tuple[Market, ...]:
+        if venue in self.read_at:
+            return tuple(market for market in self.markets if market.venue is venue)
+        return tuple(assume_market(venue, base) for base in _BUILT_IN)
+
+    def require_fresh(self, venue: Venue, now: Millis) -> None:
+        """`Refused` where the venue's list is missing or older than a day."""
+        at = self.read_at.get(venue)
+        if at is None or now - at > MAX_LIST_AGE:
+            age = "was never read" if at is None else f"is {(now - at) / 3_600_000:.0f} hours old"
+            raise Refused(f"The list of {venue.label} {age}; `zuno markets --refresh` reads it.")
+
+    def search(self, venue: Venue | None = None, kind: Kind | None = None, text: str = "") -> Iterator[Market]:
+        wanted = _OTHER_NAMES.get(text.upper(), text.upper())
+        for place in VENUES:
+            if (venue is None or place is venue) and (kind is None or place.kind is kind):
+                yield from (market for market in self.list_at(place) if wanted in market.name.upper())
+
+
+def parse_symbol(text: str, known: Iterable[Symbol] = DEFAULT_SYMBOLS) -> Symbol:
+    """One of these markets by what a person writes: `SOL`, `sol/usdt`, `SOLUSDT`, `binance:SOL/USDT:USDT`."""
+    several = tuple(known)
+    word = plain_text(text, 60).strip()
+    name = word.upper().replace("/", "").replace("-", "")
+    name = _OTHER_NAMES.get(name, name)
+    for symbol in several:
+        if name in (symbol, symbol.base) or word.lower() == str(symbol).lower():
+            return symbol
+    house, _, rest = word.partition(":")
+    if rest:
+        try:
+            full = Symbol(f"{house.lower()}:{rest.upper()}")
+        except ValueError as error:
+            raise UsageError(f"{word!r} is {error}.") from None
+        short = full.venue is DEFAULT_VENUE and full.quote == DEFAULT_VENUE.quote
+        symbol = Symbol(full.pair) if short else full
+        if symbol in several:
+            return symbol
+    near = get_close_matches(name, [*several, *(symbol.base for symbol in several)], n=1, cutoff=0.6)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UsageError(
+        f"{word!r} is not traded here{hint} This desk trades {', '.join(several)} (ZUNO_MARKETS)."
+        if near
+        else f"{word!r} is not traded here; this desk trades {', '.join(several)} (ZUNO_MARKETS)."
+    )
