@@ -33,8 +33,9 @@ class FakeExchange:
     """A request that is dated too early or too late."""
     events: ClassVar[tuple[str, ...]]
     """Parts of the names of requests whose answers list orders, trades or payments."""
-    secrets: ClassVar[tuple[str, ...]]
+    secrets: tuple[str, ...]
     """What may stand in no log and in no error."""
+    secret: str
 
     def __init__(self, engine: Engine, clock: Clock, **options: Any) -> None:
         self.clock = clock
@@ -55,6 +56,10 @@ class FakeExchange:
 
     def routes(self) -> dict[str, Handler]:
         raise NotImplementedError
+
+    def change_keys(self) -> None:
+        """Those that the desk has are known no more."""
+        self.secret = "another"
 
     # -- what changes over night
 

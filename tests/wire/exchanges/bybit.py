@@ -99,6 +99,7 @@ class FakeBybit(FakeExchange):
 
     def __init__(self, cash: Decimal = Decimal(10_000)) -> None:
         clock = Clock()
+        self.secret = SECRET
         engine = Engine(clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.00055"))
         engine.fee_in_base = engine.keeps_ids = engine.unique_ids = True
         super().__init__(engine, clock)
@@ -153,7 +154,7 @@ class FakeBybit(FakeExchange):
         if headers.get("x-bapi-api-key") != KEY:
             raise Declined(error(10003, "API key is invalid."))
         payload = request.body.decode() if request.method == "POST" else unquote(request.raw_query)
-        expected = hmac.new(SECRET.encode(), f"{stamp}{KEY}{window}{payload}".encode(), hashlib.sha256).hexdigest()
+        expected = hmac.new(self.secret.encode(), f"{stamp}{KEY}{window}{payload}".encode(), hashlib.sha256).hexdigest()
         if not hmac.compare_digest(expected, headers.get("x-bapi-sign", "")):
             raise Declined(error(10004, "error sign! please check your signature generation algorithm."))
         if not self.clock.now() - int(window) <= int(stamp) < self.clock.now() + 1_000:

@@ -12,7 +12,7 @@ from tests.wire.exchanges import binance as binance_wire
 from tests.wire.exchanges import upbit as upbit_wire
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.matching import PLENTY
-from tests.wire.exchanges.serving import Answer, FakeServer, serve_exchange
+from tests.wire.exchanges.serving import FakeServer, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
@@ -93,11 +93,6 @@ class WireHarness:
     fake: FakeBinance | FakeUpbit
     opening: Callable[[FakeServer, Callable[[float], Awaitable[None]]], OrderVenue]
     market: str
-    place_name: str
-    find_name: str
-    cancel_name: str
-    limited: Answer
-    banned: Answer
     quantity: Decimal
     symbol: Symbol = Symbol("BTCUSDT")
     waits: list[float] = field(default_factory=list)
@@ -107,6 +102,13 @@ class WireHarness:
         self.venue = self._open()
         market = self.fake.engine.markets[self.market]
         self.price, self.tick = market.mark, market.tick
+
+        self.place_name, self.find_name, self.cancel_name = (
+            self.fake.place_name,
+            self.fake.find_name,
+            self.fake.cancel_name,
+        )
+        self.limited, self.banned = self.fake.limited, self.fake.banned
 
     @property
     def server(self) -> FakeServer:
@@ -165,11 +167,6 @@ async def over_binance() -> AsyncIterator[WireHarness]:
             fake,
             open_binance,
             "BTCUSDT",
-            "POST /fapi/v1/order",
-            "GET /fapi/v1/order",
-            "DELETE /fapi/v1/order",
-            binance_wire.LIMITED,
-            binance_wire.BANNED,
             Decimal("0.050"),
         )
         try:
@@ -186,11 +183,6 @@ async def over_upbit() -> AsyncIterator[WireHarness]:
             fake,
             open_upbit,
             "KRW-BTC",
-            "POST /v1/orders",
-            "GET /v1/order",
-            "DELETE /v1/order",
-            upbit_wire.LIMITED,
-            upbit_wire.BANNED,
             Decimal("0.02"),
         )
         try:

@@ -72,15 +72,15 @@ def error(code: str, message: str, status: int = 200) -> Answer:
 
 def plain(number: Decimal) -> str:
     """Without zeros at the end."""
-    return f"{number.normalize():f}" if number else "0"
+    return f"{round(number, 10).normalize():f}" if number else "0"
 
 
 def standard_markets() -> dict[str, Market]:
     """A contract of BTC is a hundredth, one of ETH a tenth; the lot is a hundredth of a contract."""
-    contracts = {"contract": Decimal("0.01"), "base": "BTC"}, {"contract": Decimal("0.1"), "base": "ETH"}
+    btc, eth = Decimal("0.01"), Decimal("0.1")
     rows = [
-        build_market("BTC-USDT-SWAP", "60000", "0.1", "0.0001", "0", **contracts[0]),
-        build_market("ETH-USDT-SWAP", "3000", "0.01", "0.001", "0", **contracts[1]),
+        build_market("BTC-USDT-SWAP", "60000", "0.1", "0.0001", "0", base="BTC", contract=btc),
+        build_market("ETH-USDT-SWAP", "3000", "0.01", "0.001", "0", base="ETH", contract=eth),
         build_market("BTC-USDT", "60000", "0.1", "0.00001", "0", "100", base="BTC", spot=True),
         build_market("ETH-USDT", "3000", "0.01", "0.0001", "0", "1000", base="ETH", spot=True),
     ]
@@ -105,6 +105,7 @@ class FakeOkx(FakeExchange):
 
     def __init__(self, cash: Decimal = Decimal(10_000)) -> None:
         clock = Clock()
+        self.secret = SECRET
         engine = Engine(clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.0005"), fee_in_base=True)
         super().__init__(engine, clock)
         self.page = 100
@@ -164,7 +165,7 @@ class FakeOkx(FakeExchange):
         stamp = headers.get("ok-access-timestamp", "")
         sent = f"?{request.raw_query}" if request.raw_query else request.body.decode()
         signed = f"{stamp}{request.method}{request.path}{sent}".encode()
-        expected = base64.b64encode(hmac.new(SECRET.encode(), signed, hashlib.sha256).digest()).decode()
+        expected = base64.b64encode(hmac.new(self.secret.encode(), signed, hashlib.sha256).digest()).decode()
         if not hmac.compare_digest(expected, headers.get("ok-access-sign", "")):
             raise Declined(error("50113", "Invalid Sign", 401))
         if abs(datetime.fromisoformat(stamp).timestamp() * 1_000 - self.clock.now()) > 30_000:
