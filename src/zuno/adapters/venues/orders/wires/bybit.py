@@ -256,7 +256,7 @@ class BybitOrders(VenueAccount):
             )
             kind = OrderType.STOP_MARKET if falls == (side is OrderSide.SELL) else OrderType.TAKE_PROFIT_MARKET
         return self.build_order(
-            self.symbol_named(row, "symbol"),
+            self.symbol_of(row),
             kind,
             client_id=row.text("orderLinkId") or row.text("orderId"),
             venue_id=row.text("orderId"),

@@ -82,6 +82,7 @@ class OkxOrders(VenueAccount):
             limit_codes=frozenset({"50011", "50061"}),
         ),
         market="{base}-{quote}-SWAP",
+        market_field="instId",
         time=("publicGetPublicTime", {}, ("data", 0, "ts")),
         rows=("data",),
         clock_codes=frozenset({"50102"}),
@@ -274,7 +275,7 @@ class OkxOrders(VenueAccount):
         return [plain, *(Question(endpoint, "open algo orders", where | {"ordType": kind}) for kind in ALGO_TYPES)]
 
     async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
-        name, symbol = row.text("instId"), self.symbol_named(row, "instId")
+        name, symbol = row.text("instId"), self.symbol_of(row)
         contract = await self.read_contract(name)
         side, updated = self.wire.sides[row.choice("side", list(self.wire.sides))], row.moment("uTime")
         quantity, reduces = row.decimal("sz") * contract, row.text("reduceOnly") == "true"
