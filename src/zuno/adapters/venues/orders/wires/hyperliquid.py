@@ -290,8 +290,12 @@ class HyperliquidOrders(VenueAccount):
         action = {"type": "order", "orders": [row], "grouping": "na"}
         return Question("privatePostExchange", "order", self.sign(action))
 
+    def spell_id(self, client_id: ClientId) -> str:
+        """As the exchange has it."""
+        return _to_cloid(client_id)
+
     def ask_for_order(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> list[Question]:
-        oid = int(client_id) if client_id.isdigit() else _to_cloid(client_id)
+        oid = int(client_id) if client_id.isdigit() else self.spell_id(client_id)
         return [self.ask_of_user("orderStatus", "order", oid=oid)]
 
     def ask_to_cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
@@ -326,7 +330,7 @@ class HyperliquidOrders(VenueAccount):
             quantity=quantity,
             price=row.decimal("limitPx"),
             trigger=row.decimal("triggerPx"),
-            in_force=row.maybe_text("tif"),
+            in_force=None if row["tif"] is None else row.text("tif"),
             reduce_only=row.flag("reduceOnly"),
             status=status,
             filled=ZERO if status is OrderStatus.REJECTED else quantity - row.decimal("sz"),

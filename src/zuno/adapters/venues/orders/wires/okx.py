@@ -87,7 +87,7 @@ class OkxOrders(VenueAccount):
         rows=("data",),
         clock_codes=frozenset({"50102"}),
         key_codes=frozenset({"50030", "50100", "50101", "50105", "50110", "50111", "50113", "50114", "50119", "50120"}),
-        no_such_order=frozenset({"51603"}),
+        no_such_order=frozenset({"51001", "51603"}),
         no_such_market=frozenset({"51001"}),
         cannot_cancel=frozenset({"51400", "51401", "51402", "51410", "51603"}),
         not_taken=((50014, 50016), (51000, 51148), (51150, 51399), (54000, 54999), (59000, 59999)),
