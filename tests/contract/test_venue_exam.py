@@ -19,10 +19,15 @@ import pytest
 
 from tests.wire.exchanges.account import is_open
 from tests.wire.exchanges.harness import (
+    ALWAYS,
     PAGE,
     WIRES,
     VenueHarness,
     WireHarness,
+    find,
+    hold,
+    limit,
+    open_long,
     over_wire,
     request_order,
 )
@@ -32,14 +37,12 @@ from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
 from zuno.adapters.venues.orders.wires import ACCOUNTS
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
-from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.market import Side
-from zuno.trading.model.orders import OUR_PREFIX, Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
+from zuno.trading.model.orders import OUR_PREFIX, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
 BUY, SELL = OrderSide.BUY, OrderSide.SELL
 LIMIT, STOP, TARGET = OrderType.LIMIT, OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET
-ALWAYS = Millis(0)
 Opening = Callable[[], AbstractAsyncContextManager[Any]]
 
 PAPER: dict[str, Opening] = {"BINANCE on paper": binance_on_paper, "UPBIT on paper": upbit_on_paper}
@@ -91,14 +94,6 @@ async def here(request: pytest.FixtureRequest) -> AsyncIterator[VenueHarness]:
         yield harness
 
 
-def limit(here: VenueHarness, name: str, price: Decimal, side: OrderSide = BUY, **more: Any) -> OrderRequest:
-    return request_order(here, name, side, LIMIT, price=price, **more)
-
-
-async def find(here: VenueHarness, order: OrderRequest) -> Order | None:
-    return await here.venue.find(here.symbol, order.client_id)
-
-
 # -- one order of a client id
 
 
@@ -148,11 +143,6 @@ async def test_what_was_placed_is_found_as_it_was_asked_for(here: VenueHarness) 
         None,
     )
     assert [shown.request.client_id for shown in await here.venue.open_orders()] == [order.client_id]
-
-
-async def hold(here: VenueHarness) -> Decimal:
-    """How much is held of what is traded; a spot exchange that takes its fee of what was bought gives less."""
-    return sum((position.quantity for position in await here.venue.positions()), Decimal(0))
 
 
 async def test_an_order_of_another_exchange_is_refused(here: VenueHarness) -> None:
@@ -353,12 +343,6 @@ async def test_the_touch_lies_around_the_mark(here: VenueHarness) -> None:
 
 
 # -- stops
-
-
-async def open_long(here: VenueHarness, name: str = "in") -> Decimal:
-    """How much is held then."""
-    assert (await here.venue.place(request_order(here, name))).status is OrderStatus.FILLED
-    return await hold(here)
 
 
 def as_listed(here: VenueHarness, order: OrderRequest) -> OrderRequest:

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
-from tests.contract.test_venue_exam import ALWAYS, BUY, SELL, STOP, find, limit, open_long
 from tests.wire.exchanges import binance as binance_wire
 from tests.wire.exchanges.binance import FakeBinance
-from tests.wire.exchanges.harness import WireHarness, over_binance, over_upbit, request_order
-from tests.wire.exchanges.serving import DOWN
+from tests.wire.exchanges.bybit import FakeBybit
+from tests.wire.exchanges.harness import (
+    ALWAYS,
+    WireHarness,
+    find,
+    limit,
+    open_long,
+    over_binance,
+    over_upbit,
+    over_wire,
+    request_order,
+)
+from tests.wire.exchanges.hyperliquid import AGENT_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.serving import DOWN, Request
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.venues.exchange import PATIENCE
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
-from zuno.trading.model.orders import OrderStatus, TimeInForce
+from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
+
+BUY, SELL, STOP = OrderSide.BUY, OrderSide.SELL, OrderType.STOP_MARKET
 
 # -- Binance's own
 
@@ -221,3 +236,97 @@ async def test_the_fills_of_an_order_that_has_ended_are_read_once() -> None:
         assert here.server.count(here.find_name) == asked + 1
         await here.move(here.price - 30 * here.tick)
         assert len(await here.venue.fills(here.symbol, ALWAYS)) == len(first) + 1
+
+
+# -- Bybit's own
+
+
+async def test_what_has_ended_is_found_in_the_history_when_the_service_was_restarted() -> None:
+    async with over_wire("BYBIT") as here:
+        assert isinstance(here.fake, FakeBybit)
+        order = request_order(here, "ended")
+        await here.venue.place(order)
+        here.fake.restarted = True
+        await here.restart()
+        ended = await find(here, order)
+        assert ended is not None
+        assert ended.status is OrderStatus.FILLED
+        assert (await here.venue.place(order)).venue_id == ended.venue_id
+        assert here.count_orders(order.client_id) == 1
+
+
+async def test_an_order_that_is_acknowledged_before_it_is_listed_is_waited_for() -> None:
+    async with over_wire("BYBIT") as here:
+        here.server.before[here.place_name] = lambda: setattr(here.fake, "late", 4)
+        assert (await here.venue.place(request_order(here, "in"))).status is OrderStatus.FILLED
+        assert here.waits
+
+
+async def test_the_cash_of_coins_and_of_positions_is_one() -> None:
+    async with over_wire("BYBIT") as perpetuals, over_wire("BYBIT-SPOT") as coins:
+        await coins.venue.place(request_order(coins, "coins"))
+        assert await coins.venue.positions()
+        perpetuals.fake.engine.take("spot:BTCUSDT", Decimal("0.05"), Decimal(60_000))
+        assert (await perpetuals.venue.balance()).total == Decimal(7_000)
+        assert await perpetuals.venue.positions() == ()
+
+
+# -- OKX's own
+
+
+async def test_contracts_are_counted_in_coins() -> None:
+    async with over_wire("OKX") as here:
+        await open_long(here)
+        (trade,) = here.fake.engine.trades
+        (fill,) = await here.venue.fills(here.symbol, ALWAYS)
+        assert trade.quantity == fill.quantity == here.quantity
+        filters = await here.venue.filters(here.symbol)
+        market = here.fake.engine.markets[here.market]
+        assert (filters.lot, filters.min_quantity) == (market.lot, market.min_quantity)
+        assert market.contract == Decimal("0.01")
+
+
+# -- Hyperliquid's own
+
+
+async def sign_action(fake: FakeHyperliquid, action: dict[str, Any], sent_action: dict[str, Any] | None = None) -> Any:
+    """An action as ccxt signs it, and the answer."""
+    import ccxt
+
+    signer = ccxt.hyperliquid({"walletAddress": owner(), "privateKey": AGENT_KEY})
+    nonce = fake.clock.now()
+    signature = signer.sign_l1_action(action, nonce)
+    sent = {"action": sent_action or action, "nonce": nonce, "signature": signature}
+    answer = fake.server.answer(Request("POST", "/exchange", "", {}, json.dumps(sent).encode()))
+    assert answer is not None
+    return json.loads(answer.body)
+
+
+def build_action(**more: Any) -> dict[str, Any]:
+    row = {"a": 0, "b": True, "p": "63000", "s": "0.05", "r": False, "t": {"limit": {"tif": "Ioc"}}}
+    return {"type": "order", "orders": [{**row, "c": "0x" + "ab" * 16}], "grouping": "na", **more}
+
+
+async def test_an_action_is_its_signers_to_the_byte() -> None:
+    fake = FakeHyperliquid()
+    turned = {name: build_action()[name] for name in ("grouping", "orders", "type")}
+    assert "does not exist" in (await sign_action(fake, turned))["response"]
+    assert not fake.engine.orders
+    (status,) = (await sign_action(fake, build_action()))["response"]["data"]["statuses"]
+    assert status["filled"]["totalSz"] == "0.05"
+    other = {**build_action(), "orders": [{**build_action()["orders"][0], "s": "0.06"}]}
+    assert (await sign_action(fake, build_action(), other))["status"] == "err"
+    assert len(fake.engine.orders) == 1
+    assert len(fake.actions) == 3
+
+
+async def test_whoever_would_be_paid_for_an_order_is_written_down() -> None:
+    fake = FakeHyperliquid()
+    for action in (
+        build_action(builder={"b": owner(), "f": 0}),
+        {"type": "approveBuilderFee", "maxFeeRate": "0%", "builder": owner(), "nonce": 1},
+        {"type": "setReferrer", "code": "X"},
+    ):
+        assert (await sign_action(fake, action))["status"] == "err"
+    assert fake.broker_marks == ["builder", "approveBuilderFee", "setReferrer"]
+    assert not fake.engine.orders

@@ -574,9 +574,6 @@ class FakeBybit(FakeExchange):
         rows = [row for row in self.asked_orders(params) if is_open(row) or (closed and not self.restarted)]
         if not named and closed:
             rows = [row for row in rows if not is_open(row)]
-        if self.late:
-            self.late -= 1
-            rows = rows[1:]
         return self.turn_page(params, [self.order_row(row) for row in rows], 50)
 
     def order_history(self, params: Row) -> Row:
@@ -589,6 +586,9 @@ class FakeBybit(FakeExchange):
 
     def asked_orders(self, params: Row) -> list[FakeOrder | FakeAlgo]:
         """Newest first."""
+        if self.late:
+            self.late -= 1
+            return []
         if "orderId" in params or "orderLinkId" in params:
             order = self.find_order(params)
             return [] if order is None else [order]

@@ -21,13 +21,22 @@ from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.wires import build_account
+from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
+from zuno.trading.model.orders import (
+    Order,
+    OrderRequest,
+    OrderSide,
+    OrderStatus,
+    OrderType,
+    client_order_id,
+)
 from zuno.trading.ports.venue import OrderVenue
 
 PAGE = 3
 """Trades a page: few, so that a test turns several."""
+ALWAYS = Millis(0)
 QUICK = RequestLimits(timeout=5.0, attempts=2, first_wait=0.01, max_bytes=8_000_000)
 
 
@@ -88,6 +97,25 @@ def request_order(
         quantity=here.quantity if quantity is None else quantity,
         **more,
     )
+
+
+def limit(here: VenueHarness, name: str, price: Decimal, side: OrderSide = OrderSide.BUY, **more: Any) -> OrderRequest:
+    return request_order(here, name, side, OrderType.LIMIT, price=price, **more)
+
+
+async def find(here: VenueHarness, order: OrderRequest) -> Order | None:
+    return await here.venue.find(here.symbol, order.client_id)
+
+
+async def hold(here: VenueHarness) -> Decimal:
+    """How much is held of what is traded; a spot exchange that takes its fee of what was bought gives less."""
+    return sum((position.quantity for position in await here.venue.positions()), Decimal(0))
+
+
+async def open_long(here: VenueHarness, name: str = "in") -> Decimal:
+    """How much is held then."""
+    assert (await here.venue.place(request_order(here, name))).status is OrderStatus.FILLED
+    return await hold(here)
 
 
 @dataclass(frozen=True)
