@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -52,7 +52,7 @@ class TradingClient(ExchangeClient):
         """Ask; repeated after a failure that may pass."""
         return await self._send_dated(endpoint, what, params, self._patience.attempts)
 
-    async def send(self, endpoint: str, what: str, params: Params) -> VendorJson:
+    async def send(self, endpoint: str, what: str, params: Params | Callable[[], Params]) -> VendorJson:
         """Send an order once. `Unavailable`: whether it was carried out is unknown."""
         return await self._send_dated(endpoint, what, params, 1)
 
@@ -97,14 +97,16 @@ class TradingClient(ExchangeClient):
         headers: Mapping[str, str] = self.opened.last_response_headers or {}
         return next((value for header, value in headers.items() if header.lower() == name), None)
 
-    async def _send_dated(self, endpoint: str, what: str, params: Params, attempts: int) -> VendorJson:
+    async def _send_dated(
+        self, endpoint: str, what: str, params: Params | Callable[[], Params], attempts: int
+    ) -> VendorJson:
         try:
-            return await self._send_patiently(endpoint, what, params, attempts)
+            return await self._send_patiently(endpoint, what, params() if callable(params) else params, attempts)
         except VenueDeclined as declined:
             if declined.code not in self._clock_codes:
                 raise
         await self.sync_clock()
-        return await self._send_patiently(endpoint, what, params, attempts)
+        return await self._send_patiently(endpoint, what, params() if callable(params) else params, attempts)
 
     async def _send_patiently(self, endpoint: str, what: str, params: Params, attempts: int) -> VendorJson:
         """A rate-limited request was not carried out: it is sent again after the exchange's wait, if that is short."""

@@ -119,8 +119,8 @@ class VenueAccount(ABC):
         here = symbol.venue is self.wire.exchange
         return self.wire.market.format(base=symbol.base, quote=symbol.quote if here else self.wire.asset)
 
-    def symbol_named(self, row: VendorJson, field: str) -> Symbol:
-        return self._names[row.choice(field, list(self._names))]
+    def symbol_of(self, row: VendorJson) -> Symbol:
+        return self._names[row.choice(self.wire.market_field, list(self._names))]
 
     # -- what a wire says
 
@@ -333,6 +333,8 @@ class VenueAccount(ABC):
         for symbol in self._symbols:
             for question in self.ask_for_open(symbol):
                 for row in await self.read_pages(question):
+                    if row.text(self.wire.market_field) != self.name(symbol):
+                        continue
                     order = await self._read_order(row, listed=True)
                     if not order.status.final:
                         orders[order.venue_id] = order
@@ -416,6 +418,9 @@ class VenueAccount(ABC):
             if following is None:
                 return list(rows.values())
             params = following
+
+    def row_id(self, row: VendorJson, field: str) -> str:
+        return str(row[field])
 
     async def read_trades(self, symbol: Symbol, low: Millis, high: Millis) -> list[VendorJson]:
         return await self.read_pages(self.ask_for_trades(symbol, low, high), self.wire.trade_id)
@@ -531,7 +536,8 @@ class VenueAccount(ABC):
         if declined.status in self.wire.not_taken_statuses:
             return True
         code = declined.code
-        return code.lstrip("-").isdigit() and any(low <= int(code) <= high for low, high in self.wire.not_taken)
+        numbered = code.lstrip("-").isdigit() and any(low <= int(code) <= high for low, high in self.wire.not_taken)
+        return numbered or code in self.wire.not_taken_words
 
     async def _find_settled(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> Order | None:
         """An order that takes at once, or that was cancelled, is settled a moment after the answer."""

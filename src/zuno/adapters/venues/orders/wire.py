@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -28,6 +28,8 @@ class WireTable:
     vendor: ExchangeVendor
     market: str = "{base}{quote}"
     """How a market is called on the wire."""
+    market_field: str = "symbol"
+    """Where rows name it."""
     time: tuple[str, Mapping[str, object], Path] = ("", {}, ())
     rows: Path = ()
     """Where the rows of an answer are."""
@@ -40,8 +42,9 @@ class WireTable:
     """An order that is over, or never was."""
     not_taken: tuple[tuple[int, int], ...] = ()
     """Ranges of codes of an order that was read and not taken. After any other code nobody knows what became of it."""
+    not_taken_words: frozenset[str] = frozenset()
     not_taken_statuses: frozenset[int] = frozenset()
-    """The same, by the HTTP status, where codes are words."""
+    """The same where codes are words, and by the HTTP status."""
     statuses: Mapping[str, OrderStatus] = field(default_factory=dict)
     types: Mapping[str, OrderType] = field(default_factory=dict)
     sides: Mapping[str, OrderSide] = field(default_factory=lambda: {side.value: side for side in OrderSide})
@@ -76,7 +79,8 @@ class WireTable:
 class Question(NamedTuple):
     endpoint: str
     what: str
-    params: Params
+    params: Params | Callable[[], Params]
+    """A function: signed anew whenever it is sent."""
 
 
 class Trade(NamedTuple):

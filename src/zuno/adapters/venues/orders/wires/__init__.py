@@ -8,16 +8,27 @@ from typing import Any, Final
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.core import VenueAccount
+from zuno.adapters.venues.orders.wires.binance_spot import BinanceSpotOrders
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceOrders
 from zuno.adapters.venues.orders.wires.bybit import BybitOrders, BybitSpotOrders
+from zuno.adapters.venues.orders.wires.hyperliquid import HyperliquidOrders
 from zuno.adapters.venues.orders.wires.okx import OkxOrders, OkxSpotOrders
 from zuno.adapters.venues.orders.wires.upbit import UpbitOrders
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 
-ACCOUNTS: Final[Mapping[str, type[VenueAccount]]] = {
+ACCOUNTS: Final[Mapping[Venue, type[VenueAccount]]] = {
     account.wire.exchange: account
-    for account in (BinanceOrders, BybitOrders, BybitSpotOrders, OkxOrders, OkxSpotOrders, UpbitOrders)
+    for account in (
+        BinanceOrders,
+        BinanceSpotOrders,
+        BybitOrders,
+        BybitSpotOrders,
+        HyperliquidOrders,
+        OkxOrders,
+        OkxSpotOrders,
+        UpbitOrders,
+    )
 }
 
 

@@ -116,9 +116,11 @@ class BinanceAccount(VenueAccount):
         return await (self.parse_order if order.type in CONDITIONAL else self._read_order)(answer)
 
     async def read_trades(self, symbol: Symbol, low: Millis, high: Millis) -> list[VendorJson]:
-        """By their time at first, and then, where a page is full, by their number."""
+        return await self.read_trades_from(symbol, {"startTime": low, "endTime": high}, high)
+
+    async def read_trades_from(self, symbol: Symbol, where: Mapping[str, object], high: Millis) -> list[VendorJson]:
+        """Where a page is full, on by their number."""
         rows: list[VendorJson] = []
-        where: Mapping[str, object] = {"startTime": low, "endTime": high}
         while True:
             page = await self.read_pages(self.ask_for_trades_where(symbol, where))
             rows += page
@@ -283,7 +285,7 @@ class BinanceOrders(BinanceAccount):
             return await self._parse_algo(row)
         filled = row.decimal("executedQty")
         return self.build_order(
-            self.symbol_named(row, "symbol"),
+            self.symbol_of(row),
             self.wire.types[row.choice("type", list(self.wire.types))],
             client_id=row.text("clientOrderId"),
             venue_id=str(row.whole("orderId")),
@@ -301,7 +303,7 @@ class BinanceOrders(BinanceAccount):
 
     async def _parse_algo(self, row: VendorJson) -> Order:
         """A conditional order before it is triggered."""
-        symbol, status = self.symbol_named(row, "symbol"), row.choice("algoStatus", list(ALGO_STATUSES))
+        symbol, status = self.symbol_of(row), row.choice("algoStatus", list(ALGO_STATUSES))
         quantity, closes = row.decimal("quantity"), row.flag("closePosition")
         if closes:  # placed by a person: everything there is, whatever that is
             held = {position.symbol: position.quantity for position in await self.positions()}
@@ -327,7 +329,7 @@ class BinanceOrders(BinanceAccount):
         child = _read_actual_order(row)
         if child is None and row.text("algoStatus") == "FINISHED":
             raise Malformed("Binance's finished algo order names no order")
-        return None if child is None else self.ask_by_id(self.symbol_named(row, "symbol"), child)
+        return None if child is None else self.ask_by_id(self.symbol_of(row), child)
 
     async def find_origin(self, symbol: Symbol, trade: Trade) -> ClientId | None:
         """Looked for backwards from the trade."""

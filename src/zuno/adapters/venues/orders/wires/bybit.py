@@ -45,6 +45,7 @@ CLASSIC: Final = 1
 IN_USE: Final = ("locked", "totalPositionIM", "totalOrderIM")
 """Of a coin: by spot orders, positions and orders of perpetuals."""
 RISES, FALLS = 1, 2
+WRONG_SIDE: Final = "trigger"
 NO_REASON: Final = ("EC_NoError", "EC_PerCancelRequest", "")
 FORCED: Final = {"BustTrade": True, "AdlTrade": True, "Trade": False, "Delivery": False}
 """Executions that are trades, and whether the exchange made them to close a position."""
@@ -75,6 +76,7 @@ class BybitOrders(VenueAccount):
         key_codes=frozenset({"10003", "10004", "10005", "10007", "10010", "33004"}),
         no_such_market=frozenset({"10001", "170121"}),
         cannot_cancel=frozenset({"110001", "110008", "110010", "170213", "170139", "170142"}),
+        not_taken_words=frozenset({WRONG_SIDE}),
         not_taken=((10001, 10001), (110003, 110999), (170033, 170037), (170105, 170999), (3400000, 3400999)),
         statuses={
             "New": OrderStatus.OPEN,
@@ -227,6 +229,11 @@ class BybitOrders(VenueAccount):
         if order.trigger is not None:
             body["triggerPrice"] = f"{order.trigger:f}"
             if self.wire.spot:
+                last = (await self.quote(order.symbol)).mark
+                if (
+                    (order.trigger >= last) if falls else (order.trigger <= last)
+                ):  # nothing else says which way it waits
+                    raise VenueDeclined("Bybit", 400, WRONG_SIDE, f"the price is beyond {order.trigger:f} already")
                 body["orderFilter"] = "StopOrder"
             else:
                 body |= {"triggerDirection": FALLS if falls else RISES, "triggerBy": "MarkPrice"}
@@ -256,7 +263,7 @@ class BybitOrders(VenueAccount):
             )
             kind = OrderType.STOP_MARKET if falls == (side is OrderSide.SELL) else OrderType.TAKE_PROFIT_MARKET
         return self.build_order(
-            self.symbol_named(row, "symbol"),
+            self.symbol_of(row),
             kind,
             client_id=row.text("orderLinkId") or row.text("orderId"),
             venue_id=row.text("orderId"),

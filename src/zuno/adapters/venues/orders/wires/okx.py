@@ -82,11 +82,12 @@ class OkxOrders(VenueAccount):
             limit_codes=frozenset({"50011", "50061"}),
         ),
         market="{base}-{quote}-SWAP",
+        market_field="instId",
         time=("publicGetPublicTime", {}, ("data", 0, "ts")),
         rows=("data",),
         clock_codes=frozenset({"50102"}),
         key_codes=frozenset({"50030", "50100", "50101", "50105", "50110", "50111", "50113", "50114", "50119", "50120"}),
-        no_such_order=frozenset({"51603"}),
+        no_such_order=frozenset({"51001", "51603"}),
         no_such_market=frozenset({"51001"}),
         cannot_cancel=frozenset({"51400", "51401", "51402", "51410", "51603"}),
         not_taken=((50014, 50016), (51000, 51148), (51150, 51399), (54000, 54999), (59000, 59999)),
@@ -274,7 +275,7 @@ class OkxOrders(VenueAccount):
         return [plain, *(Question(endpoint, "open algo orders", where | {"ordType": kind}) for kind in ALGO_TYPES)]
 
     async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
-        name, symbol = row.text("instId"), self.symbol_named(row, "instId")
+        name, symbol = row.text("instId"), self.symbol_of(row)
         contract = await self.read_contract(name)
         side, updated = self.wire.sides[row.choice("side", list(self.wire.sides))], row.moment("uTime")
         quantity, reduces = row.decimal("sz") * contract, row.text("reduceOnly") == "true"

@@ -68,6 +68,7 @@ class UpbitOrders(VenueAccount):
         exchange=Venue("UPBIT"),
         vendor=ExchangeVendor("upbit", "Upbit", read_decline=read_decline),
         market="KRW-{base}",
+        market_field="market",
         no_such_order=frozenset({"order_not_found"}),
         not_taken_statuses=frozenset({400, 404}),
         statuses={
@@ -215,7 +216,7 @@ class UpbitOrders(VenueAccount):
         status = self.wire.statuses[row.choice("state", list(self.wire.statuses))]
         moments = [row.moment_of_text("created_at"), *(trade.moment_of_text("created_at") for trade in trades or ())]
         return self.build_order(
-            self.symbol_named(row, "market"),
+            self.symbol_of(row),
             self.wire.types[row.choice("ord_type", list(self.wire.types))],
             client_id=_client_id(row),
             venue_id=row.text("uuid"),
@@ -265,7 +266,7 @@ class UpbitOrders(VenueAccount):
         row = await self._client.read("privateGetOrder", "order", uuid=order.venue_id)
         if row.text("uuid") != order.venue_id:
             raise Malformed("Upbit answered with another order than was asked for")
-        return tuple(self._parse_fills(self.symbol_named(row, "market"), row))
+        return tuple(self._parse_fills(self.symbol_of(row), row))
 
     def _parse_fills(self, symbol: Symbol, row: VendorJson) -> list[Fill]:
         """The fee is of the order: each fill bears its share by funds."""
