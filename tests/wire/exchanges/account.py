@@ -36,6 +36,12 @@ class FakeExchange:
     secrets: tuple[str, ...]
     """What may stand in no log and in no error."""
     secret: str
+    limit_word: ClassVar[str] = "LIMIT"
+    """How the wire spells the type of an order with a price."""
+    tells_anybody: ClassVar[bool] = False
+    """An account is read without keys."""
+    sizes_are_fixed: ClassVar[bool] = False
+    """The lot is the same for every market, and not told."""
 
     def __init__(self, engine: Engine, clock: Clock, **options: Any) -> None:
         self.clock = clock
@@ -79,7 +85,7 @@ class FakeExchange:
 
     def order_foreign(self, symbol: str, side: str, quantity: Decimal, price: Decimal) -> FakeOrder:
         """A resting order of somebody else's hand, without a client id of ours."""
-        return self.engine.place(self.foreign_id(), symbol, side, "LIMIT", quantity, price)
+        return self.engine.place(self.foreign_id(), symbol, side, self.limit_word, quantity, price)
 
     def foreign_id(self) -> str:
         return "web_1"

@@ -75,9 +75,11 @@ def standard_markets() -> dict[str, Market]:
         build_market("ETHUSDT", "3000", "0.01", "0.01", "5", "724", base="ETH"),
     ]
     coins = [
-        build_market("spot:BTCUSDT", "60000", "0.1", "0.000001", "5", base="BTC", spot=True, wire_name="BTCUSDT"),
-        build_market("spot:ETHUSDT", "3000", "0.01", "0.00001", "5", "724", base="ETH", spot=True, wire_name="ETHUSDT"),
+        build_market(f"spot:{base}USDT", price, tick, lot, "5", base=base, spot=True, wire_name=f"{base}USDT")
+        for base, price, tick, lot in (("BTC", "60000", "0.1", "0.000001"), ("ETH", "3000", "0.01", "0.00001"))
     ]
+    for coin in coins:
+        coin.fees = Decimal("0.001"), Decimal("0.001")
     return {market.symbol: market for market in (*perpetuals, *coins)}
 
 
@@ -94,6 +96,7 @@ class FakeBybit(FakeExchange):
     overloaded = error(10006, "Too many visits. Exceeded the API Rate Limit.")
     maintenance = error(10016, "System error. Please try again later.")
     outdated = error(10002, "invalid request, please check your server timestamp or recv_window param.")
+    limit_word = "Limit"
     events = ("order/realtime", "order/history", "execution/list", "transaction-log")
     secrets = (KEY, SECRET)
 
@@ -244,8 +247,12 @@ class FakeBybit(FakeExchange):
         return {}
 
     def fee_rate(self, params: Row) -> Row:
-        rates = {"takerFeeRate": f"{self.engine.taker_fee}", "makerFeeRate": f"{self.engine.maker_fee}"}
-        return {"list": [{"symbol": market.name, **rates} for market in self.asked_markets(params)]}
+        names = (("takerFeeRate", False), ("makerFeeRate", True))
+        rows = [
+            {"symbol": market.name, **{name: f"{self.engine.fee_rate(market, maker)}" for name, maker in names}}
+            for market in self.asked_markets(params)
+        ]
+        return {"list": rows}
 
     def wallet_balance(self, params: Row) -> Row:
         if params["accountType"] != "UNIFIED":
@@ -567,9 +574,6 @@ class FakeBybit(FakeExchange):
         rows = [row for row in self.asked_orders(params) if is_open(row) or (closed and not self.restarted)]
         if not named and closed:
             rows = [row for row in rows if not is_open(row)]
-        if self.late:
-            self.late -= 1
-            rows = rows[1:]
         return self.turn_page(params, [self.order_row(row) for row in rows], 50)
 
     def order_history(self, params: Row) -> Row:
@@ -582,6 +586,9 @@ class FakeBybit(FakeExchange):
 
     def asked_orders(self, params: Row) -> list[FakeOrder | FakeAlgo]:
         """Newest first."""
+        if self.late:
+            self.late -= 1
+            return []
         if "orderId" in params or "orderLinkId" in params:
             order = self.find_order(params)
             return [] if order is None else [order]
@@ -687,7 +694,6 @@ class FakeBybit(FakeExchange):
 
     def execution_row(self, trade: FakeTrade) -> Row:
         market, order = self.engine.markets[trade.symbol], self.engine.orders[trade.order]
-        rate = self.engine.maker_fee if trade.maker else self.engine.taker_fee
         return {
             "symbol": market.name,
             "orderId": self.order_id(order),
@@ -708,7 +714,7 @@ class FakeBybit(FakeExchange):
             "execValue": f"{trade.quantity * trade.price:f}",
             "execTime": str(trade.at),
             "isMaker": trade.maker,
-            "feeRate": f"{rate}",
+            "feeRate": f"{self.engine.fee_rate(market, trade.maker)}",
             "markPrice": f"{market.mark:f}",
             **empty("tradeIv markIv indexPrice underlyingPrice blockTradeId"),
             "closedSize": "0",

@@ -175,6 +175,7 @@ class FakeHyperliquid(FakeExchange):
     maintenance = Answer(502, b"<html>Bad Gateway</html>", "text/html")
     outdated = refuse("Invalid nonce: it is outside of the window.")
     events = ("openOrders", "frontendOpenOrders", "historicalOrders", "userFills", "userFunding")
+    tells_anybody = True
     secrets = (OWNER_KEY, OWNER_KEY[2:], AGENT_KEY, AGENT_KEY[2:])
 
     def __init__(self, cash: Decimal = Decimal(10_000)) -> None:

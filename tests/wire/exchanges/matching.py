@@ -52,6 +52,8 @@ class Market:
     contract: Decimal = Decimal(1)
     """Base currency in one of what the wire counts in."""
     wire_name: str = ""
+    fees: tuple[Decimal, Decimal] | None = None
+    """Maker's and taker's, where they are not the account's."""
 
     @property
     def name(self) -> str:
@@ -198,6 +200,9 @@ class Engine:
 
     def position(self, symbol: str) -> FakePosition:
         return self.positions.setdefault(symbol, FakePosition())
+
+    def fee_rate(self, market: Market, maker: bool) -> Decimal:
+        return (market.fees or (self.maker_fee, self.taker_fee))[0 if maker else 1]
 
     def held(self, spot: bool) -> list[tuple[Market, FakePosition]]:
         """What is held: coins, or positions on margin."""
@@ -413,7 +418,8 @@ class Engine:
             self.end(order, "EXPIRED")
 
     def fill(self, order: FakeOrder, quantity: Decimal, price: Decimal, maker: bool) -> None:
-        market, rate = self.markets[order.symbol], self.maker_fee if maker else self.taker_fee
+        market = self.markets[order.symbol]
+        rate = self.fee_rate(market, maker)
         kept_back = market.spot and self.fee_in_base and order.side == BUY
         fee = quantity * rate if kept_back else quantity * price * rate
         order.filled += quantity

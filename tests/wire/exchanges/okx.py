@@ -77,12 +77,12 @@ def plain(number: Decimal) -> str:
 
 def standard_markets() -> dict[str, Market]:
     """A contract of BTC is a hundredth, one of ETH a tenth; the lot is a hundredth of a contract."""
-    btc, eth = Decimal("0.01"), Decimal("0.1")
+    btc, eth, fees = Decimal("0.01"), Decimal("0.1"), (Decimal("0.0008"), Decimal("0.001"))
     rows = [
         build_market("BTC-USDT-SWAP", "60000", "0.1", "0.0001", "0", base="BTC", contract=btc),
         build_market("ETH-USDT-SWAP", "3000", "0.01", "0.001", "0", base="ETH", contract=eth),
-        build_market("BTC-USDT", "60000", "0.1", "0.00001", "0", "100", base="BTC", spot=True),
-        build_market("ETH-USDT", "3000", "0.01", "0.0001", "0", "1000", base="ETH", spot=True),
+        build_market("BTC-USDT", "60000", "0.1", "0.00001", "0", "100", base="BTC", spot=True, fees=fees),
+        build_market("ETH-USDT", "3000", "0.01", "0.0001", "0", "1000", base="ETH", spot=True, fees=fees),
     ]
     return {market.symbol: market for market in rows}
 
@@ -96,10 +96,11 @@ class FakeOkx(FakeExchange):
     filters_name = "GET /api/v5/public/instruments"
     funding_name = "GET /api/v5/account/bills"
     limited = error("50011", "Too Many Requests", 429)
-    banned = error("50011", "Too Many Requests", 418)
+    banned = json_answer({"code": "50011", "msg": "Too Many Requests", "data": []}, 418, retry_after="3600")
     overloaded = error("50061", "You've reached the maximum order rate limit for this account.")
     maintenance = error("50001", "Service temporarily unavailable. Try again later", 503)
     outdated = error("50102", "Timestamp request expired", 401)
+    limit_word = "limit"
     events = ("orders-pending", "orders-history", "orders-algo", "fills", "bills")
     secrets = (KEY, SECRET, PASSPHRASE)
 
@@ -325,8 +326,9 @@ class FakeOkx(FakeExchange):
         return [{"posMode": params["posMode"]}]
 
     def trade_fee(self, params: Row) -> list[Row]:
-        maker, taker = plain(-self.engine.maker_fee), plain(-self.engine.taker_fee)
         swap = params["instType"] == "SWAP"
+        market = next(market for market in self.engine.markets.values() if market.spot is not swap)
+        maker, taker = (plain(-self.engine.fee_rate(market, by_maker)) for by_maker in (True, False))
         rates = {"maker": "" if swap else maker, "taker": "" if swap else taker}
         rates |= {"makerU": maker if swap else "", "takerU": taker if swap else ""}
         return [{"instType": params["instType"], "level": "Lv1", **rates, "ts": str(self.clock.now())}]
@@ -706,7 +708,7 @@ class FakeOkx(FakeExchange):
             "execType": "M" if trade.maker else "T",
             "feeCcy": trade.fee_currency,
             "fee": plain(-trade.fee),
-            "feeRate": plain(-(self.engine.maker_fee if trade.maker else self.engine.taker_fee)),
+            "feeRate": plain(-self.engine.fee_rate(market, trade.maker)),
             "fillTime": str(trade.at),
             "ts": str(trade.at),
             **empty("fillPxVol fillPxUsd fillMarkVol fillFwdPx tradeQuoteCcy"),

@@ -78,7 +78,9 @@ class FakeUpbit(FakeExchange):
     banned = json_answer({"error": {"name": "too_many_requests", "message": "Blocked."}}, 418, retry_after="3600")
     overloaded = limited
     maintenance = error("server_error", "점검 중입니다.", 503)
+    limit_word = "limit"
     events = ("orders/open", "orders/closed", "GET /v1/order")
+    sizes_are_fixed = True
     secrets = (KEY, SECRET, "Bearer ")
 
     def __init__(self, cash: Decimal = Decimal(10_000_000)) -> None:
