@@ -827,8 +827,8 @@ NEEDED: dict[str, dict[str, str]] = {
 }
 
 
-OPTIONAL = ("identifier", "time_in_force")
-"""Upbit leaves them out where an order has none."""
+OPTIONAL = ("identifier", "time_in_force", "cloid")
+"""Left out, or empty, where an order has none."""
 
 
 @only(BY_HTTP)
