@@ -23,8 +23,7 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable, Unreachable, Zun
 INSTALL: Final = "pip install 'zuno[exchanges]'"
 PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 """A list of every option is a megabyte or two."""
-BANNED: Final = 418
-LIMITED: Final = frozenset({BANNED, 429})
+LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
 """Seconds of silence after an exchange limited us without saying for how long."""
 BAN: Final = 600.0
@@ -280,7 +279,7 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
         def handle_errors(
             self, code: int, reason: str, url: str, method: str, headers: Any, body: str, response: Any, *asked: Any
         ) -> None:
-            banned = code == BANNED or (code in vendor.ban_statuses and not isinstance(response, dict))
+            banned = code in vendor.ban_statuses and not isinstance(response, dict)
             if code in LIMITED or banned:
                 wait = asked_wait({name.lower(): value for name, value in headers.items()})
                 wait = (BAN if banned else PAUSE) if wait is None else wait

@@ -320,11 +320,11 @@ class HyperliquidOrders(VenueAccount):
         status = next((status for name, status in self.wire.statuses.items() if word.lower().endswith(name)), None)
         if status is None:
             raise Malformed(f"{row.what}: {read_reason(word)!r} is no status of an order")
-        quantity, oid, cloid = row.decimal("origSz"), str(row.whole("oid")), row.maybe_text("cloid")
+        quantity, oid = row.decimal("origSz"), str(row.whole("oid"))
         return self.build_order(
             self.symbol_of(row),
             self.wire.types[row.choice("orderType", list(self.wire.types))],
-            client_id=oid if cloid is None else _from_cloid(cloid),
+            client_id=oid if row["cloid"] is None else _from_cloid(row.text("cloid")),
             venue_id=oid,
             side=self.wire.sides[row.choice("side", list(self.wire.sides))],
             quantity=quantity,
