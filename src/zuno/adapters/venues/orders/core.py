@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import functools
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from decimal import Decimal
-from typing import Any, ClassVar, Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from pydantic import ValidationError
 
 from zuno.adapters.http import RateLimited
-from zuno.adapters.venues.exchange import Params, VenueDeclined
+from zuno.adapters.venues.exchange import VenueDeclined
 from zuno.adapters.venues.orders.client import TradingClient
-from zuno.adapters.venues.orders.wire import Holding, Listing, Question, Trade, WireTable, clean_id
+from zuno.adapters.venues.orders.reading import VenueWire
+from zuno.adapters.venues.orders.wire import (
+    Cells,
+    Holding,
+    Trade,
+    clean_id,
+)
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
@@ -88,23 +93,19 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
     return call
 
 
-class VenueAccount(ABC):
+class VenueAccount(VenueWire):
     """One account and the symbols that are traded there. Nothing is opened before the keys and the account's settings
     were checked; orders that reduce a position are sent all the same, and do not wait for filters."""
 
-    wire: ClassVar[WireTable]
     simulated = False
 
     def __init__(
         self, client: TradingClient, symbols: Sequence[Symbol], *, demo: bool = False, page: int | None = None
     ) -> None:
-        self._client = client
-        self.exchange = self.wire.exchange
+        super().__init__(client, symbols, page)
         self.paper = demo
         """Demo trading is no money, at the exchange's own matching engine."""
-        self._page = page or self.wire.page
         self._symbols = tuple(symbols)
-        self._names = {self.name(symbol): symbol for symbol in symbols}
         self._admitted: float | None = None
         self._filters: dict[Symbol, tuple[float, Filters]] = {}
         self._reducing: set[ClientId] = set()
@@ -113,97 +114,23 @@ class VenueAccount(ABC):
         """How much of an order the venue's own list of trades has shown, and its value, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
 
-    # -- names
-
-    def name(self, symbol: Symbol) -> str:
-        here = symbol.venue is self.wire.exchange
-        return self.wire.market.format(base=symbol.base, quote=symbol.quote if here else self.wire.asset)
-
-    def symbol_of(self, row: VendorJson) -> Symbol:
-        return self._names[row.choice(self.wire.market_field, list(self._names))]
-
-    # -- what a wire says
-
-    @abstractmethod
-    async def rights(self) -> AccountRights: ...
-
-    @abstractmethod
-    async def read_listings(self, name: str | None = None) -> list[Listing]:
-        """All that settle in the venue's currency, or the one of that name if it is listed."""
-
-    @abstractmethod
-    async def read_quote(self, symbol: Symbol) -> VenueQuote: ...
-
-    @abstractmethod
-    async def ask_to_place(self, order: OrderRequest, good_till: Millis | None) -> Question: ...
-
-    @abstractmethod
-    def ask_for_order(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> list[Question]:
-        """Where an order of that id may be, in turn."""
-
-    @abstractmethod
-    def ask_to_cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType, venue_id: str) -> Question: ...
-
-    @abstractmethod
-    def ask_for_open(self, symbol: Symbol) -> list[Question]: ...
-
-    @abstractmethod
-    async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
-        """`listed`: of a list of orders, which may leave something out."""
-
-    @abstractmethod
-    async def balances(self) -> dict[str, Holding]: ...
-
-    async def parse_placed(self, order: OrderRequest, answer: VendorJson) -> Order | None:
-        """None: the answer is an acknowledgement alone, and the order is looked up."""
-        return None
-
-    async def prepare(self, order: OrderRequest) -> None:  # noqa: B027
-        """Margin mode and leverage before an order that opens."""
-
-    async def check_settings(self) -> None:  # noqa: B027
-        """`Refused` where the account is set otherwise than it has to be."""
-
-    def ask_for_trades(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
-        raise NotImplementedError
-
-    def ask_for_order_trades(self, order: Order) -> Question:
-        raise NotImplementedError
-
-    def parse_trade(self, symbol: Symbol, row: VendorJson) -> Trade:
-        raise NotImplementedError
-
-    async def find_owner(self, symbol: Symbol, trade: Trade) -> ClientId:
-        """The client id of a trade's order, where its row names none of ours."""
-        return trade.client_id or trade.order_id
-
-    def ask_for_funding(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
-        raise NotImplementedError
-
-    def parse_payment(self, row: VendorJson) -> tuple[str, Decimal, Millis, str, str]:
-        """Id, amount, moment, the market's name and the currency."""
-        raise NotImplementedError
-
-    async def position_rows(self) -> list[VendorJson]:
-        raise NotImplementedError
-
-    async def parse_position(self, row: VendorJson) -> VenuePosition | None:
-        raise NotImplementedError
-
-    def turn_page(self, params: Mapping[str, object], answer: VendorJson, rows: Sequence[VendorJson]) -> Params | None:
-        """What is asked for after a page; None: there is no more."""
-        return None
-
-    def rows_of(self, answer: VendorJson) -> list[VendorJson]:
-        for part in self.wire.rows:
-            answer = answer.child(part)
-        return answer.items()
-
     # -- the port
 
     @report_unreadable
     async def now(self) -> Millis:
         return await self._client.sync_clock()
+
+    @report_unreadable
+    async def rights(self) -> AccountRights:
+        can_trade, can_withdraw, one_way, isolated = await self.read_rights()
+        return AccountRights(
+            exchange=self.exchange,
+            can_trade=can_trade,
+            can_withdraw=can_withdraw,
+            one_way=one_way,
+            isolated=isolated,
+            paper=self.paper,
+        )
 
     @report_unreadable
     async def list_markets(self) -> tuple[Market, ...]:
@@ -258,7 +185,8 @@ class VenueAccount(ABC):
     @report_unreadable
     async def quote(self, symbol: Symbol) -> VenueQuote:
         """The age is by the exchange's clock, which is asked again before a price is called old."""
-        quote = await self.read_quote(symbol)
+        bid, ask, mark, at = await self.read_touch(self.name(symbol))
+        quote = VenueQuote(exchange=self.exchange, symbol=symbol, bid=bid, ask=ask, mark=mark, at=at)
         most = self.wire.stale_quote
         if self._client.now() - quote.at > most and (age := await self.now() - quote.at) > most:
             raise Unavailable(f"{self._client.name}'s newest price of {symbol} is {age // 1_000} s old")
@@ -284,10 +212,9 @@ class VenueAccount(ABC):
     @report_unreadable
     async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None:
         self._names.setdefault(self.name(symbol), symbol)
-        for endpoint, what, params in self.ask_for_order(symbol, client_id, kind):
-            assert isinstance(params, Mapping)
+        for question in self.ask_for_order(self.name(symbol), client_id, kind):
             try:
-                answer = await self._client.read(endpoint, what, **params)
+                answer = await self.ask(question)
             except VenueDeclined as declined:
                 if declined.code not in self.wire.no_such_order:
                     raise
@@ -299,12 +226,6 @@ class VenueAccount(ABC):
                     raise Malformed(f"{self._client.name} answered with another order than was asked for")
                 return found
         return None
-
-    def row_of(self, answer: VendorJson) -> VendorJson | None:
-        """The order in the answer to a look-up."""
-        if not self.wire.rows:
-            return answer
-        return next(iter(self.rows_of(answer)), None)
 
     @report_unreadable
     async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
@@ -318,7 +239,7 @@ class VenueAccount(ABC):
                 return standing
             kind, venue_id = standing.request.type, standing.venue_id
         try:
-            await self._client.send(*self.ask_to_cancel(symbol, client_id, kind, venue_id))
+            await self._client.send(*self.ask_to_cancel(self.name(symbol), client_id, kind, venue_id))
         except VenueDeclined as declined:
             if declined.code not in self.wire.cannot_cancel and declined.status not in self.wire.not_taken_statuses:
                 raise
@@ -331,7 +252,7 @@ class VenueAccount(ABC):
     async def open_orders(self) -> tuple[Order, ...]:
         orders: dict[str, Order] = {}
         for symbol in self._symbols:
-            for question in self.ask_for_open(symbol):
+            for question in self.ask_for_open(self.name(symbol)):
                 for row in await self.read_pages(question):
                     if row.text(self.wire.market_field) != self.name(symbol):
                         continue
@@ -343,10 +264,11 @@ class VenueAccount(ABC):
     @report_unreadable
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
         now = await self._client.read_time()
+        await self.unit_of(self.name(symbol))
         trades: dict[str, Trade] = {}
         for low in range(max(since, now - self.wire.trades_kept), max(since, now) + 1, self.wire.trades_window):
             high = Millis(low + self.wire.trades_window - 1)
-            for row in await self.read_trades(symbol, Millis(low), high):
+            for row in await self.read_trades(self.name(symbol), Millis(low), high):
                 trade = self.parse_trade(symbol, row)
                 if low <= trade.at <= high:
                     trades[trade.id] = trade
@@ -365,12 +287,14 @@ class VenueAccount(ABC):
         window = self.wire.funding_window
         for low in range(max(since, now - self.wire.trades_kept), max(since, now) + 1, window):
             high = Millis(min(low + window - 1, max(since, now)))
-            question = self.ask_for_funding(symbol, Millis(low), high)
+            question = self.ask_for_funding(self.name(symbol), Millis(low), high)
             for row in await self.read_pages(question, self.wire.funding_id):
-                id, amount, at, name, asset = self.parse_payment(row)
-                if asset != self.wire.asset:
+                cells = Cells(row, self.wire.payment)
+                if "asset" in cells and cells.word("asset") != self.wire.asset:
                     raise Malformed(f"{self._client.name} answered with another income than was asked for")
-                if name == self.name(symbol) and at >= since:
+                id, at = self.row_id(row, self.wire.funding_id), cells.moment("at")
+                if cells.word("name") == self.name(symbol) and at >= since:
+                    amount = cells.total("amount")
                     payments[id] = FundingPayment(id=id, exchange=self.exchange, symbol=symbol, amount=amount, at=at)
         return tuple(sorted(payments.values(), key=lambda payment: (payment.at, payment.id)))
 
@@ -382,12 +306,21 @@ class VenueAccount(ABC):
             for symbol in self._symbols:
                 holding = held.get(symbol.base, Holding(ZERO, ZERO))
                 if holding.total > 0:
-                    positions.append(self.build_position(symbol, holding.total, holding.cost, 1, ZERO))
+                    positions.append(self._build_position(symbol, holding.total, holding.cost))
         else:
             for row in await self.position_rows():
-                position = await self.parse_position(row)
-                if position is not None:
-                    positions.append(position)
+                cells = Cells(row, self.wire.position)
+                name, amount = cells.word("name"), cells.total("amount")
+                if not amount or name not in self._names:
+                    continue
+                if "mode" in cells and cells.word("mode") != self.wire.one_way:
+                    raise self.refuse_hedge_mode()
+                amount *= await self.unit_of(name)
+                amount *= cells.choose("side", self.wire.sides).sign if "side" in cells else 1
+                leverage, margin = await self.read_leverage(name, cells), cells.total("margin")
+                entry, liquidation = cells.require("entry"), cells.number("liquidation")
+                symbol = self._names[name]
+                positions.append(self._build_position(symbol, amount, entry, leverage, margin, liquidation))
         return tuple(sorted(positions, key=lambda position: position.symbol))
 
     @report_unreadable
@@ -399,125 +332,20 @@ class VenueAccount(ABC):
     async def close(self) -> None:
         await self._client.close()
 
-    # -- for wires
-
-    async def read_pages(self, question: Question, id_field: str | None = None) -> list[VendorJson]:
-        """The rows of every page, each once by its id; without one, as they come."""
-        endpoint, what, params = question
-        rows: dict[object, VendorJson] = {}
-        while True:
-            assert isinstance(params, Mapping)
-            answer = await self._client.read(endpoint, what, **params)
-            page = self.rows_of(answer)
-            fresh = {
-                len(rows) + place if id_field is None else str(row[id_field]): row for place, row in enumerate(page)
-            }
-            fresh = {key: row for key, row in fresh.items() if key not in rows}
-            rows |= fresh
-            following = self.turn_page(params, answer, page) if fresh else None
-            if following is None:
-                return list(rows.values())
-            params = following
-
-    def row_id(self, row: VendorJson, field: str) -> str:
-        return str(row[field])
-
-    async def read_trades(self, symbol: Symbol, low: Millis, high: Millis) -> list[VendorJson]:
-        return await self.read_pages(self.ask_for_trades(symbol, low, high), self.wire.trade_id)
-
-    def build_order(
-        self,
-        symbol: Symbol,
-        kind: OrderType,
-        *,
-        client_id: str,
-        venue_id: str,
-        side: OrderSide,
-        quantity: Decimal,
-        status: OrderStatus,
-        updated: Millis,
-        price: Decimal | None = None,
-        trigger: Decimal | None = None,
-        in_force: str | None = None,
-        reduce_only: bool = False,
-        filled: Decimal = ZERO,
-        average: Decimal | None = None,
-        reason: str = "",
-    ) -> Order:
-        return Order(
-            request=OrderRequest(
-                client_id=clean_id(client_id),
-                exchange=self.exchange,
-                symbol=symbol,
-                side=side,
-                type=kind,
-                quantity=quantity,
-                price=price if kind is OrderType.LIMIT else None,
-                trigger=trigger if kind in CONDITIONAL else None,
-                time_in_force=self.wire.read_in_force.get(in_force or "", TimeInForce.GTC),
-                reduce_only=reduce_only,
-            ),
-            venue_id=venue_id,
-            status=status,
-            filled=filled,
-            average_price=average if filled and average and average > 0 else None,
-            updated=updated,
-            reason=reason,
-        )
-
-    def build_position(
-        self,
-        symbol: Symbol,
-        amount: Decimal,
-        entry: Decimal | None,
-        leverage: int,
-        margin: Decimal,
-        liquidation: Decimal | None = None,
-    ) -> VenuePosition:
-        """`amount`: below zero is short. An entry or a liquidation price of zero is none."""
-        return VenuePosition(
-            exchange=self.exchange,
-            symbol=symbol,
-            side=Side.LONG if amount > 0 else Side.SHORT,
-            quantity=abs(amount),
-            entry=entry or None,
-            leverage=leverage,
-            margin=max(margin, ZERO),
-            liquidation=liquidation if liquidation and liquidation > 0 else None,
-        )
-
-    def build_rights(
-        self, *, can_trade: bool, can_withdraw: bool, one_way: bool = True, isolated: bool = True
-    ) -> AccountRights:
-        return AccountRights(
-            exchange=self.exchange,
-            can_trade=can_trade,
-            can_withdraw=can_withdraw,
-            one_way=one_way,
-            isolated=isolated,
-            paper=self.paper,
-        )
-
-    def build_quote(self, symbol: Symbol, bid: Decimal, ask: Decimal, mark: Decimal, at: Millis) -> VenueQuote:
-        return VenueQuote(exchange=self.exchange, symbol=symbol, bid=bid, ask=ask, mark=mark, at=at)
-
     async def fresh_filters(self, symbol: Symbol) -> Filters:
         known = self._filters.get(symbol)
         if known is None or time.monotonic() - known[0] > FILTERS_AGE:
             return await self.filters(symbol)
         return known[1]
 
-    def child_of(self, row: VendorJson) -> Question | None:
-        """Where the order is that a conditional one was turned into, if its trades are not its own."""
-        return None
-
     # -- placing
 
     async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order:
         try:
             if not order.reduce_only:
-                await self.prepare(order)
-            answer = await self._client.send(*await self.ask_to_place(order, good_till))
+                await self.prepare(order, self.name(order.symbol))
+            question = await self.ask_to_place(order, self.name(order.symbol), good_till)
+            answer = await self._client.send(*question)
         except VenueDeclined as declined:
             if declined.code in self.wire.key_codes:
                 self._admitted = None
@@ -611,8 +439,7 @@ class VenueAccount(ABC):
         child = self.child_of(row)
         if child is None:
             return await self._confirm(order)
-        assert isinstance(child.params, Mapping)
-        sent = self.row_of(await self._client.read(child.endpoint, child.what, **child.params))
+        sent = self.row_of(await self.ask(child))
         if sent is None:
             raise Malformed(f"{self._client.name} does not have the order that a stop became")
         became = await self._confirm(await self.parse_order(sent))
@@ -637,9 +464,9 @@ class VenueAccount(ABC):
                     break
                 if attempt > 1:
                     await self._client.pause(Backoff(0.2, 2.0).delay(attempt - 1))
-                rows = await self.read_pages(self.ask_for_order_trades(order), self.wire.trade_id)
-                trades = [self.parse_trade(order.request.symbol, row) for row in rows]
-                own = {trade.id: trade for trade in trades if trade.order_id == id}.values()
+                question = self.ask_for_order_trades(self.name(order.request.symbol), id)
+                rows = await self.read_pages(question, self.wire.trade["id"][0])
+                own = [self.parse_trade(order.request.symbol, row) for row in rows if self._is_of(row, id)]
                 value = sum((trade.quantity * trade.price for trade in own), ZERO)
                 self._confirmed[id] = sum((trade.quantity for trade in own), ZERO), value
             if fresh and filled > self._confirmed.get(id, (ZERO, ZERO))[0]:
@@ -649,13 +476,16 @@ class VenueAccount(ABC):
             return order.model_copy(update={"average_price": value / shown})
         return order
 
+    def _is_of(self, row: VendorJson, venue_id: str) -> bool:
+        return Cells(row, self.wire.trade).word("order_id") == venue_id
+
     async def _fill(self, symbol: Symbol, trade: Trade) -> Fill:
         """A fee in the base currency is kept back of what was bought: the fill is of what was received, its fee the
         rest at the fill's price."""
         known = self._client_ids.get((symbol, trade.order_id))
         if known is None:
             owned = trade.client_id.startswith(OUR_PREFIX)
-            known = clean_id(trade.client_id if owned else await self.find_owner(symbol, trade))
+            known = clean_id(trade.client_id if owned else await self.find_owner(self.name(symbol), trade))
             self._client_ids[symbol, trade.order_id] = known
         in_base = self.wire.spot and trade.fee_asset == symbol.base and trade.side is OrderSide.BUY
         foreign = not in_base and trade.fee_asset != self.wire.asset and trade.fee != 0
@@ -673,4 +503,25 @@ class VenueAccount(ABC):
             liquidation=trade.liquidation or known.startswith(self.wire.liquidations or ("\0",)),
             foreign_fee=f"{trade.fee:f} {clean_id(trade.fee_asset)[:16]}" if foreign else "",
             base_fee=trade.fee if in_base else ZERO,
+        )
+
+    def _build_position(
+        self,
+        symbol: Symbol,
+        amount: Decimal,
+        entry: Decimal | None,
+        leverage: int = 1,
+        margin: Decimal = ZERO,
+        liquidation: Decimal | None = None,
+    ) -> VenuePosition:
+        """`amount`: below zero is short. An entry or a liquidation price of zero is none."""
+        return VenuePosition(
+            exchange=self.exchange,
+            symbol=symbol,
+            side=Side.LONG if amount > 0 else Side.SHORT,
+            quantity=abs(amount),
+            entry=entry or None,
+            leverage=leverage,
+            margin=max(margin, ZERO),
+            liquidation=liquidation if liquidation and liquidation > 0 else None,
         )

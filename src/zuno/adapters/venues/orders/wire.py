@@ -1,23 +1,110 @@
-"""The table of a venue's wire, and the rows that are read from it."""
+"""The table of a venue's wire, the cells of its rows, and what is read from them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from zuno.adapters.venues.exchange import ExchangeVendor, Params
+from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.kernel.errors import Malformed
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import ClientId, OrderSide, OrderStatus, OrderType, TimeInForce
+from zuno.trading.model.orders import ZERO, ClientId, OrderSide, OrderStatus, OrderType, TimeInForce
 
 LONGEST_REASON: Final = 200
+BUY, SELL = OrderSide.BUY, OrderSide.SELL
+MARKET, LIMIT = OrderType.MARKET, OrderType.LIMIT
+STOP, TARGET = OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET
+GTC, IOC, POST_ONLY = TimeInForce.GTC, TimeInForce.IOC, TimeInForce.POST_ONLY
+OPEN, FILLED, CANCELED = OrderStatus.OPEN, OrderStatus.FILLED, OrderStatus.CANCELED
+EXPIRED, REJECTED = OrderStatus.EXPIRED, OrderStatus.REJECTED
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 Path = tuple[str | int, ...]
+Fields = Mapping[str, tuple[str, ...]]
+V = TypeVar("V")
+
+
+def fields(text: str) -> Fields:
+    """`ours:theirs` in turn. Several of theirs, by commas: the first that is filled, or their sum; `-`: taken off.
+    Dots lead into a row."""
+    return {ours: tuple(theirs.split(",")) for ours, theirs in (pair.split(":") for pair in text.split())}
+
+
+def spell(words: Mapping[V, str]) -> dict[str, V]:
+    """What each of the venue's words means, by `|`."""
+    return {word: meaning for meaning, several in words.items() for word in several.split("|")}
+
+
+def codes(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A row's cells by our names for them. `Malformed` where a field is missing or of another type."""
+
+    row: VendorJson
+    names: Fields
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def words(self, name: str) -> list[str]:
+        words = []
+        for row, cell in self._find(name):
+            value = row[cell]
+            if value is not None and not isinstance(value, str | int):
+                raise Malformed(f"{row.what}: field {cell!r} is not text")
+            words.append("" if value is None else str(value))
+        return words
+
+    def word(self, name: str) -> str:
+        """The first that is filled; empty where none is."""
+        return next(filter(None, self.words(name)), "")
+
+    def choose(self, name: str, known: Mapping[str, V]) -> V:
+        word = self.word(name)
+        if word not in known:
+            raise Malformed(f"{self.row.what}: {plain_text(word, 40)!r} is none of {', '.join(known)}")
+        return known[word]
+
+    def numbers(self, name: str) -> list[Decimal]:
+        numbers = []
+        for path, (row, cell) in zip(self.names.get(name, ()), self._find(name), strict=True):
+            number = row.decimal_if_any(cell)
+            if number is not None:
+                numbers.append(-number if path.startswith("-") else number)
+        return numbers
+
+    def number(self, name: str) -> Decimal | None:
+        return next(iter(self.numbers(name)), None)
+
+    def require(self, name: str) -> Decimal:
+        number = self.number(name)
+        if number is None:
+            raise Malformed(f"{self.row.what} has no {name}")
+        return number
+
+    def total(self, name: str) -> Decimal:
+        return sum(self.numbers(name), ZERO)
+
+    def moment(self, name: str) -> Millis:
+        ((row, cell),) = self._find(name)
+        return row.moment(cell)
+
+    def _find(self, name: str) -> Iterator[tuple[VendorJson, str]]:
+        for path in self.names.get(name, ()):
+            *parts, cell = path.removeprefix("-").split(".")
+            row = self.row
+            for part in parts:
+                row = row.child(part)
+            yield row, cell
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +137,35 @@ class WireTable:
     sides: Mapping[str, OrderSide] = field(default_factory=lambda: {side.value: side for side in OrderSide})
     in_force: Mapping[TimeInForce, str] = field(default_factory=dict)
     read_in_force: Mapping[str, TimeInForce] = field(default_factory=dict)
-    """What is not named is good till it is cancelled."""
+    """By its own word, or by the order's type. What is not named is good till it is cancelled."""
+    order: Fields = field(default_factory=dict)
+    """client_id, id, side, kind, quantity, price, trigger, in_force, reduce_only, status, filled (or left), average (or
+    funds), updated, reason."""
+    algo: Fields = field(default_factory=dict)
+    """The same of conditional orders, where those are apart; a row is of one that has the field of its id."""
+    algo_statuses: Mapping[str, OrderStatus] = field(default_factory=dict)
+    listing: Fields = field(default_factory=dict)
+    """name, base, quote, tick, lot, least, most, notional, unit, state, minutes."""
+    trading: tuple[str, ...] = ()
+    """What the cells of `state` are of a market that trades; those but the first tell what is traded here at all."""
+    trade: Fields = field(default_factory=dict)
+    """id, order_id, client_id, side, quantity, price, fee, asset, maker, at, forced."""
+    maker: str = "True"
+    forced: frozenset[str] = frozenset()
+    """Trades that the exchange made to close a position."""
+    fee_sign: int = 1
+    """-1: fees are below zero where they are paid."""
+    numbers_by_market: bool = False
+    """The numbers of trades come again in another market."""
+    payment: Fields = field(default_factory=dict)
+    """amount, at, name, asset."""
+    position: Fields = field(default_factory=dict)
+    """name, amount, side, entry, leverage, margin, liquidation, mode."""
+    one_way: str = ""
+    """The mode of an account with one position per symbol."""
+    balance: Fields = field(default_factory=dict)
+    """asset, total, free or used, cost."""
     page: int = 100
-    trade_id: str = "id"
     trades_window: int = 7 * DAY_MS
     """The longest time one question for trades may span."""
     trades_kept: int = 89 * DAY_MS

@@ -8,33 +8,20 @@ Error codes: https://developers.binance.com/docs/derivatives/usds-margined-futur
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeVendor, Params, VenueDeclined
-from zuno.adapters.venues.orders.core import ORDER_WINDOW, VenueAccount, report_unreadable
-from zuno.adapters.venues.orders.wire import Holding, Listing, Question, Trade, WireTable, clean_id, read_reason
+from zuno.adapters.venues.orders import wire as w
+from zuno.adapters.venues.orders.core import ORDER_WINDOW, VenueAccount
+from zuno.adapters.venues.orders.wire import Cells, Question, Trade, WireTable, clean_id, codes, fields, spell
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import (
-    OUR_PREFIX,
-    AccountRights,
-    ClientId,
-    Order,
-    OrderRequest,
-    OrderSide,
-    OrderStatus,
-    OrderType,
-    TimeInForce,
-    VenuePosition,
-    VenueQuote,
-)
+from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderType
 from zuno.trading.rules.execution_styles import CONDITIONAL
 
 SAME_MARGIN_TYPE: Final = "-4046"
@@ -46,20 +33,11 @@ END_GRACE: Final = 60_000
 WINDOW: Final = 7 * DAY_MS
 LONGEST_STOP: Final = 98 * DAY_MS
 """How old a stop may be that is triggered: how far back one is looked for by the order it became."""
-ALGO_STATUSES: Final = {
-    "NEW": OrderStatus.OPEN,
-    "TRIGGERING": OrderStatus.OPEN,
-    "TRIGGERED": OrderStatus.OPEN,
-    "CANCELED": OrderStatus.CANCELED,
-    "EXPIRED": OrderStatus.EXPIRED,
-    "REJECTED": OrderStatus.REJECTED,
-    "FINISHED": OrderStatus.FILLED,
-}
 
 
 def read_decline(answer: object) -> tuple[str, str] | None:
     if isinstance(answer, dict) and isinstance(answer.get("code"), int) and not isinstance(answer["code"], bool):
-        return str(answer["code"]), read_reason(answer.get("msg", ""))
+        return str(answer["code"]), w.read_reason(answer.get("msg", ""))
     return None
 
 
@@ -70,102 +48,59 @@ class BinanceAccount(VenueAccount):
     private: str
     trades_endpoint: str
 
-    @abstractmethod
-    def parse_listing(self, row: VendorJson) -> Listing: ...
+    def ask_for_listings(self, name: str | None) -> Question:
+        return Question(f"{self.public}GetExchangeInfo", "filters", {})
 
-    async def read_listings(self, name: str | None = None) -> list[Listing]:
-        rows = (await self._client.read(f"{self.public}GetExchangeInfo", "filters")).children("symbols")
-        if name is None:
-            rows = [row for row in rows if row.text("quoteAsset") == self.wire.asset and self.is_traded_here(row)]
-        return [self.parse_listing(row) for row in rows if name in (None, row.text("symbol"))]
+    def rows_of(self, answer: VendorJson) -> list[VendorJson]:
+        return answer.children("symbols") if "symbols" in answer else answer.items()
 
-    def is_traded_here(self, row: VendorJson) -> bool:
-        return True
+    def flatten_listing(self, row: VendorJson) -> VendorJson:
+        rules = {rule.text("filterType"): rule.value for rule in row.children("filters")}
+        return VendorJson(row.what, {**row.value, "filters": rules} if isinstance(row.value, dict) else None)
 
-    def read_rules(self, row: VendorJson, *names: str) -> list[VendorJson]:
-        rules = {rule.text("filterType"): rule for rule in row.children("filters")}
-        try:
-            return [rules[name] for name in names]
-        except KeyError as missing:
-            raise Malformed(f"Binance's filters of {row.text('symbol')} lack {missing}") from None
+    def ask_for_order(self, name: str, client_id: ClientId, kind: OrderType | None) -> list[Question]:
+        return [Question(f"{self.private}GetOrder", "order", {"symbol": name, "origClientOrderId": client_id})]
 
-    def ask_for_order(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> list[Question]:
-        named = {"symbol": self.name(symbol), "origClientOrderId": client_id}
-        return [Question(f"{self.private}GetOrder", "order", named)]
+    def ask_by_id(self, name: str, order_id: str) -> Question:
+        return Question(f"{self.private}GetOrder", "order", {"symbol": name, "orderId": order_id})
 
-    def ask_by_id(self, symbol: Symbol, order_id: str) -> Question:
-        return Question(f"{self.private}GetOrder", "order", {"symbol": self.name(symbol), "orderId": order_id})
+    def ask_to_cancel(self, name: str, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
+        return Question(f"{self.private}DeleteOrder", "cancel", {"symbol": name, "origClientOrderId": client_id})
 
-    def ask_to_cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
-        named = {"symbol": self.name(symbol), "origClientOrderId": client_id}
-        return Question(f"{self.private}DeleteOrder", "cancel", named)
+    def ask_for_open(self, name: str) -> list[Question]:
+        return [Question(f"{self.private}GetOpenOrders", "open orders", {"symbol": name})]
 
-    def ask_for_open(self, symbol: Symbol) -> list[Question]:
-        return [Question(f"{self.private}GetOpenOrders", "open orders", {"symbol": self.name(symbol)})]
+    def build_body(self, order: OrderRequest, name: str, kind: str) -> dict[str, object]:
+        sized = {"symbol": name, "side": order.side.value, "type": kind, "quantity": f"{order.quantity:f}"}
+        return {**sized, "recvWindow": ORDER_WINDOW}
 
-    def build_body(self, order: OrderRequest, kind: str) -> dict[str, object]:
-        return {
-            "symbol": self.name(order.symbol),
-            "side": order.side.value,
-            "type": kind,
-            "quantity": f"{order.quantity:f}",
-            "recvWindow": ORDER_WINDOW,
-        }
+    async def read_trades(self, name: str, low: Millis, high: Millis) -> list[VendorJson]:
+        return await self.read_trades_from(name, {"startTime": low, "endTime": high}, high)
 
-    async def parse_placed(self, order: OrderRequest, answer: VendorJson) -> Order | None:
-        return await (self.parse_order if order.type in CONDITIONAL else self._read_order)(answer)
-
-    async def read_trades(self, symbol: Symbol, low: Millis, high: Millis) -> list[VendorJson]:
-        return await self.read_trades_from(symbol, {"startTime": low, "endTime": high}, high)
-
-    async def read_trades_from(self, symbol: Symbol, where: Mapping[str, object], high: Millis) -> list[VendorJson]:
+    async def read_trades_from(self, name: str, where: Mapping[str, object], high: Millis) -> list[VendorJson]:
         """Where a page is full, on by their number."""
         rows: list[VendorJson] = []
         while True:
-            page = await self.read_pages(self.ask_for_trades_where(symbol, where))
+            page = (await self.ask(self.ask_for_trades_where(name, where))).items()
             rows += page
             newest = max(page, key=lambda row: row.whole("id"), default=None)
             if newest is None or len(page) < self._page or newest.moment("time") > high:
                 return rows
             where = {"fromId": newest.whole("id") + 1}
 
-    def ask_for_trades_where(self, symbol: Symbol, where: Mapping[str, object]) -> Question:
-        return Question(self.trades_endpoint, "trades", {"symbol": self.name(symbol), "limit": self._page, **where})
+    def ask_for_trades_where(self, name: str, where: Mapping[str, object]) -> Question:
+        return Question(self.trades_endpoint, "trades", {"symbol": name, "limit": self._page, **where})
 
-    def ask_for_order_trades(self, order: Order) -> Question:
-        return self.ask_for_trades_where(order.request.symbol, {"orderId": int(order.venue_id)})
+    def ask_for_order_trades(self, name: str, venue_id: str) -> Question:
+        return self.ask_for_trades_where(name, {"orderId": int(venue_id)})
 
-    def parse_trade(self, symbol: Symbol, row: VendorJson) -> Trade:
-        if row.text("symbol") != self.name(symbol):
-            raise Malformed("Binance answered with the trades of another symbol")
-        return Trade(
-            f"{symbol}-{row.whole('id')}",  # trades are numbered by symbol
-            str(row.whole("orderId")),
-            "",
-            self.parse_side(row),
-            row.decimal("qty"),
-            row.decimal("price"),
-            row.decimal("commission"),
-            row.text("commissionAsset"),
-            self.parse_maker(row),
-            row.moment("time"),
-        )
-
-    def parse_side(self, row: VendorJson) -> OrderSide:
-        return OrderSide(row.choice("side", list(OrderSide)))
-
-    def parse_maker(self, row: VendorJson) -> bool:
-        return row.flag("maker")
-
-    async def find_owner(self, symbol: Symbol, trade: Trade) -> ClientId:
-        endpoint, what, params = self.ask_by_id(symbol, trade.order_id)
-        assert isinstance(params, Mapping)
-        row = await self._client.read(endpoint, what, **params)
+    async def find_owner(self, name: str, trade: Trade) -> ClientId:
+        row = await self.ask(self.ask_by_id(name, trade.order_id))
         owner = clean_id(row.text("clientOrderId"))
-        limit = self.wire.types[row.choice("type", list(self.wire.types))] is OrderType.LIMIT
-        return owner if limit or owner.startswith(OUR_PREFIX) else await self.find_origin(symbol, trade) or owner
+        limit = self.kind_of(Cells(row, self.wire.order)) is w.LIMIT
+        return owner if limit or owner.startswith(OUR_PREFIX) else await self.find_origin(name, trade) or owner
 
-    async def find_origin(self, symbol: Symbol, trade: Trade) -> ClientId | None:
+    async def find_origin(self, name: str, trade: Trade) -> ClientId | None:
         """The conditional order that became a trade's order, where it has an id of its own."""
         return None
 
@@ -175,83 +110,93 @@ class BinanceOrders(BinanceAccount):
         exchange=Venue("BINANCE"),
         vendor=ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline, pace_ms=25),  # 2,400 a minute
         time=("fapiPublicGetTime", {}, ("serverTime",)),
-        clock_codes=frozenset({"-1021", "-5028"}),  # dated too early or too late: by the gateway, by the engine
-        key_codes=frozenset({"-1002", "-1022", "-2014", "-2015"}),
-        no_such_order=frozenset({"-2013"}),
-        cannot_cancel=frozenset({"-2011", "-2013"}),
+        clock_codes=codes("-1021 -5028"),  # dated too early or too late: by the gateway, by the matching engine
+        key_codes=codes("-1002 -1022 -2014 -2015"),
+        no_such_order=codes("-2013"),
+        cannot_cancel=codes("-2011 -2013"),
         not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010), (-2028, -2016), (-5027, -4000), (-5999, -5029)),
-        statuses={
-            "NEW": OrderStatus.OPEN,
-            "PARTIALLY_FILLED": OrderStatus.OPEN,
-            "FILLED": OrderStatus.FILLED,
-            "CANCELED": OrderStatus.CANCELED,
-            "REJECTED": OrderStatus.REJECTED,
-            "EXPIRED": OrderStatus.EXPIRED,
-            "EXPIRED_IN_MATCH": OrderStatus.EXPIRED,
-        },
-        types={
-            "MARKET": OrderType.MARKET,
-            "LIMIT": OrderType.LIMIT,
-            "STOP": OrderType.STOP_MARKET,
-            "STOP_MARKET": OrderType.STOP_MARKET,
-            "TRAILING_STOP_MARKET": OrderType.STOP_MARKET,
-            "TAKE_PROFIT": OrderType.TAKE_PROFIT_MARKET,
-            "TAKE_PROFIT_MARKET": OrderType.TAKE_PROFIT_MARKET,
-            "LIQUIDATION": OrderType.MARKET,
-        },
-        in_force={TimeInForce.GTC: "GTC", TimeInForce.IOC: "IOC", TimeInForce.POST_ONLY: "GTX"},
-        read_in_force={"IOC": TimeInForce.IOC, "FOK": TimeInForce.IOC, "GTX": TimeInForce.POST_ONLY},
+        statuses=spell(
+            {
+                w.OPEN: "NEW|PARTIALLY_FILLED",
+                w.FILLED: "FILLED",
+                w.CANCELED: "CANCELED",
+                w.REJECTED: "REJECTED",
+                w.EXPIRED: "EXPIRED|EXPIRED_IN_MATCH",
+            }
+        ),
+        types=spell(
+            {
+                w.MARKET: "MARKET|LIQUIDATION",
+                w.LIMIT: "LIMIT",
+                w.STOP: "STOP|STOP_MARKET|TRAILING_STOP_MARKET",
+                w.TARGET: "TAKE_PROFIT|TAKE_PROFIT_MARKET",
+            }
+        ),
+        in_force={w.GTC: "GTC", w.IOC: "IOC", w.POST_ONLY: "GTX"},
+        read_in_force=spell({w.IOC: "IOC|FOK", w.POST_ONLY: "GTX"}),
+        order=fields(
+            "client_id:clientOrderId id:orderId side:side kind:type quantity:origQty price:price trigger:stopPrice "
+            "in_force:timeInForce reduce_only:reduceOnly status:status filled:executedQty average:avgPrice "
+            "updated:updateTime"
+        ),
+        algo=fields(
+            "client_id:clientAlgoId id:algoId side:side kind:orderType quantity:quantity trigger:triggerPrice "
+            "reduce_only:reduceOnly status:algoStatus updated:updateTime reason:algoStatus"
+        ),
+        algo_statuses=spell(
+            {
+                w.OPEN: "NEW|TRIGGERING|TRIGGERED",
+                w.CANCELED: "CANCELED",
+                w.EXPIRED: "EXPIRED",
+                w.REJECTED: "REJECTED",
+                w.FILLED: "FINISHED",
+            }
+        ),
+        listing=fields(
+            "name:symbol base:baseAsset quote:quoteAsset tick:filters.PRICE_FILTER.tickSize "
+            "lot:filters.LOT_SIZE.stepSize,filters.MARKET_LOT_SIZE.stepSize "
+            "least:filters.LOT_SIZE.minQty,filters.MARKET_LOT_SIZE.minQty "
+            "most:filters.LOT_SIZE.maxQty,filters.MARKET_LOT_SIZE.maxQty notional:filters.MIN_NOTIONAL.notional "
+            "state:status,contractType"
+        ),
+        trading=("TRADING", "PERPETUAL"),
+        trade=fields(
+            "id:id order_id:orderId side:side quantity:qty price:price fee:commission asset:commissionAsset "
+            "maker:maker at:time"
+        ),
+        numbers_by_market=True,
         page=1_000,
         trades_window=WINDOW,
         funding_id="tranId",
+        payment=fields("amount:income at:time name:symbol asset:asset"),
+        position=fields(
+            "name:symbol amount:positionAmt entry:entryPrice margin:isolatedWallet liquidation:liquidationPrice "
+            "mode:positionSide"
+        ),
+        one_way="BOTH",
+        balance=fields("asset:asset total:balance free:availableBalance"),
         liquidations=("autoclose-", "adl_autoclose"),
     )
     public, private, trades_endpoint = "fapiPublic", "fapiPrivate", "fapiPrivateGetUserTrades"
 
-    @report_unreadable
-    async def rights(self) -> AccountRights:
-        can_trade, can_withdraw = True, False
+    async def read_rights(self) -> tuple[bool, bool, bool, bool]:
+        trades, withdraws = True, False
         if not self.paper:  # demo trading has no wallet, and nothing to be withdrawn from it
-            key = await self._client.read("sapiGetAccountApiRestrictions", "permissions")
-            can_trade, can_withdraw = key.flag("enableFutures"), key.flag("enableWithdrawals")
-        account = await self._client.read("fapiPrivateGetAccountConfig", "account settings")
-        margins = [(await self._symbol_config(symbol)).text("marginType") for symbol in self._symbols]
-        return self.build_rights(
-            can_trade=can_trade and account.flag("canTrade"),
-            can_withdraw=can_withdraw,
-            one_way=not account.flag("dualSidePosition"),
-            isolated=not account.flag("multiAssetsMargin") and all(margin == "ISOLATED" for margin in margins),
-        )
+            key = await self.read("sapiGetAccountApiRestrictions", "permissions")
+            trades, withdraws = key.flag("enableFutures"), key.flag("enableWithdrawals")
+        account = await self.read("fapiPrivateGetAccountConfig", "account settings")
+        margins = {(await self._read_config(name)).text("marginType") for name in self._names}
+        isolated = not account.flag("multiAssetsMargin") and margins <= {"ISOLATED"}
+        return trades and account.flag("canTrade"), withdraws, not account.flag("dualSidePosition"), isolated
 
-    def is_traded_here(self, row: VendorJson) -> bool:
-        return row.text("contractType") == "PERPETUAL"
-
-    def parse_listing(self, row: VendorJson) -> Listing:
-        price, lot, market, notional = self.read_rules(
-            row, "PRICE_FILTER", "LOT_SIZE", "MARKET_LOT_SIZE", "MIN_NOTIONAL"
-        )
-        return Listing(
-            row.text("symbol"),
-            row.text("baseAsset"),
-            row.text("quoteAsset"),
-            price.decimal("tickSize"),
-            max(lot.decimal("stepSize"), market.decimal("stepSize")),
-            max(lot.decimal("minQty"), market.decimal("minQty")),
-            min(lot.decimal("maxQty"), market.decimal("maxQty")),
-            notional.decimal("notional"),
-            row.text("status") == "TRADING" and self.is_traded_here(row),
-        )
-
-    async def read_quote(self, symbol: Symbol) -> VenueQuote:
-        name = self.name(symbol)
-        touch = await self._client.read("fapiPublicGetTickerBookTicker", "touch", symbol=name)
-        premium = await self._client.read("fapiPublicGetPremiumIndex", "mark", symbol=name)
+    async def read_touch(self, name: str) -> tuple[Decimal, Decimal, Decimal, Millis]:
+        touch = await self.read("fapiPublicGetTickerBookTicker", "touch", symbol=name)
+        premium = await self.read("fapiPublicGetPremiumIndex", "mark", symbol=name)
         at = min(touch.moment("time"), premium.moment("time"))
-        mark = premium.decimal("markPrice")
-        return self.build_quote(symbol, touch.decimal("bidPrice"), touch.decimal("askPrice"), mark, at)
+        return touch.decimal("bidPrice"), touch.decimal("askPrice"), premium.decimal("markPrice"), at
 
-    async def ask_to_place(self, order: OrderRequest, good_till: Millis | None) -> Question:
-        body = self.build_body(order, order.type.value)
+    async def ask_to_place(self, order: OrderRequest, name: str, good_till: Millis | None) -> Question:
+        body = self.build_body(order, name, order.type.value)
         if order.reduce_only:
             body["reduceOnly"] = "true"
         if order.trigger is not None:
@@ -259,92 +204,60 @@ class BinanceOrders(BinanceAccount):
             return Question("fapiPrivatePostAlgoOrder", "algo order", {**body, "clientAlgoId": order.client_id})
         if order.price is not None:
             body |= {"price": f"{order.price:f}", "timeInForce": self.wire.in_force[order.time_in_force]}
-            if good_till is not None and order.time_in_force is TimeInForce.GTC:
+            if good_till is not None and order.time_in_force is w.GTC:
                 end = max(good_till + END_GRACE, self._client.now() + LEAST_GOOD_TILL)
                 body |= {"timeInForce": "GTD", "goodTillDate": end - end % 1_000}
         body |= {"newClientOrderId": order.client_id, "newOrderRespType": "RESULT"}
         return Question("fapiPrivatePostOrder", "order", body)
 
-    def ask_for_order(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> list[Question]:
+    async def parse_placed(self, order: OrderRequest, answer: VendorJson) -> Order | None:
+        return await (self.parse_order if order.type in CONDITIONAL else self._read_order)(answer)
+
+    def ask_for_order(self, name: str, client_id: ClientId, kind: OrderType | None) -> list[Question]:
         algo = Question("fapiPrivateGetAlgoOrder", "algo order", {"clientAlgoId": client_id})
-        plain = super().ask_for_order(symbol, client_id, kind)
+        plain = super().ask_for_order(name, client_id, kind)
         return [*plain, algo] if kind is None else [algo] if kind in CONDITIONAL else plain
 
-    def ask_to_cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
+    def ask_to_cancel(self, name: str, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
         if kind not in CONDITIONAL:
-            return super().ask_to_cancel(symbol, client_id, kind, venue_id)
-        named = {"symbol": self.name(symbol), "clientAlgoId": client_id}
-        return Question("fapiPrivateDeleteAlgoOrder", "cancel", named)
+            return super().ask_to_cancel(name, client_id, kind, venue_id)
+        return Question("fapiPrivateDeleteAlgoOrder", "cancel", {"symbol": name, "clientAlgoId": client_id})
 
-    def ask_for_open(self, symbol: Symbol) -> list[Question]:
-        algo = Question("fapiPrivateGetOpenAlgoOrders", "open algo orders", {"symbol": self.name(symbol)})
-        return [*super().ask_for_open(symbol), algo]
+    def ask_for_open(self, name: str) -> list[Question]:
+        algo = Question("fapiPrivateGetOpenAlgoOrders", "open algo orders", {"symbol": name})
+        return [*super().ask_for_open(name), algo]
 
     async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
-        if "algoId" in row:
-            return await self._parse_algo(row)
-        filled = row.decimal("executedQty")
-        return self.build_order(
-            self.symbol_of(row),
-            self.wire.types[row.choice("type", list(self.wire.types))],
-            client_id=row.text("clientOrderId"),
-            venue_id=str(row.whole("orderId")),
-            side=self.parse_side(row),
-            quantity=row.decimal("origQty"),
-            price=row.decimal("price"),
-            trigger=row.decimal("stopPrice"),
-            in_force=row.text("timeInForce"),
-            reduce_only=row.flag("reduceOnly"),
-            status=self.wire.statuses[row.choice("status", list(self.wire.statuses))],
-            filled=filled,
-            average=row.decimal("avgPrice"),
-            updated=row.moment("updateTime"),
-        )
-
-    async def _parse_algo(self, row: VendorJson) -> Order:
-        """A conditional order before it is triggered."""
-        symbol, status = self.symbol_of(row), row.choice("algoStatus", list(ALGO_STATUSES))
-        quantity, closes = row.decimal("quantity"), row.flag("closePosition")
-        if closes:  # placed by a person: everything there is, whatever that is
-            held = {position.symbol: position.quantity for position in await self.positions()}
-            quantity = held.get(symbol) or (await self.fresh_filters(symbol)).min_quantity
-        return self.build_order(
-            symbol,
-            self.wire.types[row.choice("orderType", list(self.wire.types))],
-            client_id=row.text("clientAlgoId"),
-            venue_id=str(row.whole("algoId")),
-            side=self.parse_side(row),
-            quantity=quantity,
-            trigger=row.decimal("triggerPrice"),
-            reduce_only=row.flag("reduceOnly") or closes,
-            status=ALGO_STATUSES[status],
-            updated=row.moment("updateTime"),
-            reason="" if status != "REJECTED" else "rejected when it was triggered",
-        )
+        if not self.is_algo(row) or not row.flag("closePosition"):
+            return await super().parse_order(row)
+        symbol = self.symbol_of(row)  # placed by a person: everything there is, whatever that is
+        held = {position.symbol: position.quantity for position in await self.positions()}
+        quantity = held.get(symbol) or (await self.fresh_filters(symbol)).min_quantity
+        cells, statuses = Cells(row, self.wire.algo), self.wire.algo_statuses
+        return await self.build_order(cells, statuses, symbol, quantity=quantity, reduces=True)
 
     def child_of(self, row: VendorJson) -> Question | None:
-        """The order a conditional one was turned into: its id is empty or 0 until it is triggered."""
-        if "algoId" not in row:
+        """The id of the order that a conditional one was turned into is empty or 0 until it is triggered."""
+        if not self.is_algo(row):
             return None
         child = _read_actual_order(row)
         if child is None and row.text("algoStatus") == "FINISHED":
             raise Malformed("Binance's finished algo order names no order")
-        return None if child is None else self.ask_by_id(self.symbol_of(row), child)
+        return None if child is None else self.ask_by_id(row.text("symbol"), child)
 
-    async def find_origin(self, symbol: Symbol, trade: Trade) -> ClientId | None:
+    async def find_origin(self, name: str, trade: Trade) -> ClientId | None:
         """Looked for backwards from the trade."""
         for high in range(trade.at, trade.at - LONGEST_STOP, -WINDOW):
-            where = {"symbol": self.name(symbol), "startTime": high - WINDOW + 1, "endTime": high, "limit": self._page}
-            rows = await self._client.read("fapiPrivateGetAllAlgoOrders", "algo orders", **where)
+            span = {"startTime": high - WINDOW + 1, "endTime": high, "limit": self._page}
+            rows = await self.read("fapiPrivateGetAllAlgoOrders", "algo orders", symbol=name, **span)
             for row in rows.items():
                 if _read_actual_order(row) == trade.order_id:
                     return clean_id(row.text("clientAlgoId"))
         return None
 
-    def ask_for_funding(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
-        where = {"startTime": low, "endTime": high, "limit": self._page}
-        income = {"symbol": self.name(symbol), "incomeType": "FUNDING_FEE"}
-        return Question("fapiPrivateGetIncome", "funding", income | where)
+    def ask_for_funding(self, name: str, low: Millis, high: Millis) -> Question:
+        income: dict[str, object] = {"symbol": name, "incomeType": "FUNDING_FEE", "limit": self._page}
+        return Question("fapiPrivateGetIncome", "funding", income | {"startTime": low, "endTime": high})
 
     def turn_page(self, params: Mapping[str, object], answer: VendorJson, rows: Sequence[VendorJson]) -> Params | None:
         """Of income; trades are turned by their number."""
@@ -352,53 +265,37 @@ class BinanceOrders(BinanceAccount):
             return None
         return {**params, "startTime": max(row.moment("time") for row in rows)}
 
-    def parse_payment(self, row: VendorJson) -> tuple[str, Decimal, Millis, str, str]:
-        if row.text("incomeType") != "FUNDING_FEE":
-            raise Malformed("Binance answered with another income than was asked for")
-        id, amount = str(row.whole("tranId")), row.decimal("income")
-        return id, amount, row.moment("time"), row.text("symbol"), row.text("asset")
-
     async def position_rows(self) -> list[VendorJson]:
-        return (await self._client.read("fapiPrivateV3GetPositionRisk", "positions")).items()
+        return (await self.read("fapiPrivateV3GetPositionRisk", "positions")).items()
 
-    async def parse_position(self, row: VendorJson) -> VenuePosition | None:
-        amount, symbol = row.decimal("positionAmt"), self._names.get(row.text("symbol"))
-        if not amount or symbol is None:
-            return None
-        if row.text("positionSide") != "BOTH":
-            raise self.refuse_hedge_mode()
-        leverage = (await self._symbol_config(symbol)).whole("leverage")
-        margin, liquidation = row.decimal("isolatedWallet"), row.decimal("liquidationPrice")
-        return self.build_position(symbol, amount, row.decimal("entryPrice"), leverage, margin, liquidation)
+    async def read_leverage(self, name: str, cells: Cells) -> int:
+        return (await self._read_config(name)).whole("leverage")
 
-    async def balances(self) -> dict[str, Holding]:
-        rows = (await self._client.read("fapiPrivateV3GetBalance", "balances")).items()
-        return {row.text("asset"): Holding(row.decimal("balance"), row.decimal("availableBalance")) for row in rows}
+    async def balance_rows(self) -> list[VendorJson]:
+        return (await self.read("fapiPrivateV3GetBalance", "balances")).items()
 
     async def check_settings(self) -> None:
-        if not self.paper and (await self._client.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
+        if not self.paper and (await self.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
             raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
 
-    async def prepare(self, order: OrderRequest) -> None:
+    async def prepare(self, order: OrderRequest, name: str) -> None:
         """Isolated margin and the order's leverage."""
-        name, leverage = self.name(order.symbol), order.leverage
-        config = await self._symbol_config(order.symbol)
+        config = await self._read_config(name)
         if config.text("marginType") != "ISOLATED":
             try:
-                wanted = {"symbol": name, "marginType": "ISOLATED"}
+                wanted: dict[str, object] = {"symbol": name, "marginType": "ISOLATED"}
                 await self._client.send("fapiPrivatePostMarginType", "margin type", wanted)
             except VenueDeclined as declined:
                 if declined.code != SAME_MARGIN_TYPE:
                     raise
-        if config.whole("leverage") != leverage:
-            wanted = {"symbol": name, "leverage": leverage}
+        if config.whole("leverage") != order.leverage:
+            wanted = {"symbol": name, "leverage": order.leverage}
             answer = await self._client.send("fapiPrivatePostLeverage", "leverage", wanted)
-            if answer.whole("leverage") != leverage:
-                raise Unavailable(f"Binance set another leverage of {order.symbol} than {leverage}×")
+            if answer.whole("leverage") != order.leverage:
+                raise Unavailable(f"Binance set another leverage of {name} than {order.leverage}×")
 
-    async def _symbol_config(self, symbol: Symbol) -> VendorJson:
-        name = self.name(symbol)
-        row = (await self._client.read("fapiPrivateGetSymbolConfig", "symbol settings", symbol=name)).only()
+    async def _read_config(self, name: str) -> VendorJson:
+        row = (await self.read("fapiPrivateGetSymbolConfig", "symbol settings", symbol=name)).only()
         if row.text("symbol") != name:
             raise Malformed("Binance answered with the settings of another symbol")
         return row

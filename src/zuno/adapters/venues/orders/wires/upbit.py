@@ -14,27 +14,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
 from zuno.adapters.venues.exchange import ExchangeVendor, Params, VenueDeclined
+from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.core import FORBIDDEN, UNAUTHORIZED, VenueAccount, report_unreadable
-from zuno.adapters.venues.orders.wire import Holding, Listing, Question, WireTable, clean_id, read_reason
+from zuno.adapters.venues.orders.wire import Listing, Question, WireTable, clean_id, codes, fields, read_reason, spell
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import (
-    ZERO,
-    AccountRights,
-    ClientId,
-    Fill,
-    Order,
-    OrderRequest,
-    OrderSide,
-    OrderStatus,
-    OrderType,
-    TimeInForce,
-    VenueQuote,
-)
+from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderStatus, OrderType
 
 LOT: Final = Decimal("0.00000001")
 NO_PERMISSION: Final = "out_of_scope"
@@ -69,23 +58,14 @@ class UpbitOrders(VenueAccount):
         vendor=ExchangeVendor("upbit", "Upbit", read_decline=read_decline),
         market="KRW-{base}",
         market_field="market",
-        no_such_order=frozenset({"order_not_found"}),
+        no_such_order=codes("order_not_found"),
         not_taken_statuses=frozenset({400, 404}),
-        statuses={
-            "wait": OrderStatus.OPEN,
-            "watch": OrderStatus.OPEN,
-            "done": OrderStatus.FILLED,
-            "cancel": OrderStatus.CANCELED,
-        },
-        types={
-            "limit": OrderType.LIMIT,
-            "price": OrderType.MARKET,
-            "market": OrderType.MARKET,
-            "best": OrderType.MARKET,
-        },
-        sides={"bid": OrderSide.BUY, "ask": OrderSide.SELL},
-        in_force={TimeInForce.IOC: "ioc", TimeInForce.POST_ONLY: "post_only"},
-        read_in_force={"ioc": TimeInForce.IOC, "fok": TimeInForce.IOC, "post_only": TimeInForce.POST_ONLY},
+        statuses=spell({w.OPEN: "wait|watch", w.FILLED: "done", w.CANCELED: "cancel"}),
+        types=spell({w.LIMIT: "limit", w.MARKET: "price|market|best"}),
+        sides={"bid": w.BUY, "ask": w.SELL},
+        in_force={w.IOC: "ioc", w.POST_ONLY: "post_only"},
+        read_in_force=spell({w.IOC: "ioc|fok", w.POST_ONLY: "post_only"}),
+        balance=fields("asset:currency total:balance,locked free:balance cost:cost"),
         stale_quote=60_000,
         cancels_by_id=True,
     )
@@ -98,7 +78,7 @@ class UpbitOrders(VenueAccount):
     @report_unreadable
     async def now(self) -> Millis:
         """There is no endpoint for the time: every answer is dated, to the second."""
-        ticker = (await self._client.read("publicGetTicker", "ticker", markets="KRW-BTC")).only()
+        ticker = (await self.read("publicGetTicker", "ticker", markets="KRW-BTC")).only()
         if ticker.text("market") != "KRW-BTC":
             raise Malformed("Upbit answered with another market than was asked for")
         try:
@@ -106,17 +86,14 @@ class UpbitOrders(VenueAccount):
         except ValueError:
             raise Malformed("Upbit's answer has no date") from None
 
-    @report_unreadable
-    async def rights(self) -> AccountRights:
-        return self.build_rights(
-            can_trade=await self._may("privatePostOrdersTest", **NO_ORDER),
-            can_withdraw=await self._may("privateDeleteWithdrawsCoin", uuid=NO_WITHDRAWAL),
-        )
+    async def read_rights(self) -> tuple[bool, bool, bool, bool]:
+        trades = await self._may("privatePostOrdersTest", **NO_ORDER)
+        return trades, await self._may("privateDeleteWithdrawsCoin", uuid=NO_WITHDRAWAL), True, True
 
     async def _may(self, endpoint: str, **params: object) -> bool:
         """Whether the keys are let through to an endpoint, whatever it then answers."""
         try:
-            answer = await self._client.read(endpoint, "permissions", **params)
+            answer = await self.read(endpoint, "permissions", **params)
             if not isinstance(answer.value, dict):
                 raise Malformed(f"{answer.what} are no answer")
         except VenueDeclined as declined:
@@ -126,58 +103,49 @@ class UpbitOrders(VenueAccount):
                 raise
         return True
 
+    def ask_for_listings(self, name: str | None) -> Question:
+        return Question("publicGetMarketAll", "markets", {})
+
     async def read_listings(self, name: str | None = None) -> list[Listing]:
         """The whole list has no order terms: those are asked for market by market."""
-        names = [name]
+        names = [name or ""]
         if name is None:
-            rows = (await self._client.read("publicGetMarketAll", "markets")).items()
+            rows = (await self.ask(self.ask_for_listings(None))).items()
             names = [row.text("market") for row in rows if row.text("market").startswith("KRW-")]
-        return [listing for market in names if market and (listing := await self._read_listing(market))]
+        return [listing for market in names if (listing := await self._read_listing(market))]
 
     async def _read_listing(self, market: str) -> Listing | None:
         try:
-            terms = await self._client.read("privateGetOrdersChance", "order terms", market=market)
+            terms = await self.read("privateGetOrdersChance", "order terms", market=market)
         except VenueDeclined as declined:
             if declined.status == NO_MARKET:
                 return None
             raise
         chance = terms.child("market")
-        policy = (await self._client.read("publicGetOrderbookInstruments", "tick sizes", markets=market)).only()
+        policy = (await self.read("publicGetOrderbookInstruments", "tick sizes", markets=market)).only()
         if chance.text("id") != market or policy.text("market") != market:
             raise Malformed("Upbit answered with the terms of another market")
         least = max(chance.child(side).decimal("min_total") for side in ("bid", "ask"))
-        return Listing(
-            market,
-            market.removeprefix("KRW-"),
-            self.wire.asset,
-            policy.decimal("tick_size"),
-            LOT,
-            LOT,
-            chance.decimal("max_total"),  # of won; no price of a coin is under one won
-            least,
-            chance.text("state") == "active",
-        )
+        base, tick, active = market.removeprefix("KRW-"), policy.decimal("tick_size"), chance.text("state") == "active"
+        most = chance.decimal("max_total")  # of won; no price of a coin is under one won
+        return Listing(market, base, self.wire.asset, tick, LOT, LOT, most, least, active)
 
-    async def read_quote(self, symbol: Symbol) -> VenueQuote:
-        market = self.name(symbol)
-        book = (await self._client.read("publicGetOrderbook", "book", markets=market)).only()
-        last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
-        best, at = book.child("orderbook_units").child(0), book.moment("timestamp")
+    async def read_touch(self, name: str) -> tuple[Decimal, Decimal, Decimal, Millis]:
+        book = (await self.read("publicGetOrderbook", "book", markets=name)).only()
+        last = (await self.read("publicGetTicker", "ticker", markets=name)).only()
+        best = book.child("orderbook_units").child(0)
         bid, ask = best.decimal("bid_price"), best.decimal("ask_price")
-        return self.build_quote(symbol, bid, ask, last.decimal("trade_price"), at)
+        return bid, ask, last.decimal("trade_price"), book.moment("timestamp")
 
-    async def ask_to_place(self, order: OrderRequest, good_till: Millis | None) -> Question:
-        body: dict[str, object] = {
-            "market": self.name(order.symbol),
-            "side": "bid" if order.side is OrderSide.BUY else "ask",
-            "volume": f"{order.quantity:f}",
-            "identifier": order.client_id,
-        }
+    async def ask_to_place(self, order: OrderRequest, name: str, good_till: Millis | None) -> Question:
+        side = "bid" if order.side is w.BUY else "ask"
+        body: dict[str, object] = {"market": name, "side": side, "volume": f"{order.quantity:f}"}
+        body["identifier"] = order.client_id
         if order.price is not None:
             body |= {"ord_type": "limit", "price": f"{order.price:f}"}
             if order.time_in_force in self.wire.in_force:
                 body["time_in_force"] = self.wire.in_force[order.time_in_force]
-        elif order.side is OrderSide.SELL:
+        elif order.side is w.SELL:
             body["ord_type"] = "market"
         else:
             tick = (await self.fresh_filters(order.symbol)).tick
@@ -186,14 +154,14 @@ class UpbitOrders(VenueAccount):
             body |= {"ord_type": "limit", "price": f"{price:f}", "time_in_force": "ioc"}
         return Question("privatePostOrders", "order", body)
 
-    def ask_for_order(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None) -> list[Question]:
+    def ask_for_order(self, name: str, client_id: ClientId, kind: OrderType | None) -> list[Question]:
         return [Question("privateGetOrder", "order", {"identifier": client_id})]
 
-    def ask_to_cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
+    def ask_to_cancel(self, name: str, client_id: ClientId, kind: OrderType, venue_id: str) -> Question:
         return Question("privateDeleteOrder", "cancel", {"uuid": venue_id})
 
-    def ask_for_open(self, symbol: Symbol) -> list[Question]:
-        where = {"market": self.name(symbol), "page": 1, "limit": OPEN_A_PAGE}
+    def ask_for_open(self, name: str) -> list[Question]:
+        where = {"market": name, "page": 1, "limit": OPEN_A_PAGE}
         return [Question("privateGetOrdersOpen", "open orders", where)]
 
     def turn_page(self, params: Mapping[str, object], answer: VendorJson, rows: Sequence[VendorJson]) -> Params | None:
@@ -213,22 +181,29 @@ class UpbitOrders(VenueAccount):
         if shown < executed:
             raise Unavailable("Upbit's trades of an order lag behind the order")
         price, funds = row.maybe_decimal("price"), sum((trade.decimal("funds") for trade in trades or ()), ZERO)
-        status = self.wire.statuses[row.choice("state", list(self.wire.statuses))]
+        status, kind = (self.wire.statuses[row.choice("state", list(self.wire.statuses))], self._kind(row))
+        average = funds / executed if funds and executed else price if executed else None
         moments = [row.moment_of_text("created_at"), *(trade.moment_of_text("created_at") for trade in trades or ())]
-        return self.build_order(
-            self.symbol_of(row),
-            self.wire.types[row.choice("ord_type", list(self.wire.types))],
-            client_id=_client_id(row),
+        return Order(
+            request=OrderRequest(
+                client_id=clean_id(_client_id(row)),
+                exchange=self.exchange,
+                symbol=self.symbol_of(row),
+                side=self.wire.sides[row.choice("side", list(self.wire.sides))],
+                type=kind,
+                quantity=row.maybe_decimal("volume") or executed + left or LOT,
+                price=price if kind is w.LIMIT else None,
+                time_in_force=self.wire.read_in_force.get(row.maybe_text("time_in_force") or "", w.GTC),
+            ),
             venue_id=row.text("uuid"),
-            side=self.wire.sides[row.choice("side", list(self.wire.sides))],
-            quantity=row.maybe_decimal("volume") or executed + left or LOT,
-            price=price,
-            in_force=row.maybe_text("time_in_force"),
             status=OrderStatus.FILLED if executed and not left else status,
             filled=executed,
-            average=funds / executed if funds and executed else price,
+            average_price=average,
             updated=max(moments),
         )
+
+    def _kind(self, row: VendorJson) -> OrderType:
+        return self.wire.types[row.choice("ord_type", list(self.wire.types))]
 
     async def _confirm(self, order: Order) -> Order:
         return order  # an order lists its own trades
@@ -237,7 +212,7 @@ class UpbitOrders(VenueAccount):
     async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
         """Of the orders that are open, and of those made no longer than a week before. Trades are dated in seconds."""
         now, since = await self.now(), Millis(since - since % 1_000)
-        (open_orders,) = self.ask_for_open(symbol)
+        (open_orders,) = self.ask_for_open(self.name(symbol))
         ids = {row.text("uuid") for row in await self.read_pages(open_orders, "uuid")}
         for low in range(max(since - WINDOW, now - ORDERS_KEPT), now + 1, WINDOW):
             where = {"market": self.name(symbol), "limit": ORDERS_A_PAGE, "order_by": "asc"}
@@ -250,7 +225,7 @@ class UpbitOrders(VenueAccount):
         for order_id in sorted(ids):
             listed = known.get(order_id)
             if listed is None:
-                row = await self._client.read("privateGetOrder", "order", uuid=order_id)
+                row = await self.read("privateGetOrder", "order", uuid=order_id)
                 listed = self._parse_fills(symbol, row)
                 ended = self.wire.statuses[row.choice("state", list(self.wire.statuses))].final
                 if ended and sum((fill.quantity for fill in listed), ZERO) == row.decimal("executed_volume"):
@@ -263,7 +238,7 @@ class UpbitOrders(VenueAccount):
 
     @report_unreadable
     async def order_fills(self, order: Order) -> tuple[Fill, ...]:
-        row = await self._client.read("privateGetOrder", "order", uuid=order.venue_id)
+        row = await self.read("privateGetOrder", "order", uuid=order.venue_id)
         if row.text("uuid") != order.venue_id:
             raise Malformed("Upbit answered with another order than was asked for")
         return tuple(self._parse_fills(self.symbol_of(row), row))
@@ -288,13 +263,13 @@ class UpbitOrders(VenueAccount):
             for trade in trades
         ]
 
-    async def balances(self) -> dict[str, Holding]:
-        held = {}
-        for row in (await self._client.read("privateGetAccounts", "accounts")).items():
-            free, cost = row.decimal("balance"), row.decimal("avg_buy_price")
-            in_won = cost > 0 and row.text("unit_currency") == self.wire.asset
-            held[row.text("currency")] = Holding(free + row.decimal("locked"), free, cost if in_won else None)
-        return held
+    async def balance_rows(self) -> list[VendorJson]:
+        """What coins were bought for is told where that was won."""
+        rows = []
+        for row in (await self.read("privateGetAccounts", "accounts")).items():
+            cost = row["avg_buy_price"] if row.text("unit_currency") == self.wire.asset else None
+            rows.append(VendorJson(row.what, {**row.value, "cost": cost} if isinstance(row.value, dict) else None))
+        return rows
 
 
 def _trades(row: VendorJson) -> list[VendorJson]:
