@@ -60,6 +60,11 @@ class FakeExchange:
         """Whatever named somebody who would be paid for our orders: a broker's tag, a referrer, a builder."""
         self.server = FakeServer(self.routes(), clock, **options)
 
+    @property
+    def stop_name(self) -> str:
+        """Of the request that places a stop."""
+        return self.place_name
+
     def routes(self) -> dict[str, Handler]:
         raise NotImplementedError
 
@@ -86,6 +91,12 @@ class FakeExchange:
     def order_foreign(self, symbol: str, side: str, quantity: Decimal, price: Decimal) -> FakeOrder:
         """A resting order of somebody else's hand, without a client id of ours."""
         return self.engine.place(self.foreign_id(), symbol, side, self.limit_word, quantity, price)
+
+    def place_meanwhile(
+        self, client_id: str, symbol: str, side: str, quantity: Decimal, price: Decimal | None
+    ) -> FakeOrder:
+        """An order of ours that another process sent."""
+        return self.engine.place(client_id, symbol, side, self.limit_word, quantity, price)
 
     def foreign_id(self) -> str:
         return "web_1"

@@ -80,6 +80,10 @@ class FakeBinance(FakeExchange):
         self.hidden_trades = 0
         """How many of the newest trades the list of trades does not show yet; one fewer after every look."""
 
+    @property
+    def stop_name(self) -> str:
+        return "POST /fapi/v1/algoOrder"
+
     def routes(self) -> dict[str, Any]:
         signed = {
             "GET /sapi/v1/account/apiRestrictions": self.permissions,

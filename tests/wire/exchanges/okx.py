@@ -112,6 +112,10 @@ class FakeOkx(FakeExchange):
         self.page = 100
         self.quote_amounts: dict[int, Decimal] = {}
 
+    @property
+    def stop_name(self) -> str:
+        return "POST /api/v5/trade/order-algo"
+
     def routes(self) -> dict[str, Handler]:
         signed: dict[str, Any] = {
             "GET account/config": self.account_config,

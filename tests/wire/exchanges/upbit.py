@@ -91,6 +91,12 @@ class FakeUpbit(FakeExchange):
         self.identifiers: set[str] = set()
         self.ids: dict[int, str] = {}
 
+    def place_meanwhile(
+        self, client_id: str, symbol: str, side: str, quantity: Decimal, price: Decimal | None
+    ) -> FakeOrder:
+        self.identifiers.add(client_id)
+        return super().place_meanwhile(client_id, symbol, side, quantity, price)
+
     def routes(self) -> dict[str, Any]:
         signed = {
             "GET /v1/accounts": self.accounts,
