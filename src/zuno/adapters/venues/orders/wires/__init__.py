@@ -17,18 +17,10 @@ from zuno.adapters.venues.orders.wires.upbit import UpbitOrders
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 
+PERPETUALS: Final = (BinanceOrders, BybitOrders, OkxOrders, HyperliquidOrders)
+SPOT: Final = (BinanceSpotOrders, BybitSpotOrders, OkxSpotOrders, UpbitOrders)
 ACCOUNTS: Final[Mapping[Venue, type[VenueAccount]]] = {
-    account.wire.exchange: account
-    for account in (
-        BinanceOrders,
-        BinanceSpotOrders,
-        BybitOrders,
-        BybitSpotOrders,
-        HyperliquidOrders,
-        OkxOrders,
-        OkxSpotOrders,
-        UpbitOrders,
-    )
+    account.wire.exchange: account for account in (*PERPETUALS, *SPOT)
 }
 
 

@@ -141,7 +141,7 @@ class OkxOrders(VenueAccount):
         if self.wire.spot:
             return
         for row in await self.position_rows():
-            if row.text("instId") == name and row.text("mgnMode") != self.margin_mode and row.decimal("pos"):
+            if row.text("instId") == name and row.text("mgnMode") != self.margin_mode and row.decimal_if_any("pos"):
                 raise Refused(f"The position of {name} at OKX is on cross margin; close it.")
         where = {"instId": name, "mgnMode": self.margin_mode}
         rows = self.rows_of(await self.read("privateGetAccountLeverageInfo", "leverage", **where))

@@ -16,7 +16,17 @@ from typing import Any, Final
 from zuno.adapters.venues.exchange import ExchangeVendor, Params, VenueDeclined
 from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.core import FORBIDDEN, UNAUTHORIZED, VenueAccount, report_unreadable
-from zuno.adapters.venues.orders.wire import Listing, Question, WireTable, clean_id, codes, fields, read_reason, spell
+from zuno.adapters.venues.orders.wire import (
+    Cells,
+    Listing,
+    Question,
+    WireTable,
+    clean_id,
+    codes,
+    fields,
+    read_reason,
+    spell,
+)
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
@@ -67,6 +77,10 @@ class UpbitOrders(VenueAccount):
         sides={"bid": w.BUY, "ask": w.SELL},
         in_force={w.IOC: "ioc", w.POST_ONLY: "post_only"},
         read_in_force=spell(TimeInForce, "IOC:ioc|fok; POST_ONLY:post_only"),
+        order=fields(
+            "client_id:client_id id:uuid side:side kind:ord_type quantity:volume price:price in_force:in_force "
+            "status:state filled:executed_volume average:average updated:updated"
+        ),
         balance=fields("asset:currency total:balance,locked free:balance cost:cost"),
         stale_quote=60_000,
         cancels_by_id=True,
@@ -186,30 +200,16 @@ class UpbitOrders(VenueAccount):
         shown = executed if trades is None else sum((trade.decimal("volume") for trade in trades), ZERO)
         if shown < executed:
             raise Unavailable("Upbit's trades of an order lag behind the order")
-        price, funds = row.maybe_decimal("price"), sum((trade.decimal("funds") for trade in trades or ()), ZERO)
-        status, kind = (self.wire.statuses[row.choice("state", list(self.wire.statuses))], self._kind(row))
-        average = funds / executed if funds and executed else price if executed else None
+        funds = sum((trade.decimal("funds") for trade in trades or ()), ZERO)
         moments = [row.moment_of_text("created_at"), *(trade.moment_of_text("created_at") for trade in trades or ())]
-        return Order(
-            request=OrderRequest(
-                client_id=clean_id(_client_id(row)),
-                exchange=self.exchange,
-                symbol=self.symbol_of(row),
-                side=self.wire.sides[row.choice("side", list(self.wire.sides))],
-                type=kind,
-                quantity=row.maybe_decimal("volume") or executed + left or LOT,
-                price=price if kind is w.LIMIT else None,
-                time_in_force=self.wire.read_in_force.get(row.maybe_text("time_in_force") or "", w.GTC),
-            ),
-            venue_id=row.text("uuid"),
-            status=OrderStatus.FILLED if executed and not left else status,
-            filled=executed,
-            average_price=average,
-            updated=max(moments),
-        )
-
-    def _kind(self, row: VendorJson) -> OrderType:
-        return self.wire.types[row.choice("ord_type", list(self.wire.types))]
+        flat: dict[str, object] = {"client_id": _client_id(row), "updated": max(moments)}
+        flat["in_force"] = row.maybe_text("time_in_force") or ""
+        flat["volume"] = row.maybe_decimal("volume") or executed + left or LOT
+        flat["average"] = funds / executed if funds and executed else row["price"]
+        state = row.choice("state", list(self.wire.statuses))
+        flat["state"] = "done" if executed and not left else state
+        cells = Cells(VendorJson(row.what, {**_fields(row), **flat}), self.wire.order)
+        return await self.build_order(cells, self.wire.statuses, self.symbol_of(row))
 
     async def _confirm(self, order: Order) -> Order:
         return order  # an order lists its own trades
@@ -274,7 +274,7 @@ class UpbitOrders(VenueAccount):
         rows = []
         for row in (await self.read("privateGetAccounts", "accounts")).items():
             cost = row["avg_buy_price"] if row.text("unit_currency") == self.wire.asset else None
-            rows.append(VendorJson(row.what, {**row.value, "cost": cost} if isinstance(row.value, dict) else None))
+            rows.append(VendorJson(row.what, {**_fields(row), "cost": cost}))
         return rows
 
 
@@ -282,6 +282,10 @@ def _trades(row: VendorJson) -> list[VendorJson]:
     """Each once, oldest first."""
     unique = {trade.text("uuid"): trade for trade in row.children("trades")}
     return sorted(unique.values(), key=lambda trade: trade.moment_of_text("created_at"))
+
+
+def _fields(row: VendorJson) -> dict[str, object]:
+    return row.value if isinstance(row.value, dict) else {}
 
 
 def _client_id(row: VendorJson) -> ClientId:
