@@ -445,7 +445,7 @@ class Settings(BaseModel):
     bybit_demo: bool = _setting(False, "true: the Bybit keys belong to its demo trading, no real money")
     bybit_order_url: Url | None = _setting(None, "base URL of Bybit's signed API, for tests")
     bybit_stream_url: StreamUrl = _setting("wss://stream.bybit.com", "Bybit public WebSocket URL")
-    hyperliquid_account: str | None = _setting(None, "Hyperliquid address of the account, for live orders")
+    hyperliquid_account: Secret = _setting(None, "Hyperliquid address of the account, for live orders")
     hyperliquid_agent_key: Secret = _setting(None, "key of an agent (API wallet) of `ZUNO_HYPERLIQUID_ACCOUNT`")
     hyperliquid_demo: bool = _setting(False, "true: account and agent belong to Hyperliquid's testnet")
     hyperliquid_order_url: Url | None = _setting(None, "base URL of Hyperliquid's signed API, for tests")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from pydantic import SecretStr
-
 from zuno.adapters.http import is_loopback
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
@@ -151,7 +149,7 @@ def _read_keys(settings: Settings, venue: Venue) -> ApiKeys | None:
         return None
     if any(value is None for value in values):
         raise UsageError(f"{venue} needs all of {' and '.join(KEY_VARIABLES[venue])}.")
-    return ApiKeys(*(value.get_secret_value() if isinstance(value, SecretStr) else value for value in values))
+    return ApiKeys(*(value.get_secret_value() for value in values))
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:

@@ -111,6 +111,7 @@ class FakeUpbit(FakeExchange):
         }
         public = {
             "GET /v1/orderbook/instruments": self.instruments,
+            "GET /v1/market/all": self.market_list,
             "GET /v1/orderbook": self.orderbook,
             "GET /v1/ticker": self.ticker,
         }
@@ -204,8 +205,14 @@ class FakeUpbit(FakeExchange):
             raise Declined(error("404", "Code not found", 404))
         return found
 
+    def market_list(self, request: Request) -> Any:
+        names = [*self.engine.markets, "BTC-ETH"]
+        return [{"market": name, "korean_name": name, "english_name": name} for name in names]
+
     def instruments(self, request: Request) -> Any:
-        market = self.asked_market(request)
+        """Of as many markets as are asked for."""
+        asked = request.query["markets"].split(",")
+        markets = [self.engine.markets[name] for name in asked if name in self.engine.markets]
         return [
             {
                 "market": market.symbol,
@@ -213,6 +220,7 @@ class FakeUpbit(FakeExchange):
                 "tick_size": f"{won_tick(market.mark)}",
                 "supported_levels": ["0", "10000"],
             }
+            for market in markets or [self.asked_market(request)]
         ]
 
     def orderbook(self, request: Request) -> Any:

@@ -18,12 +18,7 @@ from zuno.adapters.http import RateLimited
 from zuno.adapters.venues.exchange import VenueDeclined
 from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.reading import VenueWire
-from zuno.adapters.venues.orders.wire import (
-    Cells,
-    Holding,
-    Trade,
-    clean_id,
-)
+from zuno.adapters.venues.orders.wire import Cells, Holding, Trade, clean_id
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
@@ -134,7 +129,8 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def list_markets(self) -> tuple[Market, ...]:
-        """What the venue lists in its currency, for the catalogue; without a tick or a lot nothing can be ordered."""
+        """What the venue lists in its currency, for the catalogue; without a tick or a lot nothing can be ordered. No
+        list has fees: those are the venue's usual ones. Keys are not needed."""
         listings = [listing for listing in await self.read_listings() if listing.tick > 0 and listing.lot > 0]
         return tuple(
             Market(
@@ -145,8 +141,8 @@ class VenueAccount(VenueWire):
                 lot=float(listing.lot),
                 min_notional=float(listing.min_notional),
                 contract_size=float(listing.contract),
-                maker=self.exchange.maker if listing.maker_pct is None else float(listing.maker_pct),
-                taker=self.exchange.taker if listing.taker_pct is None else float(listing.taker_pct),
+                maker=self.exchange.maker,
+                taker=self.exchange.taker,
                 funding_hours=self.exchange.funding_hours if listing.funding_hours is None else listing.funding_hours,
                 trading=listing.trading,
             )

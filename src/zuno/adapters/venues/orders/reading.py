@@ -261,13 +261,13 @@ class VenueWire(ABC):
 
     async def read_pages(self, question: Question, id_field: str | None = None) -> list[VendorJson]:
         """The rows of every page, each once by its id; without one, as they come."""
-        rows: dict[object, VendorJson] = {}
+        rows: dict[str, VendorJson] = {}
         while True:
             answer = await self.ask(question)
             page = self.rows_of(answer)
             numbered = enumerate(page, len(rows))
-            fresh = {number if id_field is None else self.row_id(row, id_field): row for number, row in numbered}
-            fresh = {key: row for key, row in fresh.items() if key not in rows}
+            keyed = {str(number) if id_field is None else self.row_id(row, id_field): row for number, row in numbered}
+            fresh = {key: row for key, row in keyed.items() if key not in rows}
             rows |= fresh
             assert isinstance(question.params, Mapping)
             following = self.turn_page(question.params, answer, page) if fresh else None

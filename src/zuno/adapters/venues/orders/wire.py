@@ -237,8 +237,6 @@ class Listing(NamedTuple):
     trading: bool
     contract: Decimal = Decimal(1)
     funding_hours: int | None = None
-    maker_pct: Decimal | None = None
-    taker_pct: Decimal | None = None
 
 
 def read_reason(text: object) -> str:

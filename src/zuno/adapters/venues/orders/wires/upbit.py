@@ -26,6 +26,8 @@ from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderStatus, OrderType
 
 LOT: Final = Decimal("0.00000001")
+MOST: Final = Decimal(1_000_000_000)
+"""Won: the most of an order."""
 NO_PERMISSION: Final = "out_of_scope"
 NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
 """The id of no withdrawal: whether the keys may cancel one tells whether they may withdraw, and nothing happens."""
@@ -107,12 +109,16 @@ class UpbitOrders(VenueAccount):
         return Question("publicGetMarketAll", "markets", {})
 
     async def read_listings(self, name: str | None = None) -> list[Listing]:
-        """The whole list has no order terms: those are asked for market by market."""
-        names = [name or ""]
-        if name is None:
-            rows = (await self.ask(self.ask_for_listings(None))).items()
-            names = [row.text("market") for row in rows if row.text("market").startswith("KRW-")]
-        return [listing for market in names if (listing := await self._read_listing(market))]
+        """The order terms of a market are asked for with keys; the whole list goes without."""
+        if name is not None:
+            return [listing] if (listing := await self._read_listing(name)) else []
+        rows = (await self.ask(self.ask_for_listings(None))).items()
+        names = [row.text("market") for row in rows if row.text("market").startswith("KRW-")]
+        policies = await self.read("publicGetOrderbookInstruments", "tick sizes", markets=",".join(names))
+        least, ticks = Decimal(str(self.exchange.least_notional)), {}
+        for row in policies.items():
+            ticks[row.text("market")] = row.decimal("tick_size")
+        return [Listing(name, name[4:], "KRW", tick, LOT, LOT, MOST, least, True) for name, tick in ticks.items()]
 
     async def _read_listing(self, market: str) -> Listing | None:
         try:
