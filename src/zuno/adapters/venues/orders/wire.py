@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from enum import Enum
 from typing import Final, NamedTuple, TypeVar
 
 from zuno.adapters.venues.exchange import ExchangeVendor, Params
@@ -22,12 +23,11 @@ BUY, SELL = OrderSide.BUY, OrderSide.SELL
 MARKET, LIMIT = OrderType.MARKET, OrderType.LIMIT
 STOP, TARGET = OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET
 GTC, IOC, POST_ONLY = TimeInForce.GTC, TimeInForce.IOC, TimeInForce.POST_ONLY
-OPEN, FILLED, CANCELED = OrderStatus.OPEN, OrderStatus.FILLED, OrderStatus.CANCELED
-EXPIRED, REJECTED = OrderStatus.EXPIRED, OrderStatus.REJECTED
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 Path = tuple[str | int, ...]
 Fields = Mapping[str, tuple[str, ...]]
 V = TypeVar("V")
+E = TypeVar("E", bound=Enum)
 
 
 def fields(text: str) -> Fields:
@@ -36,9 +36,10 @@ def fields(text: str) -> Fields:
     return {ours: tuple(theirs.split(",")) for ours, theirs in (pair.split(":") for pair in text.split())}
 
 
-def spell(words: Mapping[V, str]) -> dict[str, V]:
-    """What each of the venue's words means, by `|`."""
-    return {word: meaning for meaning, several in words.items() for word in several.split("|")}
+def spell(kind: type[E], text: str) -> dict[str, E]:
+    """`ours:theirs|theirs; ours:…`: what each of the venue's words means."""
+    pairs = (pair.strip().split(":") for pair in text.split(";"))
+    return {word: kind[ours] for ours, theirs in pairs for word in theirs.split("|")}
 
 
 def codes(text: str) -> frozenset[str]:

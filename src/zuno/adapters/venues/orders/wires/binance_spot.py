@@ -20,7 +20,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import OrderRequest
+from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, TimeInForce
 
 BY_DAYS: Final = 7 * DAY_MS
 """Trades of no longer ago are asked for day by day; of longer ago, from the first one on."""
@@ -36,17 +36,14 @@ class BinanceSpotOrders(BinanceAccount):
         time=("publicGetTime", {}, ("serverTime",)),
         clock_codes=codes("-1021"),
         not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010)),
-        statuses={**BinanceOrders.wire.statuses, **spell({w.OPEN: "PENDING_NEW|PENDING_CANCEL"})},
+        statuses={**BinanceOrders.wire.statuses, **spell(OrderStatus, "OPEN:PENDING_NEW|PENDING_CANCEL")},
         types=spell(
-            {
-                w.MARKET: "MARKET",
-                w.LIMIT: f"LIMIT|{MAKER}",
-                w.STOP: "STOP_LOSS|STOP_LOSS_LIMIT",
-                w.TARGET: "TAKE_PROFIT|TAKE_PROFIT_LIMIT",
-            }
+            OrderType,
+            "MARKET:MARKET; LIMIT:LIMIT|LIMIT_MAKER; STOP_MARKET:STOP_LOSS|STOP_LOSS_LIMIT; "
+            "TAKE_PROFIT_MARKET:TAKE_PROFIT|TAKE_PROFIT_LIMIT",
         ),
         sides={**BinanceOrders.wire.sides, "True": w.BUY, "False": w.SELL},
-        read_in_force=spell({w.IOC: "IOC|FOK", w.POST_ONLY: MAKER}),
+        read_in_force=spell(TimeInForce, "IOC:IOC|FOK; POST_ONLY:LIMIT_MAKER"),
         order=fields(
             "client_id:clientOrderId id:orderId side:side kind:type quantity:origQty price:price trigger:stopPrice "
             "in_force:timeInForce status:status filled:executedQty funds:cummulativeQuoteQty updated:updateTime"

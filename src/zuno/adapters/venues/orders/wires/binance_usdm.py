@@ -21,7 +21,7 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderType
+from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderStatus, OrderType, TimeInForce
 from zuno.trading.rules.execution_styles import CONDITIONAL
 
 SAME_MARGIN_TYPE: Final = "-4046"
@@ -116,24 +116,18 @@ class BinanceOrders(BinanceAccount):
         cannot_cancel=codes("-2011 -2013"),
         not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010), (-2028, -2016), (-5027, -4000), (-5999, -5029)),
         statuses=spell(
-            {
-                w.OPEN: "NEW|PARTIALLY_FILLED",
-                w.FILLED: "FILLED",
-                w.CANCELED: "CANCELED",
-                w.REJECTED: "REJECTED",
-                w.EXPIRED: "EXPIRED|EXPIRED_IN_MATCH",
-            }
+            OrderStatus,
+            "OPEN:NEW|PARTIALLY_FILLED; FILLED:FILLED; CANCELED:CANCELED; REJECTED:REJECTED; "
+            "EXPIRED:EXPIRED|EXPIRED_IN_MATCH",
         ),
         types=spell(
-            {
-                w.MARKET: "MARKET|LIQUIDATION",
-                w.LIMIT: "LIMIT",
-                w.STOP: "STOP|STOP_MARKET|TRAILING_STOP_MARKET",
-                w.TARGET: "TAKE_PROFIT|TAKE_PROFIT_MARKET",
-            }
+            OrderType,
+            "MARKET:MARKET|LIQUIDATION; LIMIT:LIMIT; "
+            "STOP_MARKET:STOP|STOP_MARKET|TRAILING_STOP_MARKET; "
+            "TAKE_PROFIT_MARKET:TAKE_PROFIT|TAKE_PROFIT_MARKET",
         ),
         in_force={w.GTC: "GTC", w.IOC: "IOC", w.POST_ONLY: "GTX"},
-        read_in_force=spell({w.IOC: "IOC|FOK", w.POST_ONLY: "GTX"}),
+        read_in_force=spell(TimeInForce, "IOC:IOC|FOK; POST_ONLY:GTX"),
         order=fields(
             "client_id:clientOrderId id:orderId side:side kind:type quantity:origQty price:price trigger:stopPrice "
             "in_force:timeInForce reduce_only:reduceOnly status:status filled:executedQty average:avgPrice "
@@ -144,13 +138,8 @@ class BinanceOrders(BinanceAccount):
             "reduce_only:reduceOnly status:algoStatus updated:updateTime reason:algoStatus"
         ),
         algo_statuses=spell(
-            {
-                w.OPEN: "NEW|TRIGGERING|TRIGGERED",
-                w.CANCELED: "CANCELED",
-                w.EXPIRED: "EXPIRED",
-                w.REJECTED: "REJECTED",
-                w.FILLED: "FINISHED",
-            }
+            OrderStatus,
+            "OPEN:NEW|TRIGGERING|TRIGGERED; CANCELED:CANCELED; EXPIRED:EXPIRED; REJECTED:REJECTED; FILLED:FINISHED",
         ),
         listing=fields(
             "name:symbol base:baseAsset quote:quoteAsset tick:filters.PRICE_FILTER.tickSize "

@@ -23,7 +23,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import ClientId, OrderRequest, OrderType
+from zuno.trading.model.orders import ClientId, OrderRequest, OrderStatus, OrderType, TimeInForce
 from zuno.trading.rules.execution_styles import CONDITIONAL
 
 ROWS_A_PAGE: Final = 50
@@ -64,17 +64,14 @@ class BybitOrders(VenueAccount):
         not_taken=((10001, 10001), (110003, 110999), (170033, 170037), (170105, 170999), (3400000, 3400999)),
         not_taken_words=codes(WRONG_SIDE),
         statuses=spell(
-            {
-                w.OPEN: "New|PartiallyFilled|Untriggered|Triggered",
-                w.FILLED: "Filled",
-                w.CANCELED: "Cancelled|PartiallyFilledCanceled|Deactivated",
-                w.REJECTED: "Rejected",
-            }
+            OrderStatus,
+            "OPEN:New|PartiallyFilled|Untriggered|Triggered; FILLED:Filled; "
+            "CANCELED:Cancelled|PartiallyFilledCanceled|Deactivated; REJECTED:Rejected",
         ),
         types={"Market": w.MARKET, "Limit": w.LIMIT},
         sides={"Buy": w.BUY, "Sell": w.SELL},
         in_force={w.GTC: "GTC", w.IOC: "IOC", w.POST_ONLY: "PostOnly"},
-        read_in_force=spell({w.IOC: "IOC|FOK", w.POST_ONLY: "PostOnly"}),
+        read_in_force=spell(TimeInForce, "IOC:IOC|FOK; POST_ONLY:PostOnly"),
         order=fields(
             "client_id:orderLinkId,orderId id:orderId side:side kind:orderType quantity:qty price:price "
             "trigger:triggerPrice in_force:timeInForce reduce_only:reduceOnly status:orderStatus filled:cumExecQty "

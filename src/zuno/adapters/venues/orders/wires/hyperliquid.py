@@ -23,7 +23,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderStatus, OrderType
+from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderStatus, OrderType, TimeInForce
 
 OURS: Final = re.compile(rf"{OUR_PREFIX}([0-9a-f]{{30}})")
 OUR_CLOID: Final = "0xd5"
@@ -84,18 +84,18 @@ class HyperliquidOrders(VenueAccount):
         no_such_order=codes("unknownOid"),
         cannot_cancel=codes("error"),
         not_taken_words=codes("error err"),
-        statuses=spell({w.OPEN: "open|triggered", w.FILLED: "filled", w.CANCELED: "canceled", w.REJECTED: "rejected"}),
+        statuses=spell(
+            OrderStatus,
+            "OPEN:open|triggered; FILLED:filled; CANCELED:canceled; REJECTED:rejected",
+        ),
         types=spell(
-            {
-                w.MARKET: "Market",
-                w.LIMIT: "Limit",
-                w.STOP: "Stop Market|Stop Limit",
-                w.TARGET: "Take Profit Market|Take Profit Limit",
-            }
+            OrderType,
+            "MARKET:Market; LIMIT:Limit; STOP_MARKET:Stop Market|Stop Limit; "
+            "TAKE_PROFIT_MARKET:Take Profit Market|Take Profit Limit",
         ),
         sides={"B": w.BUY, "A": w.SELL},
         in_force={w.GTC: "Gtc", w.IOC: "Ioc", w.POST_ONLY: "Alo"},
-        read_in_force=spell({w.IOC: "Ioc|FrontendMarket|LiquidationMarket", w.POST_ONLY: "Alo"}),
+        read_in_force=spell(TimeInForce, "IOC:Ioc|FrontendMarket|LiquidationMarket; POST_ONLY:Alo"),
         order=fields(
             "client_id:cloid,oid id:oid side:side kind:orderType quantity:origSz price:limitPx trigger:triggerPx "
             "in_force:tif reduce_only:reduceOnly status:status left:sz updated:statusTimestamp reason:status"

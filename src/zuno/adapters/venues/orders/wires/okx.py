@@ -24,7 +24,7 @@ from zuno.kernel.errors import Malformed, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import ClientId, OrderRequest, OrderType
+from zuno.trading.model.orders import ClientId, OrderRequest, OrderStatus, OrderType, TimeInForce
 from zuno.trading.rules.execution_styles import CONDITIONAL
 
 SPOT_MODE: Final = "1"
@@ -68,11 +68,14 @@ class OkxOrders(VenueAccount):
         no_such_market=codes("51001"),
         cannot_cancel=codes("51400 51401 51402 51410 51603"),
         not_taken=((50014, 50016), (51000, 51148), (51150, 51399), (54000, 54999), (59000, 59999)),
-        statuses=spell({w.OPEN: "live|partially_filled", w.FILLED: "filled", w.CANCELED: "canceled|mmp_canceled"}),
-        types=spell({w.MARKET: "market|optimal_limit_ioc", w.LIMIT: "limit|post_only|ioc|fok"}),
+        statuses=spell(
+            OrderStatus,
+            "OPEN:live|partially_filled; FILLED:filled; CANCELED:canceled|mmp_canceled",
+        ),
+        types=spell(OrderType, "MARKET:market|optimal_limit_ioc; LIMIT:limit|post_only|ioc|fok"),
         sides={"buy": w.BUY, "sell": w.SELL},
         in_force={w.GTC: "limit", w.IOC: "ioc", w.POST_ONLY: "post_only"},
-        read_in_force=spell({w.IOC: "ioc|fok", w.POST_ONLY: "post_only"}),
+        read_in_force=spell(TimeInForce, "IOC:ioc|fok; POST_ONLY:post_only"),
         order=fields(
             "client_id:clOrdId,algoClOrdId,ordId id:ordId side:side kind:ordType quantity:sz price:px status:state "
             "reduce_only:reduceOnly filled:accFillSz average:avgPx updated:uTime"
@@ -83,12 +86,9 @@ class OkxOrders(VenueAccount):
             "reason:failCode"
         ),
         algo_statuses=spell(
-            {
-                w.OPEN: "live|pause|partially_effective",
-                w.FILLED: "effective",
-                w.CANCELED: "canceled",
-                w.REJECTED: "order_failed|partially_failed",
-            }
+            OrderStatus,
+            "OPEN:live|pause|partially_effective; FILLED:effective; CANCELED:canceled; "
+            "REJECTED:order_failed|partially_failed",
         ),
         listing=fields(
             "name:instId base:ctValCcy quote:settleCcy tick:tickSz lot:lotSz least:minSz most:maxMktSz,maxLmtSz "

@@ -23,7 +23,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderStatus, OrderType
+from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderStatus, OrderType, TimeInForce
 
 LOT: Final = Decimal("0.00000001")
 MOST: Final = Decimal(1_000_000_000)
@@ -62,11 +62,11 @@ class UpbitOrders(VenueAccount):
         market_field="market",
         no_such_order=codes("order_not_found"),
         not_taken_statuses=frozenset({400, 404}),
-        statuses=spell({w.OPEN: "wait|watch", w.FILLED: "done", w.CANCELED: "cancel"}),
-        types=spell({w.LIMIT: "limit", w.MARKET: "price|market|best"}),
+        statuses=spell(OrderStatus, "OPEN:wait|watch; FILLED:done; CANCELED:cancel"),
+        types=spell(OrderType, "LIMIT:limit; MARKET:price|market|best"),
         sides={"bid": w.BUY, "ask": w.SELL},
         in_force={w.IOC: "ioc", w.POST_ONLY: "post_only"},
-        read_in_force=spell({w.IOC: "ioc|fok", w.POST_ONLY: "post_only"}),
+        read_in_force=spell(TimeInForce, "IOC:ioc|fok; POST_ONLY:post_only"),
         balance=fields("asset:currency total:balance,locked free:balance cost:cost"),
         stale_quote=60_000,
         cancels_by_id=True,
