@@ -105,7 +105,7 @@ async def test_nobody_is_paid_for_our_orders(venue: str) -> None:
             sent.append(request)
             return answer(request)
 
-        here.server.answer = note  # type: ignore[method-assign]
+        here.server.answer = note
         options = here.venue._client.opened.options  # type: ignore[attr-defined]
         options |= {
             "builderFee": True,
