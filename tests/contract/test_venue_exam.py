@@ -861,6 +861,67 @@ NEEDED: dict[str, dict[str, str]] = {
         "positions": "symbol positionSide positionAmt entryPrice liquidationPrice isolatedWallet leverage",
         "balance": "asset balance availableBalance",
     },
+    "BINANCE-SPOT": {
+        "now": "serverTime",
+        "rights": "canTrade enableSpotAndMarginTrading enableWithdrawals",
+        "filters": "baseAsset filterType filters isSpotTradingAllowed maxQty minNotional minQty quoteAsset status "
+        "stepSize symbol symbols tickSize",
+        "quote": "askPrice bidPrice closeTime lastPrice",
+        "find": "clientOrderId commission commissionAsset cummulativeQuoteQty executedQty id isBuyer isMaker "
+        "orderId origQty price qty side status stopPrice symbol time timeInForce type updateTime",
+        "open_orders": "clientOrderId executedQty orderId origQty price side status stopPrice symbol timeInForce type "
+        "updateTime",
+        "fills": "clientOrderId commission commissionAsset id isBuyer isMaker orderId price qty serverTime symbol "
+        "time type",
+        "positions": "asset balances free locked",
+        "balance": "asset balances free locked",
+    },
+    "BYBIT": {
+        "now": "retCode time",
+        "rights": "ContractTrade Wallet list marginMode permissions positionIdx readOnly result retCode",
+        "filters": "baseCoin contractType fundingInterval list lotSizeFilter maxMktOrderQty maxOrderQty "
+        "minNotionalValue minOrderQty priceFilter qtyStep quoteCoin result retCode status symbol "
+        "tickSize",
+        "quote": "ask1Price bid1Price list markPrice result retCode time",
+        "find": "avgPrice cumExecQty execFee execId execPrice execQty execTime execType feeCurrency isMaker list "
+        "orderId orderLinkId orderStatus orderType price qty reduceOnly result retCode side symbol "
+        "timeInForce triggerPrice updatedTime",
+        "open_orders": "avgPrice cumExecQty list orderId orderLinkId orderStatus orderType price qty reduceOnly result "
+        "retCode side symbol timeInForce triggerDirection triggerPrice updatedTime",
+        "fills": "execFee execId execPrice execQty execTime execType feeCurrency isMaker list orderId orderLinkId "
+        "result retCode side symbol time",
+        "positions": "avgPrice leverage liqPrice list positionBalance positionIdx result retCode side size symbol",
+        "balance": "coin list locked result retCode totalOrderIM totalPositionIM walletBalance",
+    },
+    "OKX": {
+        "now": "code data ts",
+        "rights": "code data instId mgnMode perm posMode",
+        "filters": "code ctMult ctType ctVal ctValCcy data instId lotSz maxLmtSz maxMktSz minSz settleCcy state tickSz",
+        "quote": "askPx bidPx code data last markPx ts",
+        "find": "accFillSz algoClOrdId avgPx billId clOrdId code ctMult ctType ctVal ctValCcy data execType fee "
+        "feeCcy fillPx fillSz instId lotSz maxLmtSz maxMktSz minSz ordId ordType px reduceOnly settleCcy "
+        "side state subType sz tickSz ts uTime",
+        "open_orders": "accFillSz algoClOrdId algoId avgPx clOrdId code ctMult ctType ctVal ctValCcy data instId lotSz "
+        "maxLmtSz maxMktSz minSz ordId ordType px reduceOnly settleCcy side slTriggerPx state sz tickSz "
+        "tpTriggerPx triggerPx uTime",
+        "fills": "billId clOrdId code ctMult ctType ctVal ctValCcy data execType fee feeCcy fillPx fillSz instId "
+        "lotSz maxLmtSz maxMktSz minSz ordId settleCcy side state subType tickSz ts",
+        "positions": "avgPx code ctMult ctType ctVal ctValCcy data instId lever liqPx lotSz margin maxLmtSz maxMktSz "
+        "minSz pos posSide settleCcy state tickSz",
+        "balance": "availBal cashBal ccy code data details isoEq isoUpl",
+    },
+    "HYPERLIQUID": {
+        "now": "time",
+        "rights": "assetPositions data leverage position role type user",
+        "filters": "BTC name szDecimals universe",
+        "quote": "levels markPx name px szDecimals time universe",
+        "find": "cloid coin crossed fee feeToken limitPx oid order orderType origSz px reduceOnly side status "
+        "statusTimestamp sz tid tif time triggerPx",
+        "open_orders": "cloid coin limitPx oid orderType origSz reduceOnly side sz tif timestamp triggerPx",
+        "fills": "cloid coin crossed fee feeToken oid px side sz tid time",
+        "positions": "assetPositions coin entryPx leverage liquidationPx marginUsed position szi value",
+        "balance": "accountValue assetPositions marginSummary position unrealizedPnl withdrawable",
+    },
     "UPBIT": {
         "now": "market",
         "filters": "market id bid ask min_total max_total state tick_size",
