@@ -75,9 +75,11 @@ async def trade_on_paper(bars: Sequence[Bar]) -> tuple[float, list[float]]:
         return now
 
     log = MemoryTradeLog()
-    opened = AccountOpened(at=Millis(0), usd=Decimal(1_000_000), krw=Decimal(0))
+    opened = AccountOpened(at=Millis(0), cash={Venue("BINANCE"): Decimal(1_000_000)})
     await log.append(venue_account("bench", Venue("BINANCE")), [opened], 0)
-    venue = PaperVenue(Venue("BINANCE"), "bench", log, BarTape(bars), read_clock, Fees().binance, latency_ms=0)
+    venue = PaperVenue(
+        Venue("BINANCE"), "bench", log, BarTape(bars), read_clock, Fees().at(Venue("BINANCE")), latency_ms=0
+    )
     halves: list[float] = []
     began = process_time()
     for place in range(EVERY - 1, len(bars), EVERY):

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.trading.long_account import list_entries
+from tests.wire.accounts import FUTURES, SPOT, open_account
 from zuno.adapters.account import trade_log
 from zuno.adapters.account.account_snapshot import dump_whole
 from zuno.adapters.account.trade_log import ACCOUNT_SNAPSHOT, JournalTradeLog, MemoryTradeLog
@@ -31,7 +32,6 @@ from zuno.trading.model.account import BOOK_CHANGE, BookEntry, LiquidityStated
 from zuno.trading.model.orders import Fill, OrderSide
 from zuno.trading.model.trade_events import (
     TRADE_EVENTS,
-    AccountOpened,
     FillBooked,
     LockSet,
     ManualChange,
@@ -100,7 +100,7 @@ def fill(at: int) -> FillBooked:
 
 
 STORY: tuple[TradeEvent, ...] = (
-    AccountOpened(at=Millis(1), usd=Decimal(2_000), krw=Decimal(2_000_000)),
+    open_account(at=Millis(1), usd=Decimal(2_000), krw=Decimal(2_000_000)),
     lock(2),
     fill(3),
     lock(4),
@@ -222,12 +222,12 @@ async def test_an_old_home_holds_what_its_paper_book_held(tmp_path: Path) -> Non
         await journal.append(kind=BOOK_CHANGE, author=Author("owner"), payload=payload)
     log, account = log_of(journal), paper_account("recorded")
     before = (await read_before(log, account, Millis(30))).to_account()
-    assert (before.usd, before.krw) == (1_999.7, 2_000_000 - 820_000 - 410)
+    assert (before.cash[FUTURES], before.cash[SPOT]) == (1_999.7, 2_000_000 - 820_000 - 410)
     assert [to_json(held) for held in before.positions] == [changes[0]["position"], changes[3]["position"]]
     assert [to_json(order) for order in before.pending] == [changes[1]["order"]]
     assert [(pool.symbol, pool.quantity) for pool in before.liquidity] == [(Symbol("ETHUSDT"), 1.5)]
     book = await log.history(account)
-    assert (book.to_account().usd, book.to_account().pending) == (2_009.395, ())
+    assert (book.to_account().cash[FUTURES], book.to_account().pending) == (2_009.395, ())
     assert [(trade.trade, trade.net_pnl) for trade in book.closed] == [("pos_1", Decimal("9.395"))]
     assert book.venue_balance(Venue("BINANCE")) == 2_000
 
@@ -379,7 +379,7 @@ async def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path: Path, caplog: p
 @pytest.mark.usefixtures("often")
 async def test_a_snapshot_of_another_edition_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = await write_long(log_of(journal_in(tmp_path)), 120)
-    monkeypatch.setattr(trade_log, "FOLD_EDITION", 2)
+    monkeypatch.setattr(trade_log, "FOLD_EDITION", trade_log.FOLD_EDITION + 1)
     history, read = await read_cold(tmp_path)
     assert read > 50
     assert dump_whole(history) == dump_whole(trace_account(events))

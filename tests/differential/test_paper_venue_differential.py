@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pytest
 
+from tests.wire.accounts import FUTURES, open_account
 from tests.wire.paper_venue import depth
 from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Mark
@@ -21,7 +22,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType
-from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.rules.inputs import Fees
 
 if find_spec("nautilus_trader") is None:
@@ -71,8 +71,8 @@ Plan = Mapping[int, Sequence[Wish]]
 
 
 def trade_on_paper(quotes: Sequence[Quoted], plan: Plan) -> Result:
-    engine = PaperExchange(Venue("BINANCE"), Fees().binance)
-    engine.restore([AccountOpened(at=Millis(0), usd=D(CASH), krw=D(0))])
+    engine = PaperExchange(Venue("BINANCE"), Fees().at(FUTURES))
+    engine.restore([open_account(at=Millis(0), usd=D(CASH), krw=D(0))])
     result, number, seen = Result(), 0, 0
 
     def take_fills() -> None:

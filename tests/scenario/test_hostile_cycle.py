@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.examples import mark_all_but
+from tests.wire.accounts import build_account
 from tests.wire.attacks import ATTACKS, Attack, attacked, obeying
 from tests.wire.cycling import Desk
 from tests.wire.desk_bundles import AS_OF, World, bundle_of, holding
@@ -86,7 +87,7 @@ class Room(Desk):
         self.now = lambda: NOW
 
     async def _held(self, of: str, moment: Millis, present: bool, account: Any = None) -> list[Slot]:
-        return account_slots(self.account or Account(usd=2_000.0, krw=2_000_000.0), moment)
+        return account_slots(self.account or build_account(usd=2_000.0, krw=2_000_000.0), moment)
 
     def _model_context(self, notebook: RunJournal, registry: ModelRegistry) -> ModelContext:
         return replace(super()._model_context(notebook, registry), sleep=soon)

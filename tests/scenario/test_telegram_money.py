@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 
 from tests.crash.learning import open_position
+from tests.wire.accounts import open_account
 from tests.wire.telegram_api import ALICE, BOB, GROUP, WAIT_SECONDS, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.adapters.chain.world import WALLET
@@ -20,7 +21,6 @@ from zuno.adapters.file_lock import wallet_lock
 from zuno.journal.port import Entry
 from zuno.kernel.units import Millis
 from zuno.trading.execute.account_writer import AccountWriter
-from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.service.account_page import AccountPageReader
 
 pytestmark = pytest.mark.usefixtures("invented_market")
@@ -109,7 +109,7 @@ async def test_a_paper_account_is_unlocked_by_its_name_and_no_other(api: Telegra
         return [lock.protection for lock in (await bot.zuno.account(name).locks()).protections]
 
     own = await bot.zuno.account().status()
-    opened = AccountOpened(at=Millis(0), usd=Decimal(1_000), krw=Decimal(0))
+    opened = open_account(at=Millis(0), usd=Decimal(1_000), krw=Decimal(0))
     await AccountWriter(bot.zuno._trade_log(), f"{own.account}:scout").write([opened])
     for name in (None, "scout"):
         await bot.zuno.account(name).pause()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.wire.accounts import build_account
 from zuno.adapters.clock.system import SystemClock
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
@@ -86,7 +87,7 @@ def bundle_of(
 ) -> Bundle:
     """Every series the desk wants, fresh, of one invented market."""
     blocks, gone = _market(world or World())
-    held = account_slots(account or Account(usd=2_000.0, krw=2_000_000.0), AS_OF)
+    held = account_slots(account or build_account(usd=2_000.0, krw=2_000_000.0), AS_OF)
     record = record_slot(DeskRecord(), AS_OF)
     return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, record, *slots))
 
@@ -122,7 +123,7 @@ def holding(side: Side, entry: float = PRICE) -> Account:
         leverage=2.0,
         opened=Millis(AS_OF - DAY_MS),
     )
-    return Account(usd=2_000.0, krw=2_000_000.0, positions=(one,))
+    return build_account(usd=2_000.0, krw=2_000_000.0, positions=(one,))
 
 
 def decided(call: str, hours: int = 4, mode: Mode = Mode.SWING) -> Slot:

@@ -11,6 +11,7 @@ from functools import cache
 import pytest
 
 from tests.paths import SHARED_DATA
+from tests.wire.accounts import build_account
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
@@ -24,7 +25,7 @@ from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
 
 FOLDER = SHARED_DATA / "btc-eth-history"
-CASH = Account(usd=2_000.0, krw=2_000_000.0)
+CASH = build_account(usd=2_000.0, krw=2_000_000.0)
 
 
 def instant(text: str) -> Millis:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.wire.accounts import build_account, build_fees, won_rates
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
@@ -34,7 +35,7 @@ from zuno.trading.model.market import HOUR_MS, Mode, Side, Timeframe
 from zuno.trading.model.memory import Calibration, DeskRecord
 from zuno.trading.rules.account import MarkedAccount, mark_to_market
 from zuno.trading.rules.draft import RulingDraft, Tightening
-from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
+from zuno.trading.rules.inputs import FeeRates, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import MenuLevel, PriceMenu
 from zuno.trading.rules.risk_rules import apply_risk_rules
 from zuno.trading.rules.ruling import apply_leverage_guard, start_draft
@@ -42,7 +43,7 @@ from zuno.trading.rules.ruling import apply_leverage_guard, start_draft
 NOW = Millis(1_767_225_600_000)
 PRICE = 100.0
 WON = 1_400.0
-CASH = Account(usd=2_000.0, krw=2_000_000.0)
+CASH = build_account(usd=2_000.0, krw=2_000_000.0)
 PROVEN = DeskRecord(
     calibrations=tuple(
         Calibration(judge=judge, family=family, n=10**6, edge_gain=1e4, edge_squared=1e4, edge_variance=2e3)
@@ -52,7 +53,7 @@ PROVEN = DeskRecord(
 )
 """So many trades came out as they were claimed to that a claimed edge counts nearly whole."""
 FREE: dict[str, Any] = {
-    "fees": Fees(FeeRates(0.0, 0.0), FeeRates(0.0, 0.0)),
+    "fees": build_fees(FeeRates(0.0, 0.0), FeeRates(0.0, 0.0)),
     "slippage": Slippage(0.0, 0.0),
     "funding_next": 0.0,
 }
@@ -122,7 +123,7 @@ def terms(
         dollar=1.0,
         krw_rate=krw_rate,
         account=account,
-        marked_account=mark_to_market(account, Symbol("BTCUSDT"), marks, krw_rate),
+        marked_account=mark_to_market(account, Symbol("BTCUSDT"), marks, won_rates(krw_rate)),
     )
     return replace(calm, **changed)
 

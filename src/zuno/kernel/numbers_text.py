@@ -75,7 +75,8 @@ def currency_text(amount: float | None, currency: str = "USD") -> str:
         return "unknown"
     digits = 0 if currency == "KRW" else 2
     sign = "-" if round(amount, digits) < 0 else ""
-    return f"{sign}{_SIGNS[currency]}{abs(amount):,.{digits}f}"
+    figure = f"{abs(amount):,.{digits}f}"
+    return f"{sign}{_SIGNS[currency]}{figure}" if currency in _SIGNS else f"{sign}{figure} {currency}"
 
 
 def percent_text(share: float | None) -> str:

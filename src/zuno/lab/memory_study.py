@@ -20,7 +20,7 @@ from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import always
 from zuno.llm.ask import ModelContext
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUE, Venue
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.agents.learned import find_cut
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
@@ -39,7 +39,6 @@ from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_acco
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
-from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.trade_outcomes import bar_touch, judge_outcome, trace_path
 from zuno.trading.run.nodes import Cycle, CycleSources
 from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
@@ -287,7 +286,7 @@ async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> T
     entry, leaves = to_decimal(bars[0].open), to_decimal(price)
     quantity = (NOTIONAL / entry).quantize(Decimal("0.00000001"))
     gross = quantity * (leaves - entry) * sign
-    fees = quantity * (entry + leaves) * to_decimal(Fees().binance.taker) / 100
+    fees = quantity * (entry + leaves) * to_decimal(DEFAULT_VENUE.taker) / 100
     paid = await read_funding(store, outcome.symbol, at, last.end, known_by=last.end)
     funding = -sum((to_decimal(row.rate) for row in paid), Decimal(0)) * quantity * entry * sign
     return TradeSummary(

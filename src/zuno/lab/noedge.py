@@ -26,6 +26,7 @@ from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
 from zuno.llm.ask import ModelContext
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
 from zuno.present.values import count, percent
 from zuno.trading.model.account import account_slots
@@ -34,7 +35,7 @@ from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import ClosedTrade, DeskRecord
 from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
-from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, Fees
+from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE
 from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, SimulatedTrade, percent_move, simulate_trade
 from zuno.trading.run.record import RunJournal
 
@@ -47,7 +48,7 @@ LEAST_TRADES: Final = 10
 """Of a world that counts."""
 LEVEL: Final = 0.05
 CODE: Final = "noedge"
-COSTS_PCT: Final = 2 * Fees().binance.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
+COSTS_PCT: Final = 2 * DEFAULT_VENUE.taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
 _MICRO: Final = 1_000_000
 _VERDICTS: Final = {
     True: "No edge is claimed more often than chance allows.",

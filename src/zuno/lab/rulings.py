@@ -91,20 +91,20 @@ async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account
         )
 
     other = next(each for each in DEFAULT_SYMBOLS if each is not symbol)
-    usd, krw = STARTING_ACCOUNT.usd, STARTING_ACCOUNT.krw
+    cash = STARTING_ACCOUNT.cash
     match moment.number % 10:
         case 3:
-            return "long", Account(usd, krw, (position(symbol, Side.LONG, 400, 2),))
+            return "long", Account(cash, (position(symbol, Side.LONG, 400, 2),))
         case 4:
-            return "short", Account(usd, krw, (position(symbol, Side.SHORT, 400, 2),))
+            return "short", Account(cash, (position(symbol, Side.SHORT, 400, 2),))
         case 5 | 8:
-            return "other", Account(usd, krw, (position(other, Side.LONG, 1_850, 1),))
+            return "other", Account(cash, (position(other, Side.LONG, 1_850, 1),))
         case 6 | 9:
             inventory = Liquidity(symbol=symbol, quantity=3_800 / entries[symbol])
-            return "heavy", Account(usd, krw, (position(other, Side.SHORT, 900, 3),), liquidity=(inventory,))
+            return "heavy", Account(cash, (position(other, Side.SHORT, 900, 3),), liquidity=(inventory,))
         case 7:
             side = Side.LONG if moment.number % 20 == 7 else Side.SHORT
-            return side.value, Account(usd, krw, (position(symbol, side, 60, 1),))
+            return side.value, Account(cash, (position(symbol, side, 60, 1),))
         case _:
             return "nothing", STARTING_ACCOUNT
 

@@ -25,10 +25,12 @@ COMPARE_EVERY_MS: Final = Millis(5 * 60_000)
 
 
 def read_fees(settings: Settings) -> Fees:
-    return Fees(
-        FeeRates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
-        FeeRates(settings.fee_upbit_pct, settings.fee_upbit_pct),
-    )
+    futures, spot = DEFAULT_VENUES
+    named = {
+        futures: FeeRates(settings.fee_binance_maker_pct, settings.fee_binance_taker_pct),
+        spot: FeeRates(settings.fee_upbit_pct, settings.fee_upbit_pct),
+    }
+    return Fees(Fees(named).list_unusual())
 
 
 def build_paper_gate(

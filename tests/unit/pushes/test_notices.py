@@ -200,7 +200,8 @@ async def test_the_last_minutes_of_recorded_time_are_pushed_by_nobody(desk: Desk
     await desk.write(PAPER, lock(until=NOW + MINUTE_MS))
     await story.come_to(NOW)
     day = DaySummary.model_validate(
-        dict.fromkeys(DaySummary.model_fields, 0) | {"account": PAPER, "day": NOW // DAY_MS * DAY_MS - DAY_MS}
+        {name: {} for name in ("net", "fees", "funding", "cash")}
+        | {"account": PAPER, "trades": 0, "open_trades": 0, "day": NOW // DAY_MS * DAY_MS - DAY_MS}
     )
     await desk.put(DAY_SUMMARY, "job_day", day)
     feed = desk.feed()
@@ -263,8 +264,9 @@ async def no_picture() -> bytes | None:
 
 
 def day(at: int) -> DaySummary:
-    zero = dict.fromkeys(("net_krw", "fees_usd", "fees_krw", "funding_usd", "cash_krw"), 0.0)
-    return DaySummary(account=PAPER, day=at, trades=2, net_usd=12.5, cash_usd=2012.5, open_trades=1, **zero)
+    return DaySummary(
+        account=PAPER, day=at, trades=2, net={"USD": 12.5}, fees={}, funding={}, cash={"USD": 2012.5}, open_trades=1
+    )
 
 
 async def test_the_day_is_told_with_its_picture_and_without_one_where_it_fails(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal as D
 from random import Random
 
+from tests.wire.accounts import open_account
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
@@ -23,7 +24,6 @@ from zuno.trading.model.orders import (
     OrderType,
 )
 from zuno.trading.model.trade_events import (
-    AccountOpened,
     ExitReason,
     FillBooked,
     FundingBooked,
@@ -53,7 +53,7 @@ START = 1_700_000_000_000
 def list_entries(count: int, seed: int = 1, start: int = START, step_ms: int = HOUR_MS) -> Iterator[list[TradeEvent]]:
     """Entries of at least `count` events."""
     chance, book, at, number = Random(seed), TradingBook(), start, 0
-    opened = AccountOpened(at=Millis(at), usd=D(20_000), krw=D(20_000_000))
+    opened = open_account(at=Millis(at), usd=D(20_000), krw=D(20_000_000))
     book.apply(opened)
     yield [opened]
     while book.count < count:

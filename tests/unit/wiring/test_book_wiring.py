@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.wire.accounts import build_fees
 from zuno.settings import read_settings
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.wiring import Application
@@ -22,4 +23,4 @@ async def test_the_book_has_the_fees_of_the_settings(tmp_path: Path, monkeypatch
     assert await fees() == Fees()
     for name, value in (("BINANCE_MAKER", "0.01"), ("BINANCE_TAKER", "0.04"), ("UPBIT", "0.1")):
         monkeypatch.setenv(f"ZUNO_FEE_{name}_PCT", value)
-    assert await fees() == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
+    assert await fees() == build_fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))

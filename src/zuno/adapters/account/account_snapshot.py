@@ -18,14 +18,14 @@ from pydantic import TypeAdapter, ValidationError
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import VENUES, Venue
 from zuno.trading.model.account import Liquidity, RestingOrder
 from zuno.trading.model.orders import ClientId, Fill, OrderStatus
 from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection, TradeSummary
 from zuno.trading.rules.book_state import Ledger, OpenTrade, RealisedResult, TrackedIntent, TrackedOrder
 from zuno.trading.rules.performance import AccountHistory, AccountStep, Posting, SealedParts
 
-FOLD_EDITION: Final = 1
+FOLD_EDITION: Final = 2
 """Of `TradingBook` and `AccountHistory`: raised whenever the same events add up to another state."""
 
 
@@ -66,7 +66,7 @@ _LIVE: Final = TypeAdapter(LivePart)
 _PAST: Final = TypeAdapter(PastPart)
 _AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:11]
 _LISTS: Final = {"closed": TradeSummary, "results": RealisedResult, "postings": Posting, "steps": AccountStep}
-_EXCHANGES: Final = {str(exchange.value): exchange for exchange in DEFAULT_VENUES}
+_EXCHANGES: Final = {str(exchange.value): exchange for exchange in VENUES}
 
 
 class _PackedList(list[Any]):
@@ -182,7 +182,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
-    for exchange in DEFAULT_VENUES:
+    for exchange in book.venues:
         book.check_ledger(exchange)
     mark_sealed(book)
     return book

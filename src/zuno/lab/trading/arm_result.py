@@ -17,7 +17,7 @@ from zuno.lab.replies import ModelCharge
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -32,7 +32,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeSummary,
 )
-from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
+from zuno.trading.rules.account import DOLLAR
+from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades, trace_account
 
 MICRO: Final = 10**6
@@ -143,19 +144,19 @@ def measure_arm(
     **counted: Any,
 ) -> ArmResult:
     """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count.
-    `krw_rate`: KRW for one dollar; of Upbit's cash only what trades made of it is counted, at the rate of the day for
+    `krw_rate`: KRW for one dollar; of the cash in won only what trades made of it counts, at the rate of the day for
     the worth and of the last moment for trades and fees. `counted`: fields of the result that the arm knows itself."""
     history = trace_account(cut_events(events, until))
     book = history
-    if any(book.ledger.debits[exchange] != book.ledger.credits[exchange] for exchange in DEFAULT_VENUES):
+    if book.ledger.debits != book.ledger.credits:
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
-    rate = _read_rate(krw_rate, until)
-    exchanges = {trade.exchange for trade in closed} | {trade.exchange for trade in book.trades.values()}
-    if rate is None and Venue("UPBIT") in exchanges:
-        raise Broken(f"The arm {arm} traded for won, and no rate of the won is recorded.")
-    figures = measure_trades(closed, rate)
+    rates = _read_rates(krw_rate, until)
+    used = {trade.exchange.currency for trade in closed} | {trade.exchange.currency for trade in book.trades.values()}
+    if not used <= rates.keys():
+        raise Broken(f"The arm {arm} traded for {', '.join(sorted(used - rates.keys()))}, and no rate is recorded.")
+    figures = measure_trades(closed, rates)
     charges = sorted((charge for charge in charges if charge.at <= until), key=lambda charge: charge.at)
     spent = [ZERO, *accumulate(charge.usd for charge in charges)]
     charged = [charge.at for charge in charges]
@@ -165,25 +166,32 @@ def measure_arm(
         arm=arm,
         until=until,
         worth=(
-            _micro(STARTING_CASH[Venue("BINANCE")]),
+            _micro(DEFAULT_VENUE.paper_cash),
             *(
                 _worth_at(mark, history.steps, prices, krw_rate) - _micro(spent[bisect_right(charged, mark)])
                 for mark in reached[1:]
             ),
         ),
-        trades=tuple(_closed_line(trade, _choose_rate(trade.exchange, rate)) for trade in closed),
+        trades=tuple(_closed_line(trade, rates[trade.exchange.currency]) for trade in closed),
         open_trades=len(book.trades),
         hit_rate=_figure(figures.win_rate),
         profit_factor=_figure(figures.profit_factor),
         expectancy_r=_figure(figures.expectancy_r),
         fees=_micro(
-            sum((ledger.balance(each, LedgerAccount.FEES) / _choose_rate(each, rate) for each in DEFAULT_VENUES), ZERO)
+            sum(
+                (
+                    ledger.balance(each, LedgerAccount.FEES) / rates[each.currency]
+                    for each in book.venues
+                    if each.currency in rates
+                ),
+                ZERO,
+            )
         ),
-        funding=_micro(-ledger.balance(Venue("BINANCE"), LedgerAccount.FUNDING)),
+        funding=_micro(-ledger.balance(DEFAULT_VENUE, LedgerAccount.FUNDING)),
         model_cost=_micro(spent[-1]),
-        exposure=_measure_exposure(history.steps, span.begin, until, rate),
-        debits=format(ledger.debits[Venue("BINANCE")], "f"),
-        credits=format(ledger.credits[Venue("BINANCE")], "f"),
+        exposure=_measure_exposure(history.steps, span.begin, until, rates),
+        debits=format(ledger.debits.get(DEFAULT_VENUE, ZERO), "f"),
+        credits=format(ledger.credits.get(DEFAULT_VENUE, ZERO), "f"),
         model_tokens=sum(charge.tokens for charge in charges),
         models=tuple(sorted({charge.model for charge in charges if charge.model})),
         **counted,
@@ -225,37 +233,36 @@ def _worth_at(
     """Cash and unrealised PnL by the last closes."""
     place = bisect_right(steps, moment, key=lambda step: step.at)
     if not place:
-        return _micro(STARTING_CASH[Venue("BINANCE")])
+        return _micro(DEFAULT_VENUE.paper_cash)
     step = steps[place - 1]
     marks = {
         part.symbol: to_decimal(price) for part in step.held if (price := prices[part.symbol].at(moment)) is not None
     }
-    rate = _read_rate(krw_rate, moment)
-    worth = equity_usd(step, marks, rate)
+    rates = _read_rates(krw_rate, moment)
+    worth = equity_usd(step, marks, rates)
     if worth is None:
         raise Broken(f"Something is held at {moment} ms of which no price is known.")
-    return _micro(worth if rate is None else worth - STARTING_CASH[Venue("UPBIT")] / rate)
+    apart = (venue for venue in DEFAULT_VENUES if venue is not DEFAULT_VENUE and venue.currency in rates)
+    return _micro(worth - sum((venue.paper_cash / rates[venue.currency] for venue in apart), ZERO))
 
 
-def _measure_exposure(steps: Sequence[AccountStep], begin: Millis, until: Millis, rate: Decimal | None) -> float:
+def _measure_exposure(
+    steps: Sequence[AccountStep], begin: Millis, until: Millis, rates: Mapping[str, Decimal]
+) -> float:
     """Notional at cost over the starting capital, weighed by time."""
     total = Fraction(0)
     ends = [step.at for step in steps[1:]] + [until]
     for step, end in zip(steps, ends, strict=False):
-        held = sum((abs(part.quantity) * part.entry / _choose_rate(part.exchange, rate) for part in step.held), ZERO)
+        held = sum((abs(part.quantity) * part.entry / rates[part.exchange.currency] for part in step.held), ZERO)
         total += Fraction(held) * max(0, end - max(step.at, begin))
-    whole = Fraction(STARTING_CASH[Venue("BINANCE")]) * max(1, until - begin)
+    whole = Fraction(DEFAULT_VENUE.paper_cash) * max(1, until - begin)
     return round(float(total / whole), 6)
 
 
-def _read_rate(krw_rate: PriceSeries | None, moment: Millis) -> Decimal | None:
+def _read_rates(krw_rate: PriceSeries | None, moment: Millis) -> dict[str, Decimal]:
+    """How much of a currency a dollar is."""
     rate = None if krw_rate is None else krw_rate.at(moment)
-    return None if rate is None else to_decimal(rate)
-
-
-def _choose_rate(exchange: Venue, rate: Decimal | None) -> Decimal:
-    """What one dollar is in an exchange's currency."""
-    return rate if exchange is Venue("UPBIT") and rate is not None else Decimal(1)
+    return {DOLLAR: Decimal(1)} | ({} if rate is None else {"KRW": to_decimal(rate)})
 
 
 def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:

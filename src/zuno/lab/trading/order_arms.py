@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUE, Venue
 from zuno.trading.model.market import HOUR_MS, Side
 from zuno.trading.model.orders import (
     Balance,
@@ -32,7 +32,6 @@ from zuno.trading.model.orders import (
     VenueQuote,
     client_order_id,
 )
-from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.watch.desk_loop import MarketClock
 
 STEP_MS: Final = 4 * HOUR_MS
@@ -81,13 +80,13 @@ def slots_of(span: Span) -> range:
 
 def plan_hold(symbols: Sequence[Symbol], span: Span) -> list[TargetPosition]:
     """Everything at the first slot, as much of each symbol."""
-    each = STARTING_CASH[Venue("BINANCE")] * SHARE / len(symbols)
+    each = DEFAULT_VENUE.paper_cash * SHARE / len(symbols)
     return [TargetPosition(Millis(slots_of(span)[0]), symbol, each) for symbol in symbols]
 
 
 def plan_sma_cross(prices: Mapping[Symbol, PriceSeries], span: Span) -> list[TargetPosition]:
     """Long while the fast average of closes is above the slow one, else flat. Averages reach back before the span."""
-    each = STARTING_CASH[Venue("BINANCE")] * SHARE / len(prices)
+    each = DEFAULT_VENUE.paper_cash * SHARE / len(prices)
     changes: list[TargetPosition] = []
     slots = [Millis(slot) for slot in slots_of(span)]
     for symbol, series in prices.items():

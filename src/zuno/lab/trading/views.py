@@ -23,13 +23,12 @@ from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSer
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Block, Document, document, lines, section, table
 from zuno.present.values import count, quiet, share
 from zuno.trading.model.cycle import EDITION, Call
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Side
-from zuno.trading.rules.book_state import STARTING_CASH
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, Fees
 
 if TYPE_CHECKING:
@@ -333,7 +332,7 @@ def build_view(
         since=iso(span.begin),
         until=iso(span.end),
         days=len(marks) - 1,
-        capital_usd=float(STARTING_CASH[Venue("BINANCE")]),
+        capital_usd=float(DEFAULT_VENUE.paper_cash),
         edition=EDITION,
         trials=tries,
         market_change=change,
@@ -416,7 +415,7 @@ def compare_with_debate(
 
 
 def _compare_with_chance(debate: ArmResult, prices: Mapping[Symbol, PriceSeries], span: Span) -> RandomDrawsView:
-    cost = 2 * Fees().at(Venue("BINANCE")).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
+    cost = 2 * Fees().at(DEFAULT_VENUE).taker + ASSUMED_SLIPPAGE.buy + ASSUMED_SLIPPAGE.sell
     ours = sum(trade.net - trade.funding for trade in debate.trades)
     drawn = []
     for draw in range(DRAWS):

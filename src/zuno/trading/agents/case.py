@@ -38,7 +38,7 @@ def read_fees(bundle: Bundle) -> Fees:
     if slot is None:
         return Fees()
     named = read_slot(FeesSlot, slot.content, "fees")
-    return Fees(FeeRates(named.binance_maker, named.binance_taker), FeeRates(named.upbit, named.upbit))
+    return Fees({venue: FeeRates(rates.maker, rates.taker) for venue, rates in named.fees.items()})
 
 
 def without_source_text(bundle: Bundle) -> Bundle:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Refused, ZunoError
+from zuno.markets.venues import DEFAULT_VENUES
 from zuno.trading.model.orders import ZERO, ClientId
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -59,7 +60,7 @@ class AccountWriter:
         before = self.book.count
         if not before and account_mode(self.account) != "paper":
             # Its money is what reconciliation finds at the exchanges.
-            events = [AccountOpened(at=events[0].at, usd=ZERO, krw=ZERO), *events]
+            events = [AccountOpened(at=events[0].at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)), *events]
         written: list[TradeEvent] = []
         try:
             for event in events:

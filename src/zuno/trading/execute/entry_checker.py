@@ -82,7 +82,7 @@ class ProtectionChecker:
 
     def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
         """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
-        realised = sum_results_usd(self._state.book.results, Millis(state.now // DAY_MS * DAY_MS), state.krw_rate)
+        realised = sum_results_usd(self._state.book.results, Millis(state.now // DAY_MS * DAY_MS), state.rates)
         if isinstance(realised, Missing):
             return realised
         if isinstance(state.unrealised_usd, Missing):
@@ -107,7 +107,7 @@ class ProtectionChecker:
             results=book.results,
             equity_usd=equity,
             unrealised_usd=unrealised,
-            krw_rate=krw_rate,
+            rates={"USD": Decimal(1), "KRW": krw_rate},
             price_times={}
             if symbol is None
             else {symbol: _time_of(quotes.get((first, symbol), Missing("no exchange is there")))},

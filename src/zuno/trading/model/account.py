@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from zuno.kernel.canonical import Json, canonical, to_json
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
-from zuno.markets.market import Symbol
+from zuno.markets.market import Market, Symbol
+from zuno.markets.older import read_older_cash, read_older_fees
+from zuno.markets.routes import Routes
 from zuno.markets.venues import Venue
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.known import derive
@@ -24,6 +26,8 @@ EQUITY: Final = "equity"
 """The two slots of a bundle that hold the account."""
 FEES: Final = "fees"
 """The slot of what the exchanges take, where it is not what they usually do."""
+MARKETS: Final = "markets"
+"""The slot of the markets' rules and of the routes, where they are not the built-in ones."""
 BOOK_CHANGE: Final = "book_change"
 """The kind of the journal's entries the paper book is made of."""
 
@@ -86,13 +90,15 @@ class Liquidity(Wire):
 class Account:
     """Everything that was held at a moment, strictly before it."""
 
-    usd: float
-    """Cash at BINANCE, margin of open positions included, profits that are not taken excluded."""
-    krw: float
-    """Cash at UPBIT; what was bought with it is not in it."""
+    cash: Mapping[Venue, float]
+    """By venue, in its currency: margin of open positions included, profits that are not taken excluded; what was
+    bought at a spot venue is not in it."""
     positions: tuple[Holding, ...] = ()
     pending: tuple[RestingOrder, ...] = ()
     liquidity: tuple[Liquidity, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.cash.items()), self.positions, self.pending, self.liquidity))
 
 
 class PositionsSlot(Wire):
@@ -107,18 +113,30 @@ class PositionsSlot(Wire):
 
 
 class EquitySlot(Wire):
-    """Cash by exchange, as `Account` counts it."""
+    """Cash by venue, as `Account` counts it."""
 
-    usd: float
-    krw: float
+    cash: dict[Venue, float]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older(cls, content: Any) -> Any:
+        return read_older_cash(content)
+
+
+class VenueFees(Wire):
+    maker: Fee
+    taker: Fee
 
 
 class FeesSlot(Wire):
-    """What an exchange takes of a notional, in per cent."""
+    """What venues take of a notional, in per cent."""
 
-    binance_maker: Fee
-    binance_taker: Fee
-    upbit: Fee
+    fees: dict[Venue, VenueFees]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older(cls, content: Any) -> Any:
+        return read_older_fees(content)
 
 
 class AccountEvent(Wire):
@@ -188,6 +206,18 @@ def read_slot(shape: type[S], content: Json, what: str) -> S:
         return shape.model_validate_json(canonical(content), strict=True)
     except ValidationError as error:
         raise Malformed(f"This is no record of {what} ({error.error_count()} flaws).") from error
+
+
+class MarketsSlot(Wire):
+    """The markets a run may use by their rules, and its routes."""
+
+    markets: tuple[Market, ...]
+    routes: dict[str, dict[Venue, float]]
+
+
+def markets_slot(markets: Iterable[Market], routes: Routes, as_of: Millis) -> Slot:
+    content = MarketsSlot(markets=tuple(markets), routes={name: dict(way) for name, way in routes.shares.items()})
+    return Slot(MARKETS, to_json(content), as_of, "catalogue")
 
 
 def fees_slot(fees: FeesSlot, as_of: Millis) -> Slot:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from zuno.kernel.accounts import DEMO_ACCOUNT as DEMO_ACCOUNT
 from zuno.kernel.accounts import LIVE_ACCOUNT as LIVE_ACCOUNT
@@ -18,7 +18,8 @@ from zuno.kernel.accounts import PAPER_WORD as PAPER_WORD
 from zuno.kernel.accounts import check_account_name as check_account_name
 from zuno.kernel.wire import Hex64, Wire
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.older import read_older_day
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import AccountEvent, BookChange, Id, Timestamp
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side
@@ -167,9 +168,18 @@ class Mandate(Wire):
 
 
 class AccountOpened(AccountEvent):
+    """What it was opened with by venue, in the venue's currency. A venue may be added later."""
+
     kind: Literal["account_opened"] = "account_opened"
-    usd: NotNegative
-    krw: NotNegative
+    cash: dict[Venue, NotNegative] = Field(default_factory=dict)
+    usd: Annotated[NotNegative | None, Field(exclude_if=lambda amount: amount is None)] = None
+    krw: Annotated[NotNegative | None, Field(exclude_if=lambda amount: amount is None)] = None
+    """In records of before there was a third venue."""
+
+    @property
+    def balances(self) -> dict[Venue, Decimal]:
+        older = zip(DEFAULT_VENUES, (self.usd, self.krw), strict=True)
+        return self.cash or {venue: amount for venue, amount in older if amount is not None}
 
 
 class ClockSet(AccountEvent):
@@ -363,11 +373,14 @@ class DaySummary(Wire):
     day: int
     """When it began, in Unix milliseconds."""
     trades: int
-    net_usd: float
-    net_krw: float
-    fees_usd: float
-    fees_krw: float
-    funding_usd: float
-    cash_usd: float
-    cash_krw: float
+    net: dict[str, float]
+    """By currency, as all that follow."""
+    fees: dict[str, float]
+    funding: dict[str, float]
+    cash: dict[str, float]
     open_trades: int
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_older(cls, content: Any) -> Any:
+        return read_older_day(content)

@@ -1,24 +1,29 @@
 """The account marked to market: equity, gross exposure, margin, and the position in the symbol of a cycle. A missing
-mark makes the whole account unknown; without a KRW rate the Upbit balance counts as zero."""
+mark makes the whole account unknown; a balance in a currency without a rate counts as zero."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from math import fsum, inf
+from typing import Final, TypeVar
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.routes import DEFAULT_ROUTES, Routes
+from zuno.markets.venues import Venue
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import (
     EQUITY,
+    MARKETS,
     POSITIONS,
     Account,
     EquitySlot,
     Holding,
+    MarketsSlot,
     PositionsSlot,
     RestingOrder,
     read_slot,
@@ -26,7 +31,31 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import MarkAndIndex, Side, Timeframe, basis, candles
-from zuno.trading.model.venues import BINANCE
+
+N = TypeVar("N", float, Decimal)
+DOLLAR: Final = "USD"
+Rates = Mapping[str, Known[float]]
+"""How much of a currency a dollar is; of the dollar 1."""
+
+
+def rate_of(venue: Venue, rates: Mapping[str, Known[N]]) -> Known[N]:
+    """How much of a venue's currency a dollar is."""
+    rate = rates.get(venue.currency)
+    if rate is None:
+        return Missing(f"nobody said what a dollar is in {venue.currency}")
+    if isinstance(rate, Missing) or 0 < rate < inf:
+        return rate
+    return Missing(f"{rate} {venue.currency} for a dollar is no rate")
+
+
+def currency_rates(won: Known[float], stable: Known[float]) -> Rates:
+    """`won`: KRW for one dollar. `stable`: dollars for one USDC."""
+    coins = stable if isinstance(stable, Missing) else 1 / stable if stable > 0 else Missing(f"{stable} is no price")
+    return {DOLLAR: 1.0, "KRW": won, "USDC": coins}
+
+
+def bundle_rates(features: Features) -> Rates:
+    return currency_rates(figure_in(features.krw_rate, "value"), figure_in(features.dollar, "value"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +86,7 @@ class Position:
 @dataclass(frozen=True, slots=True)
 class MarkedAccount:
     equity: Mapping[Venue, float]
-    """In each exchange's own currency, marked. Upbit's is zero without the won."""
+    """In each exchange's own currency, marked. Zero without a rate of its currency."""
     equity_usd: float
     """Total equity. Liquidity positions are not counted: they cannot serve as margin."""
     exposure_usd: float
@@ -68,7 +97,7 @@ class MarkedAccount:
     position: Position | None
     """In the symbol that is asked about."""
     gain_pct: float | None
-    """What that position has gained of its entry, before leverage; null without one or, at Upbit alone, the won."""
+    """What that position has gained of its entry, before leverage; null without one or without a rate."""
     pending: tuple[RestingOrder, ...]
     """Orders in the symbol that is asked about."""
     marks: Mapping[Symbol, float]
@@ -91,9 +120,18 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     account, slot = held
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
-    rate = figure_in(features.krw_rate, "value")
-    marks = {symbol: mark_of(bundle, symbol) for symbol in DEFAULT_SYMBOLS}
-    return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
+    marks = {symbol: mark_of(bundle, symbol) for symbol in {bundle.symbol, *exposed_symbols(account)}}
+    return mark_to_market(account, bundle.symbol, marks, bundle_rates(features), slot.notes)
+
+
+def read_markets(bundle: Bundle) -> tuple[Catalogue, Routes]:
+    """Markets and routes in the slot of a bundle, else the built-in ones. `Malformed` for another content."""
+    slot = bundle.slot(MARKETS)
+    if slot is None:
+        return Catalogue(), DEFAULT_ROUTES
+    content = read_slot(MarketsSlot, slot.content, "markets")
+    listed = dict.fromkeys((market.venue for market in content.markets), slot.as_of)
+    return Catalogue(content.markets, listed), Routes(content.routes)
 
 
 def account_of(bundle: Bundle) -> Known[Account]:
@@ -110,19 +148,19 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
 
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
-    if bundle.never_recorded(basis(BINANCE, symbol)):
+    if bundle.never_recorded(basis(symbol.venue.feed, symbol.pair)):
         return _last_close(bundle, symbol)
-    rows = fresh_rows(bundle, basis(BINANCE, symbol))
+    rows = fresh_rows(bundle, basis(symbol.venue.feed, symbol.pair))
     if isinstance(rows, Missing):
         return rows
-    return mark_price(rows[-1]) if rows else Missing(f"{basis(BINANCE, symbol)} has no row")
+    return mark_price(rows[-1]) if rows else Missing(f"{basis(symbol.venue.feed, symbol.pair)} has no row")
 
 
 def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """Of the finest bars that are not stale."""
     reason = "it was not asked for"
     for timeframe in Timeframe:
-        rows = fresh_rows(bundle, candles(BINANCE, symbol, timeframe))
+        rows = fresh_rows(bundle, candles(symbol.venue.feed, symbol.pair, timeframe))
         if not isinstance(rows, Missing) and rows and 0 < rows[-1].close < inf:
             return rows[-1].close
         reason = rows.reason if isinstance(rows, Missing) else reason
@@ -137,45 +175,40 @@ def mark_to_market(
     account: Account,
     symbol: Symbol | None,
     marks: Mapping[Symbol, Known[float]],
-    krw_rate: Known[float],
+    rates: Rates,
     notes: Iterable[str] = (),
 ) -> Known[MarkedAccount]:
-    """Mark an account at these prices, seen from one symbol. `krw_rate`: KRW for one dollar."""
+    """Mark an account at these prices, seen from one symbol."""
     prices: dict[Symbol, float] = {}
-    for held_symbol in dict.fromkeys((*([] if symbol is None else [symbol]), *_exposed_symbols(account))):
+    for held_symbol in dict.fromkeys((*([] if symbol is None else [symbol]), *exposed_symbols(account))):
         mark = marks.get(held_symbol, Missing("nobody asked"))
         if isinstance(mark, Missing):
             return Missing(f"{held_symbol} has no mark: {mark.reason}")
         prices[held_symbol] = mark
     remarks = list(notes)
-    rate = (
-        krw_rate
-        if isinstance(krw_rate, Missing) or 0 < krw_rate < inf
-        else Missing(f"{krw_rate} won for a dollar is no rate")
-    )
-    upbit = dollars = 0.0
-    if isinstance(rate, Missing):
-        remarks.append(f"what is at {Venue('UPBIT')} counts nothing: {rate.reason}")
-    else:
-        upbit = account.krw + fsum(
-            holding.quantity * prices[holding.symbol] * rate for holding in _positions_at(account, Venue("UPBIT"))
-        )
-        dollars = upbit / rate
-    binance = account.usd + fsum(
-        unrealised_pnl(holding, prices[holding.symbol]) for holding in _positions_at(account, Venue("BINANCE"))
-    )
-    margin = {exchange: margin_at(account, exchange) for exchange in DEFAULT_VENUES}
-    free = {exchange: free_cash(account, exchange) for exchange in DEFAULT_VENUES}
-    free[Venue("BINANCE")] += min(0.0, binance - account.usd)
+    equity, free, dollars = dict[Venue, float](), dict[Venue, float](), list[float]()
+    for venue, cash in account.cash.items():
+        rate, equity[venue], free[venue] = rate_of(venue, rates), 0.0, free_cash(account, venue)
+        if isinstance(rate, Missing):
+            remarks.append(f"what is at {venue} counts nothing: {rate.reason}")
+            continue
+        held = _positions_at(account, venue)
+        if venue.spot:
+            value = cash + fsum(holding.quantity * prices[holding.symbol] * rate for holding in held)
+        else:
+            value = cash + fsum(unrealised_pnl(holding, prices[holding.symbol] * rate) for holding in held)
+            free[venue] += min(0.0, value - cash)
+        equity[venue] = value
+        dollars.append(value / rate)
     position = None if symbol is None else position_in(account, symbol)
     return MarkedAccount(
-        equity={Venue("BINANCE"): round_digits(binance), Venue("UPBIT"): round_digits(upbit)},
-        equity_usd=round_digits(binance + dollars),
+        equity={venue: round_digits(amount) for venue, amount in equity.items()},
+        equity_usd=round_digits(fsum(dollars)),
         exposure_usd=round_digits(_gross_exposure_usd(account, prices)),
-        margin=margin,
+        margin={venue: margin_at(account, venue) for venue in account.cash},
         free={exchange: round_digits(amount) for exchange, amount in free.items()},
         position=position,
-        gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rate),
+        gain_pct=None if position is None else _unrealised_pct(position, prices[position.symbol], rates),
         pending=tuple(order for order in account.pending if order.symbol is symbol),
         marks=prices,
         notes=tuple(remarks),
@@ -195,9 +228,9 @@ def margin_at(account: Account, exchange: Venue) -> Margin:
 
 
 def free_cash(account: Account, exchange: Venue) -> float:
-    """Cash that is no margin. Binance cash includes the margin of open positions; Upbit cash does not."""
+    """Cash that is no margin. Cash of a perpetual venue includes the margin of open positions."""
     margin = margin_at(account, exchange)
-    return account.usd - margin.total if exchange is Venue("BINANCE") else account.krw - margin.pending
+    return account.cash.get(exchange, 0.0) - (margin.pending if exchange.spot else margin.total)
 
 
 # -- parts
@@ -215,14 +248,14 @@ def _read_account_slots(bundle: Bundle) -> Known[tuple[Account, PositionsSlot]]:
         cash = read_slot(EquitySlot, contents[1], "cash")
     except Malformed as error:
         return Missing(str(error).rstrip("."))
-    return Account(cash.usd, cash.krw, held.positions, held.pending, held.liquidity), held
+    return Account(cash.cash, held.positions, held.pending, held.liquidity), held
 
 
 def _positions_at(account: Account, exchange: Venue) -> list[Holding]:
     return [holding for holding in account.positions if holding.exchange is exchange]
 
 
-def _exposed_symbols(account: Account) -> list[Symbol]:
+def exposed_symbols(account: Account) -> list[Symbol]:
     adding = [order.symbol for order in account.pending if not order.reduce_only]
     return [*(holding.symbol for holding in account.positions), *adding, *(pool.symbol for pool in account.liquidity)]
 
@@ -235,11 +268,11 @@ def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> flo
     return fsum(abs(quantity) * prices[symbol] for symbol, quantity in sizes)
 
 
-def _unrealised_pct(position: Position, mark: float, krw_rate: Known[float]) -> float | None:
+def _unrealised_pct(position: Position, mark: float, rates: Rates) -> float | None:
     """Each part of it against its own entry, weighed by its size."""
     parts: list[tuple[float, float]] = []
     for holding in position.holdings:
-        rate = 1.0 if holding.exchange is Venue("BINANCE") else krw_rate
+        rate = rate_of(holding.exchange, rates)
         if not isinstance(rate, Missing):
             parts.append((holding.quantity, holding.side.sign * (mark * rate - holding.entry) / holding.entry * 100))
     size = fsum(quantity for quantity, _ in parts)

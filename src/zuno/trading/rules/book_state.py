@@ -7,6 +7,7 @@ credit balances. Positions are kept at cost: unrealised PnL is added by whoever 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -16,7 +17,7 @@ from typing import Final, Literal
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue, sort_venues
 from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
@@ -70,17 +71,22 @@ def round_money(amount: Decimal) -> Decimal:
 class Ledger:
     """Balances by exchange and account; every posting has equal debits and credits. Only `post` changes them."""
 
-    balances: dict[Venue, dict[LedgerAccount, Decimal]] = field(
-        default_factory=lambda: {exchange: dict.fromkeys(LedgerAccount, ZERO) for exchange in DEFAULT_VENUES}
-    )
-    debits: dict[Venue, Decimal] = field(default_factory=lambda: dict.fromkeys(DEFAULT_VENUES, ZERO))
-    credits: dict[Venue, Decimal] = field(default_factory=lambda: dict.fromkeys(DEFAULT_VENUES, ZERO))
+    balances: dict[Venue, dict[LedgerAccount, Decimal]] = field(default_factory=dict)
+    debits: dict[Venue, Decimal] = field(default_factory=dict)
+    credits: dict[Venue, Decimal] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.debits, self.credits = defaultdict(Decimal, self.debits), defaultdict(Decimal, self.credits)
+
+    def open_venue(self, venue: Venue) -> None:
+        self.balances.setdefault(venue, dict.fromkeys(LedgerAccount, ZERO))
 
     def post(self, exchange: Venue, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
         if sum((amount for _, amount in lines), ZERO) != 0:
             posted = ", ".join(f"{account} {amount}" for account, amount in lines)
             raise Broken(f"A posting at {exchange} does not balance: {posted}.")
+        self.open_venue(exchange)
         balances = self.balances[exchange]
         for account, amount in lines:
             balances[account] += amount
@@ -91,19 +97,19 @@ class Ledger:
 
     def balance(self, exchange: Venue, account: LedgerAccount) -> Decimal:
         """Debits less credits."""
-        return self.balances[exchange][account]
+        return self.balances[exchange][account] if exchange in self.balances else ZERO
 
     def copy(self) -> Ledger:
         balances = {exchange: dict(accounts) for exchange, accounts in self.balances.items()}
-        return Ledger(balances, dict(self.debits), dict(self.credits))
+        return Ledger(balances, self.debits, self.credits)
 
     def assets(self, exchange: Venue) -> Decimal:
         """Equity with positions at cost."""
-        balances = self.balances[exchange]
-        return sum((balances[account] for account in ASSETS), ZERO)
+        return sum((self.balance(exchange, account) for account in ASSETS), ZERO)
 
     def check(self, exchange: Venue, margin: Decimal, inventory: Decimal) -> None:
         """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
+        self.open_venue(exchange)
         balances = self.balances[exchange]
         if self.debits[exchange] != self.credits[exchange]:
             raise Broken(f"Debits of {self.debits[exchange]} at {exchange}, credits of {self.credits[exchange]}.")
@@ -116,12 +122,6 @@ class Ledger:
                 f"{balances[LedgerAccount.INVENTORY]}; the positions have {margin} and {inventory}."
             )
 
-
-STARTING_CASH: Final[Mapping[Venue, Decimal]] = {
-    Venue("BINANCE"): Decimal(2_000),
-    Venue("UPBIT"): Decimal(2_000_000),
-}
-"""What a paper account starts with, in each exchange's own currency."""
 
 Purpose = Literal["entry", "stop", "target", "exit"]
 Place = tuple[Venue, Symbol]
@@ -278,8 +278,13 @@ class BookState:
 
     def cash(self, exchange: Venue) -> Decimal:
         if not self.opened:
-            return STARTING_CASH[exchange]
+            return exchange.paper_cash if exchange in DEFAULT_VENUES else ZERO
         return self.ledger.balance(exchange, LedgerAccount.CASH)
+
+    @property
+    def venues(self) -> tuple[Venue, ...]:
+        """Where the account has money, in the order of the table of venues."""
+        return sort_venues(self.ledger.balances) if self.opened else DEFAULT_VENUES
 
     def margin(self, exchange: Venue) -> Decimal:
         """Isolated margin of open futures positions."""
@@ -288,7 +293,7 @@ class BookState:
     def venue_balance(self, exchange: Venue) -> Decimal:
         """The wallet balance the venue should have: cash and margin, without what a person wrote down."""
         manual = [trade for trade in self.trades.values() if trade.manual and trade.exchange is exchange]
-        held = sum((trade.cost for trade in manual if exchange is Venue("UPBIT")), ZERO)
+        held = sum((trade.cost for trade in manual if exchange.spot), ZERO)
         results = self.ledger.balance(exchange, LedgerAccount.MANUAL)
         return self.cash(exchange) + self.margin(exchange) + held + results
 
@@ -301,7 +306,7 @@ class BookState:
     def free(self, exchange: Venue, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Margin for a new position: cash less open losses and pending orders. Negative: so much is missing."""
         unrealised = ZERO
-        if exchange is Venue("BINANCE"):
+        if not exchange.spot:
             unrealised = sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in self.trades_at(exchange)), ZERO)
         return self.cash(exchange) + min(ZERO, unrealised) - self.pending_margin(exchange)
 
@@ -377,8 +382,7 @@ class BookState:
     def to_account(self) -> Account:
         """The account as a bundle holds it."""
         return Account(
-            usd=float(self.cash(Venue("BINANCE")) + self.margin(Venue("BINANCE"))),
-            krw=float(self.cash(Venue("UPBIT"))),
+            cash={venue: float(self.cash(venue) + self.margin(venue)) for venue in self.venues},
             positions=tuple(map(_to_holding, self.trades.values())),
             pending=self.to_pending(),
             liquidity=tuple(self.liquidity.values()),
@@ -411,15 +415,16 @@ class BookState:
         legs = () if tracked is None else tracked.intent.legs
         return next((leg.entry for leg in legs if leg.exchange is order.request.exchange), None)
 
-    def open_account(self, usd: Decimal, krw: Decimal) -> None:
+    def open_account(self, cash: Mapping[Venue, Decimal]) -> None:
         self.opened = True
-        for exchange, cash in ((Venue("BINANCE"), usd), (Venue("UPBIT"), krw)):
-            self.ledger.post(exchange, (LedgerAccount.CASH, cash), (LedgerAccount.CAPITAL, -cash))
+        for venue, amount in cash.items():
+            self.ledger.open_venue(venue)
+            self.ledger.post(venue, (LedgerAccount.CASH, amount), (LedgerAccount.CAPITAL, -amount))
 
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
         if not self.opened:
-            self.open_account(STARTING_CASH[Venue("BINANCE")], STARTING_CASH[Venue("UPBIT")])
+            self.open_account({venue: venue.paper_cash for venue in DEFAULT_VENUES})
 
     def realise(self, exchange: Venue, amount: Decimal) -> None:
         if amount:

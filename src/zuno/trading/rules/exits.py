@@ -9,7 +9,6 @@ from math import inf
 
 import numpy as np
 
-from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars, bars
 from zuno.trading.measure.features import fresh_rows
 from zuno.trading.measure.indicators import drop_invalid_bars
@@ -18,7 +17,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles, parse_hours, timeframe_of
-from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
+from zuno.trading.rules.account import DOLLAR
 from zuno.trading.rules.draft import RuleName
 
 
@@ -85,9 +84,11 @@ def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
 
 def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
-    if position.exchange is Venue("UPBIT"):
-        return (candles(UPBIT, krw_symbol(position.symbol), Timeframe.H1),)
-    return (candles(BINANCE, position.symbol, Timeframe.H1), candles(BINANCE, position.symbol, Timeframe.M1))
+    venue, symbol = position.exchange, position.symbol
+    if venue.currency != DOLLAR:
+        return (candles(venue.feed, f"{venue.quote}-{symbol.base}", Timeframe.H1),)
+    home, pair = symbol.venue.feed, symbol.pair
+    return (candles(home, pair, Timeframe.H1), candles(home, pair, Timeframe.M1))
 
 
 def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:
@@ -105,8 +106,8 @@ def _first_touch(seen: Bars, level: float | None, above: bool) -> float:
 
 
 def _price_now(bundle: Bundle, position: Holding, mark: Known[float]) -> Known[float]:
-    """The mark; where there is none, or for won, the last close that is not stale."""
-    if position.exchange is Venue("BINANCE") and not isinstance(mark, Missing):
+    """The mark; where there is none, or in another currency, the last close that is not stale."""
+    if position.exchange.currency == DOLLAR and not isinstance(mark, Missing):
         return mark
     for series in reversed(_series_of(position)):
         rows = fresh_rows(bundle, series)

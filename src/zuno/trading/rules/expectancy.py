@@ -86,7 +86,7 @@ def trade_costs(exchange: Venue, side: Side, style: Style, hours: float, inputs:
     """Costs including funding at the predicted rate for these hours. Received funding offsets fees and slippage at
     most: a rate is known for one interval and is no proof of an edge."""
     costs = round_trip_costs(exchange, side, style, inputs)
-    if isinstance(costs, Missing) or exchange is not Venue("BINANCE"):
+    if isinstance(costs, Missing) or not exchange.funding_hours:
         return costs
     if isinstance(inputs.funding_next, Missing):
         return inputs.funding_next
@@ -214,7 +214,7 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return draft
     expectation = draft.expectation
     entry, stop = draft.decision.entry_price or 0.0, draft.decision.stop_loss
-    size = fsum(leg_notional_usd(with_lots(leg, entry, stop, inputs) or leg, inputs.krw_rate) for leg in draft.legs)
+    size = fsum(leg_notional_usd(with_lots(leg, entry, stop, inputs) or leg, inputs) for leg in draft.legs)
     if expectation is None or not size > 0:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
     expectation = apply_llm_cost(expectation, size)

@@ -12,7 +12,8 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Catalogue, Market, Symbol
+from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
@@ -29,7 +30,16 @@ from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, candles, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
-from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
+from zuno.trading.rules.account import (
+    MarkedAccount,
+    Rates,
+    account_of,
+    currency_rates,
+    mark_bundle_account,
+    mark_of,
+    rate_of,
+    read_markets,
+)
 from zuno.trading.rules.exits import PositionExit, find_exits
 from zuno.trading.rules.price_menu import PriceMenu
 
@@ -76,11 +86,17 @@ class FeeRates:
 
 @dataclass(frozen=True, slots=True)
 class Fees:
-    binance: FeeRates = FeeRates(0.02, 0.05)
-    upbit: FeeRates = FeeRates(0.05, 0.05)
+    """Those that are not a venue's usual ones."""
+
+    own: Mapping[Venue, FeeRates] = field(default_factory=dict)
 
     def at(self, exchange: Venue) -> FeeRates:
-        return self.binance if exchange is Venue("BINANCE") else self.upbit
+        return self.own.get(exchange) or FeeRates(exchange.maker, exchange.taker)
+
+    def list_unusual(self) -> dict[Venue, FeeRates]:
+        """Those that differ from what their venue usually takes."""
+        usual = Fees()
+        return {venue: rates for venue, rates in self.own.items() if rates != usual.at(venue)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +162,29 @@ class RulingInputs:
     funding_assumed: bool = False
     """No rate was ever recorded: the usual one is charged to either side."""
     fees: Fees = field(default_factory=Fees)
+    catalogue: Catalogue = field(default_factory=Catalogue)
+    """Markets by their rules."""
+    routes: Routes = DEFAULT_ROUTES
     paper: bool = True
     candles_only: bool = False
     """Whether the home declares that it holds candles alone: paper trades only."""
+
+    @property
+    def rates(self) -> Rates:
+        return currency_rates(self.krw_rate, self.dollar)
+
+    def rate(self, venue: Venue) -> Known[float]:
+        """How much of a venue's currency a dollar is."""
+        return rate_of(venue, self.rates)
+
+    def market(self, venue: Venue) -> Market:
+        """Where a venue carries the symbol. `NotFound` where it does not."""
+        return self.catalogue.find(venue, self.symbol)
+
+    @property
+    def tick(self) -> float:
+        """The smallest step of the symbol's own price."""
+        return self.market(self.symbol.venue).tick
 
     def shock_against(self, side: Side) -> Known[str | None]:
         return self.shock_down if side is Side.LONG else self.shock_up
@@ -189,11 +225,12 @@ def build_ruling_inputs(
     paper: bool = True,
     cache: FrameCache | None = None,
 ) -> RulingInputs:
-    symbol = bundle.symbol
+    symbol, home, pair = bundle.symbol, bundle.symbol.venue.feed, bundle.symbol.pair
     forced = _liquidated_by_side(bundle)
     tapes = [market.liquidations(venue, symbol) for venue in TAPES]
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     account, mark = account_of(bundle), mark_of(bundle, symbol)
+    catalogue, routes = read_markets(bundle)
     return RulingInputs(
         symbol=symbol,
         mode=bundle.mode,
@@ -201,7 +238,9 @@ def build_ruling_inputs(
         bars=_bars(bundle, cache or FrameCache()),
         atr=menu.atr,
         mark=mark,
-        slippage=ASSUMED_SLIPPAGE if bundle.never_recorded(market.books(BINANCE, symbol)) else _slippage(features),
+        slippage=ASSUMED_SLIPPAGE
+        if bundle.never_recorded(market.books(symbol.venue.feed, symbol.pair))
+        else _slippage(features),
         funding_next=_funding(bundle, features),
         panic=_judged(
             bundle,
@@ -224,9 +263,11 @@ def build_ruling_inputs(
         record=read_record(bundle),
         exits=() if isinstance(account, Missing) else find_exits(bundle, account, mark),
         fees=fees or Fees(),
+        catalogue=catalogue,
+        routes=routes,
         paper=paper,
         candles_only=bundle.candles_only,
-        funding_assumed=bundle.never_recorded(funding(BINANCE, symbol)),
+        funding_assumed=bundle.never_recorded(funding(home, pair)),
     )
 
 
@@ -243,11 +284,11 @@ def read_record(bundle: Bundle) -> Known[DeskRecord]:
 
 def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
     for timeframe in bundle.mode.timeframes:
-        rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
     shortest = bundle.mode.timeframes[0]
-    rows = bundle.rows(candles(BINANCE, bundle.symbol, shortest))
+    rows = bundle.rows(candles(bundle.symbol.venue.feed, bundle.symbol.pair, shortest))
     window = cache.read_newest(bundle.symbol, shortest, rows, bundle.as_of)
     return window if len(window) else Missing(f"no {shortest} bar can be believed")
 
@@ -266,14 +307,19 @@ def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:
     """The predicted rate for eight hours. With candles only: the last imported rate of two days, else the usual one."""
-    if bundle.never_recorded(funding(BINANCE, bundle.symbol)):
+    settled = funding(bundle.symbol.venue.feed, bundle.symbol.pair)
+    if bundle.never_recorded(settled):
         return ASSUMED_FUNDING
     if bundle.candles_only:
         since = bundle.as_of - IMPORTED_FUNDING_DAYS * DAY_MS
-        rows = [row for row in bundle.rows(funding(BINANCE, bundle.symbol)) if since <= row.at <= bundle.as_of]
+        rows = [
+            row
+            for row in bundle.rows(funding(bundle.symbol.venue.feed, bundle.symbol.pair))
+            if since <= row.at <= bundle.as_of
+        ]
         known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
         return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
-    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == BINANCE)
+    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == bundle.symbol.venue.feed)
     return figure_in(perpetual.predicted, "per_8h")
 
 

@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import Final, NamedTuple
 
 from zuno.kernel.units import Millis
-from zuno.markets.venues import Venue
 from zuno.trading.model.account import PositionClosed
 from zuno.trading.model.market import Candle, Side
 from zuno.trading.rules.book_state import OpenTrade
@@ -72,7 +71,7 @@ def liquidation_distance(leverage: float, side: Side) -> float:
 
 def find_liquidation(trade: OpenTrade, bars: Iterable[Candle], mark: float | None, at: Millis) -> PositionClosed | None:
     """The liquidation of a manual position, if reached. Bars that began before it count by their close."""
-    if trade.exchange is not Venue("BINANCE"):
+    if trade.exchange.spot:
         return None
     price = liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
     if price is None:

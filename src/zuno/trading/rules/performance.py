@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import Venue, sort_venues
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill
 from zuno.trading.model.trade_events import (
@@ -34,7 +34,7 @@ from zuno.trading.model.trade_events import (
     TradeSummary,
 )
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
+from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
 MOST_STEPS: Final = 100
@@ -102,8 +102,8 @@ class AccountStep:
     """What an account holds from a moment until the next step."""
 
     at: Millis
-    usd: Decimal
-    krw: Decimal
+    cash: Mapping[Venue, Decimal]
+    """In each venue's currency, margin included."""
     held: tuple[OpenQuantity, ...] = ()
 
 
@@ -132,10 +132,10 @@ class Drawdown:
     trough_at: Millis
 
 
-def measure_trades(trades: Iterable[TradeSummary], krw_rate: Decimal | None) -> Performance:
-    """Figures over these trades. `krw_rate`: KRW for one dollar."""
+def measure_trades(trades: Iterable[TradeSummary], rates: Mapping[str, Decimal]) -> Performance:
+    """Figures over these trades. `rates`: how much of a currency a dollar is; trades in another are not counted."""
     ordered = sorted(trades, key=lambda trade: (trade.closed, trade.trade))
-    counted = [(trade, rate) for trade in ordered if (rate := _rate(trade, krw_rate)) is not None]
+    counted = [(trade, rate) for trade in ordered if (rate := rates.get(trade.exchange.currency)) is not None]
     nets = [trade.net_pnl / rate for trade, rate in counted]
     multiples = [multiple for trade, _ in counted if (multiple := risk_multiple(trade)) is not None]
     lost = -sum((net for net in nets if net < 0), ZERO)
@@ -176,11 +176,11 @@ def risk_multiple(trade: TradeSummary) -> Decimal | None:
 
 
 def build_equity_curve(
-    steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], krw_rate: Decimal | None, until: Millis
+    steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], rates: Mapping[str, Decimal], until: Millis
 ) -> tuple[EquityPoint, ...]:
     """Total equity in dollars at every step and close up to a moment, both given oldest first; of many steps only the
     first and the last `MOST_STEPS` have points of their own, the others count at the next close. Points without a price
-    for something held are left out. Without a rate KRW count nothing."""
+    for something held are left out. What has no rate counts nothing."""
     if not steps:
         return ()
     moments = {until, *(step.at for step in (steps[0], *steps[-MOST_STEPS:]) if step.at <= until)}
@@ -194,24 +194,22 @@ def build_equity_curve(
             for symbol in times
             if (place := bisect_right(times[symbol], moment)) > 0
         }
-        equity = equity_usd(step, marks, krw_rate)
+        equity = equity_usd(step, marks, rates)
         if equity is not None:
             points.append(EquityPoint(moment, equity))
     return tuple(points)
 
 
-def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], krw_rate: Decimal | None) -> Decimal | None:
-    """Cash and unrealised PnL at Binance, cash and coins at Upbit; None where a mark is missing."""
+def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], rates: Mapping[str, Decimal]) -> Decimal | None:
+    """Cash and what is held at its mark, perpetuals by their unrealised PnL; None where a mark is missing. `marks` are
+    in dollars, and so is the entry of a perpetual."""
     if any(part.symbol not in marks for part in step.held):
         return None
-    futures = sum(
-        (part.quantity * (marks[part.symbol] - part.entry) for part in step.held if part.exchange is Venue("BINANCE")),
-        step.usd,
-    )
-    if krw_rate is None:
-        return futures
-    coins = (part.quantity * marks[part.symbol] for part in step.held if part.exchange is Venue("UPBIT"))
-    return futures + sum(coins, step.krw / krw_rate)
+    total = sum((cash / rates[venue.currency] for venue, cash in step.cash.items() if venue.currency in rates), ZERO)
+    for part in step.held:
+        if (rate := rates.get(part.exchange.currency)) is not None:
+            total += part.quantity * (marks[part.symbol] - (ZERO if part.exchange.spot else part.entry / rate))
+    return total
 
 
 def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
@@ -240,10 +238,6 @@ def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...
 
 
 # -- parts
-
-
-def _rate(trade: TradeSummary, krw_rate: Decimal | None) -> Decimal | None:
-    return Decimal(1) if trade.exchange is Venue("BINANCE") else krw_rate
 
 
 def _group_name(trade: TradeSummary, by: GroupBy) -> str:
@@ -279,7 +273,7 @@ class AccountHistory(TradingBook):
         self.postings: list[Posting] = []
         self.steps: list[AccountStep] = []
         self.sealed = SealedParts()
-        self._figures: dict[tuple[int, Decimal | None], Performance] = {}
+        self._figures: dict[tuple[object, ...], Performance] = {}
         self._balances: _Balances | None = None
         """After the last event, where it was applied here."""
 
@@ -303,7 +297,7 @@ class AccountHistory(TradingBook):
         before = _opening_balances() if opening else self._balances or _balances(self)
         super().apply(event)
         if start is not None:
-            opened = AccountOpened(at=event.at, usd=ZERO, krw=ZERO)
+            opened = AccountOpened(at=event.at, cash={})
             self.postings += _find_postings(0, opened, _balances(TradingBook()), before)
             self.steps.append(start)
         self._balances = after = _balances(self)
@@ -312,12 +306,12 @@ class AccountHistory(TradingBook):
             self.steps.append(current_step(self, event.at))
         self.sealed.note(event)
 
-    def measure(self, krw_rate: Decimal | None) -> Performance:
+    def measure(self, rates: Mapping[str, Decimal]) -> Performance:
         """`measure_trades` of all closed trades, computed again when one closed or the rate moved."""
-        key = len(self.closed), krw_rate
+        key = len(self.closed), *sorted(rates.items())
         if key not in self._figures:
             self._figures.clear()
-            self._figures[key] = measure_trades(self.closed, krw_rate)
+            self._figures[key] = measure_trades(self.closed, rates)
         return self._figures[key]
 
 
@@ -363,9 +357,9 @@ def trace_account(events: Iterable[TradeEvent]) -> AccountHistory:
 
 
 def _opening_balances() -> _Balances:
-    cash = {(exchange, LedgerAccount.CASH): amount for exchange, amount in STARTING_CASH.items()}
-    capital = {(exchange, LedgerAccount.CAPITAL): -amount for exchange, amount in STARTING_CASH.items()}
-    return {**_balances(TradingBook()), **cash, **capital}
+    book = TradingBook()
+    book.require_account()
+    return _balances(book)
 
 
 _Balances = dict[tuple[Venue, LedgerAccount], Decimal]
@@ -373,22 +367,22 @@ _Balances = dict[tuple[Venue, LedgerAccount], Decimal]
 
 def _balances(book: TradingBook) -> _Balances:
     return {
-        (exchange, account): book.ledger.balance(exchange, account)
-        for exchange in DEFAULT_VENUES
-        for account in LedgerAccount
+        (venue, account): amount
+        for venue, accounts in book.ledger.balances.items()
+        for account, amount in accounts.items()
     }
 
 
 def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
     postings = []
-    for exchange in DEFAULT_VENUES:
+    for venue in sort_venues(venue for venue, _ in after):
         lines = tuple(
             (account, change)
             for account in LedgerAccount
-            if (change := after[exchange, account] - before[exchange, account])
+            if (change := after.get((venue, account), ZERO) - before.get((venue, account), ZERO))
         )
         if lines:
-            postings.append(Posting(number, event.at, exchange, _describe_event(event), lines))
+            postings.append(Posting(number, event.at, venue, _describe_event(event), lines))
     return postings
 
 
@@ -417,5 +411,5 @@ def current_step(book: TradingBook, at: Millis) -> AccountStep:
         )
         for trade in book.trades.values()
     )
-    usd = book.cash(Venue("BINANCE")) + book.margin(Venue("BINANCE"))
-    return AccountStep(at, usd, book.cash(Venue("UPBIT")), held)
+    cash = {venue: book.cash(venue) + book.margin(venue) for venue in book.venues}
+    return AccountStep(at, cash, held)

@@ -12,7 +12,6 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from zuno.markets.market import assume_market
 from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
@@ -22,7 +21,7 @@ from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, candles, open_interest
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.rules.account import read_markets
 
 SNAP_ATR: Final = 0.1
 """Of the ATR: how far from a level a price may lie and still mean it."""
@@ -100,10 +99,11 @@ class TradePrices:
 
 
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
-    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, ATR_FRAME[bundle.mode]))
+    rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
     candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
-    tick = assume_market(bundle.symbol.venue, bundle.symbol.base).tick
+    catalogue, _ = read_markets(bundle)
+    tick = catalogue.find(bundle.symbol.venue, bundle.symbol).tick
     rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
     kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
     return PriceMenu(tuple(kept), atr, tick, now)
@@ -149,7 +149,7 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     if not isinstance(features.book, Missing):
         return features.book.mid
     for timeframe in Timeframe:
-        rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
+        rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, timeframe))
         if not isinstance(rows, Missing) and rows and isfinite(rows[-1].close) and rows[-1].close > 0:
             return rows[-1].close
     return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
@@ -184,7 +184,7 @@ def _liquidation_pools(
         return
     shown = drop_invalid_bars(bars(ATR_FRAME[bundle.mode], rows[-LIQ_CLUSTER_BARS:]))
     edges = now + atr * np.linspace(-POOL_REACH_ATR, POOL_REACH_ATR, POOL_ROWS + 1)
-    standing = measure_open_now(shown, bundle.rows(open_interest(BINANCE, bundle.symbol)), edges)
+    standing = measure_open_now(shown, bundle.rows(open_interest(bundle.symbol.venue.feed, bundle.symbol.pair)), edges)
     if isinstance(standing, Missing):
         return
     middles = (edges[:-1] + edges[1:]) / 2

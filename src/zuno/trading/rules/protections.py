@@ -14,12 +14,13 @@ from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.trade_events import ExitReason, LockSet, Mandate, Protection, TradeSummary
+from zuno.trading.rules.account import rate_of
 from zuno.trading.rules.book_state import RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
@@ -63,8 +64,8 @@ class RiskState:
     """Every close, part of a close, fee and payment, in the order they were booked."""
     equity_usd: Known[Decimal]
     unrealised_usd: Known[Decimal]
-    krw_rate: Known[Decimal]
-    """KRW for one dollar."""
+    rates: Mapping[str, Known[Decimal]]
+    """How much of a currency a dollar is."""
     price_times: Mapping[Symbol, Known[Millis]]
     """When each symbol's price was true."""
     locks: Sequence[LockSet] = ()
@@ -124,31 +125,30 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
         _daily_loss(state, limits),
         _drawdown(state, limits),
         _stoploss_guard(state, limits),
-        *(_cooldown(state, limits, symbol) for symbol in DEFAULT_SYMBOLS),
+        *(_cooldown(state, limits, symbol) for symbol in sorted({summary.symbol for summary in state.closed})),
         *(_stale_price(state, limits, symbol) for symbol in state.price_times),
     ]
     return tuple(lock for lock in locks if lock is not None)
 
 
-def net_usd(summary: TradeSummary, krw_rate: Known[Decimal]) -> Known[Decimal]:
+def net_usd(summary: TradeSummary, rates: Mapping[str, Known[Decimal]]) -> Known[Decimal]:
     """What a trade brought, in dollars."""
-    if summary.exchange is Venue("BINANCE"):
-        return summary.net_pnl
-    return krw_rate if isinstance(krw_rate, Missing) else summary.net_pnl / krw_rate
+    rate = rate_of(summary.exchange, rates)
+    return rate if isinstance(rate, Missing) else summary.net_pnl / rate
 
 
-def sum_results_usd(results: Sequence[RealisedResult], since: Millis, krw_rate: Known[Decimal]) -> Known[Decimal]:
+def sum_results_usd(
+    results: Sequence[RealisedResult], since: Millis, rates: Mapping[str, Known[Decimal]]
+) -> Known[Decimal]:
     """What was booked at or after a moment, in dollars. Read from the end: a long past costs nothing."""
     total = ZERO
     for result in reversed(results):
         if result.at < since:
             break
-        if result.exchange is Venue("BINANCE"):
-            total += result.amount
-        elif isinstance(krw_rate, Missing):
-            return krw_rate
-        else:
-            total += result.amount / krw_rate
+        rate = rate_of(result.exchange, rates)
+        if isinstance(rate, Missing):
+            return rate
+        total += result.amount / rate
     return total
 
 
@@ -168,7 +168,7 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     midnight = state.now // DAY_MS * DAY_MS
     tomorrow = Millis(midnight + DAY_MS)
     lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
-    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.krw_rate)
+    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.rates)
     if isinstance(realised, Missing):
         return _unknown(state, Protection.DAILY_LOSS, realised)
     if isinstance(state.equity_usd, Missing):
@@ -197,7 +197,7 @@ def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
         return None
     if isinstance(state.equity_usd, Missing):
         return _unknown(state, Protection.MAX_DRAWDOWN, state.equity_usd)
-    nets = [net_usd(summary, state.krw_rate) for summary in closed]
+    nets = [net_usd(summary, state.rates) for summary in closed]
     unknown = next((net for net in nets if isinstance(net, Missing)), None)
     if unknown is not None:
         return _unknown(state, Protection.MAX_DRAWDOWN, unknown)
@@ -216,7 +216,7 @@ def _find_peak(equity: Decimal, nets: Sequence[Decimal]) -> Decimal:
 
 def find_drawdown(state: RiskState, limits: ProtectionLimits) -> Known[Decimal]:
     """How far the equity is below its peak of `drawdown_days`, as a share of that."""
-    nets = [net_usd(close, state.krw_rate) for close in _closed_since(state, state.now - limits.drawdown_days * DAY_MS)]
+    nets = [net_usd(close, state.rates) for close in _closed_since(state, state.now - limits.drawdown_days * DAY_MS)]
     for known in (state.equity_usd, *nets):
         if isinstance(known, Missing):
             return known

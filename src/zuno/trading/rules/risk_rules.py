@@ -61,7 +61,7 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         for cut in cuts:
             if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
                 continue
-            unknown = rule is RuleName.WON and isinstance(inputs.krw_rate, Missing)
+            unknown = rule is RuleName.WON and isinstance(inputs.rate(cut.exchange), Missing)
             name = f"legs.{cut.exchange.value}.margin"
             draft = record_change(
                 draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
@@ -69,7 +69,7 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not placed.legs:
         return _veto_unplaced(draft, placed)
     allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.marked_account))
-    target = target_of(tuple(leg.venue for leg in placed.legs))
+    target = target_of(placed.legs, inputs)
     resized = replace(draft, legs=placed.legs, allocation_pct=allocation, target=target)
     return resized if draft.expectation is None else raise_to_minimum(resized, inputs, draft.legs)
 
@@ -213,7 +213,7 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     changed = record_change(
         draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
     )
-    return replace(changed, legs=legs, allocation_pct=left, target=target_of(tuple(leg.venue for leg in legs)))
+    return replace(changed, legs=legs, allocation_pct=left, target=target_of(legs, inputs))
 
 
 def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDraft:

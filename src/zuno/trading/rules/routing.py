@@ -3,33 +3,21 @@ smaller than the least order its exchange takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, floor, fsum
 from typing import Final
 
+from zuno.kernel.errors import NotFound
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.cycle import Call, Expectation, Leg, Style, Target
+from zuno.trading.model.cycle import Call, Closing, Expectation, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
-MARGIN_CAPS: Final[Mapping[Venue, float]] = {Venue("UPBIT"): 2_000_000.0, Venue("BINANCE"): 2_000.0}
-"""Margin over open, pending and new, in the exchange's own currency."""
-CURRENCY_PARTS: Final[Mapping[Venue, int]] = {Venue("UPBIT"): 1, Venue("BINANCE"): 100}
-"""Smallest parts per currency unit: whole won, cents."""
-LOTS: Final[Mapping[Venue, float]] = {Venue("UPBIT"): 1e-8, Venue("BINANCE"): 0.001}
-"""The smallest step of a quantity, of BTC and of ETH."""
-MINIMUM_ORDERS: Final[Mapping[tuple[Venue, Symbol], float]] = {
-    (Venue("BINANCE"), Symbol("BTCUSDT")): 100.0,
-    (Venue("BINANCE"), Symbol("ETHUSDT")): 20.0,
-    (Venue("UPBIT"), Symbol("BTCUSDT")): 5_000.0,
-    (Venue("UPBIT"), Symbol("ETHUSDT")): 5_000.0,
-}
-"""The least notional of an order, in the exchange's own currency: MIN_NOTIONAL of USDⓈ-M futures, Upbit's ₩5,000."""
 MIN_NOTIONAL_BUFFER: Final = 1.02
 """What a spot position is worth at its stop above the least order: for a stop that is passed, and for the won."""
 
@@ -62,13 +50,13 @@ def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
     return Target.UPBIT if mode is Mode.POSITION else Target.SPLIT
 
 
-def exchanges_of(target: Target) -> tuple[Venue, ...]:
-    return (Venue("BINANCE"), Venue("UPBIT")) if target is Target.SPLIT else (Venue(target.value),)
+def venues_of(target: Target, inputs: RulingInputs) -> tuple[Venue, ...]:
+    return tuple(inputs.routes.shares[target])
 
 
-def target_of(several: tuple[Venue, ...]) -> Target | None:
-    named = sorted(set(several))
-    return None if not named else Target(named[0].value) if len(named) == 1 else Target.SPLIT
+def target_of(legs: Iterable[Leg | Closing], inputs: RulingInputs) -> Target | None:
+    name = inputs.routes.find_name(leg.venue for leg in legs)
+    return None if name is None else Target(name)
 
 
 def choose_style(inputs: RulingInputs) -> Style:
@@ -81,18 +69,16 @@ def choose_style(inputs: RulingInputs) -> Style:
 def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:
     """Each exchange's part of the allocation, of its own equity, less what is held of the symbol that way, within its
     cap. A leg that cannot be placed is dropped, never moved."""
-    several = exchanges_of(target)
     placed = Placement((), (), (), ())
     account = inputs.marked_account
     if isinstance(account, Missing):
         return placed
-    share = allocation_pct / 100 / len(several)
     meant = {
-        exchange: _leg(exchange, side, share * max(0.0, account.equity.get(exchange, 0.0)), leverage)
-        for exchange in several
+        venue: _leg(venue, side, allocation_pct / 100 * share * max(0.0, account.equity.get(venue, 0.0)), leverage)
+        for venue, share in inputs.routes.shares[target].items()
     }
     new = _share_not_held(
-        fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in meant.values()), held_usd(account, inputs.symbol, side)
+        fsum(leg_notional_usd(leg, inputs) for leg in meant.values()), held_usd(account, inputs.symbol, side)
     )
     for leg in meant.values():
         placed = _size_leg(placed, leg, new, account, inputs)
@@ -103,27 +89,26 @@ def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
     """Margin left for a leg under its cap that the account can pay with the fee; negative if overdrawn."""
     exchange = leg.venue
     fee = leg.leverage * fees.at(exchange).taker / 100
-    return min(MARGIN_CAPS[exchange] - account.margin[exchange].total, account.free[exchange] / (1 + fee))
+    return min(exchange.margin_cap - account.margin[exchange].total, account.free[exchange] / (1 + fee))
 
 
-def leg_notional_usd(leg: Leg, krw_rate: Known[float]) -> float:
-    """The notional in dollars; a leg in won that nobody can convert is none."""
-    if leg.venue is Venue("BINANCE"):
-        return leg.notional
-    return 0.0 if isinstance(krw_rate, Missing) else leg.notional / krw_rate
+def leg_notional_usd(leg: Leg, inputs: RulingInputs) -> float:
+    """The notional in dollars; a leg in a currency that nobody can convert is none."""
+    rate = inputs.rate(leg.venue)
+    return 0.0 if isinstance(rate, Missing) else leg.notional / rate
 
 
 def with_margin(leg: Leg, margin: float) -> Leg:
     """The same leg with that margin, in whole parts of its currency, rounded down."""
-    grain = CURRENCY_PARTS[leg.venue]
+    grain: int = 10**leg.venue.cash_decimals
     kept = floor(max(0.0, margin) * grain + 1e-9) / grain  # what a double falls short of a whole part by is no part
     return leg.model_copy(update={"margin": kept, "notional": kept * leg.leverage})
 
 
 def least_notional(exchange: Venue, entry: float, stop: float | None, inputs: RulingInputs) -> float:
     """The least notional of an entry. Without stops at the exchange it must be sellable at the stop, too."""
-    least = MINIMUM_ORDERS[exchange, inputs.symbol]
-    if exchange is Venue("BINANCE") or stop is None or not 0 < stop < entry:
+    least = inputs.market(exchange).min_notional
+    if exchange.holds_stops or stop is None or not 0 < stop < entry:
         return least
     return least * entry / stop * MIN_NOTIONAL_BUFFER
 
@@ -133,8 +118,9 @@ def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInput
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return 0.0
-    lots = floor(leg.notional / price / LOTS[leg.venue] + 1e-9)
-    quantity = round(lots * LOTS[leg.venue], 8)
+    lot = inputs.market(leg.venue).lot
+    lots = floor(leg.notional / price / lot + 1e-9)
+    quantity = round(lots * lot, 8)
     least = least_notional(leg.venue, entry, stop, inputs)
     return quantity if quantity * price >= least * (1 - 1e-12) else 0.0
 
@@ -144,8 +130,9 @@ def minimum_margin(leg: Leg, entry: float, stop: float | None, inputs: RulingInp
     price = price_at(leg.venue, entry, inputs)
     if isinstance(price, Missing) or price <= 0:
         return price if isinstance(price, Missing) else Missing(f"{price} is no price")
-    lots = ceil(least_notional(leg.venue, entry, stop, inputs) / price / LOTS[leg.venue] - 1e-9)
-    return _margin_of(leg, lots * LOTS[leg.venue], price)
+    lot = inputs.market(leg.venue).lot
+    lots = ceil(least_notional(leg.venue, entry, stop, inputs) / price / lot - 1e-9)
+    return _margin_of(leg, lots * lot, price)
 
 
 def with_lots(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> Leg | None:
@@ -159,15 +146,14 @@ def with_lots(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) 
 
 def _margin_of(leg: Leg, quantity: float, price: float) -> float:
     """In whole parts of its currency, rounded up: no less buys so much."""
-    grain = CURRENCY_PARTS[leg.venue]
+    grain: int = 10**leg.venue.cash_decimals
     return ceil(quantity * price / leg.leverage * grain - 1e-6) / grain
 
 
 def price_at(exchange: Venue, entry: float, inputs: RulingInputs) -> Known[float]:
     """A price in dollars in the exchange's own currency."""
-    if exchange is Venue("BINANCE"):
-        return entry
-    return inputs.krw_rate if isinstance(inputs.krw_rate, Missing) else entry * inputs.krw_rate
+    rate = inputs.rate(exchange)
+    return rate if isinstance(rate, Missing) else entry * rate
 
 
 def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> float:
@@ -179,7 +165,7 @@ def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> f
 
 def _leg(exchange: Venue, side: Side, margin: float, leverage: float) -> Leg:
     """Spot is never borrowed for."""
-    borrowed = float(leverage) if exchange is Venue("BINANCE") else 1.0
+    borrowed = 1.0 if exchange.spot else float(leverage)
     currency = exchange.currency
     return Leg(
         venue=exchange, side=side, currency=currency, margin=margin, notional=margin * borrowed, leverage=borrowed
@@ -195,9 +181,8 @@ def _share_not_held(whole_usd: float, held_usd: float) -> float:
 
 def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
     topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
-    exchange, meant, krw_rate = leg.venue, leg.margin, inputs.krw_rate
-    if exchange is Venue("UPBIT") and (leg.side is Side.SHORT or isinstance(krw_rate, Missing)):
-        why = "spot cannot be sold short" if leg.side is Side.SHORT else "the won is not known"
+    exchange, meant = leg.venue, leg.margin
+    if (why := _find_obstacle(leg, inputs)) is not None:
         return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
     equity = account.equity.get(exchange, 0.0)
     if equity <= 0:
@@ -213,6 +198,19 @@ def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount,
         capped = (*capped, LegCut(exchange, new, max(0.0, room), why))
     leg = with_margin(leg, min(new, room))
     return Placement((*placed.legs, leg) if leg.margin > 0 else placed.legs, topped, capped, lost)
+
+
+def _find_obstacle(leg: Leg, inputs: RulingInputs) -> str | None:
+    """Why a venue cannot carry a leg at all."""
+    if leg.side is Side.SHORT and not leg.venue.shorts:
+        return "spot cannot be sold short"
+    if isinstance(inputs.rate(leg.venue), Missing):
+        return f"what a dollar is in {leg.venue.currency} is not known"
+    try:
+        trading = inputs.market(leg.venue).trading
+    except NotFound as error:
+        return str(error).rstrip(".")
+    return None if trading else f"{leg.venue.label} has halted {inputs.symbol.base}"
 
 
 def held_usd(account: MarkedAccount, symbol: Symbol, side: Side) -> float:
@@ -244,7 +242,7 @@ def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg
         if margin not in (leg.margin, recorded.get(leg.venue)):
             name = f"legs.{leg.venue.value}.margin"
             draft = record_change(draft, RuleName.MINIMUM_ORDER, name, round(leg.margin, 6), margin, why)
-    return replace(draft, legs=kept, target=target_of(tuple(leg.venue for leg in kept)))
+    return replace(draft, legs=kept, target=target_of(kept, inputs))
 
 
 def stop_loss_pct(expectation: Expectation) -> float:
@@ -261,18 +259,18 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
         return leg
     if isinstance(account, Missing) or worth is None or routed_to is None:
         return leg
-    count, unit = len(exchanges_of(routed_to)), leg.currency
+    share, unit = inputs.routes.shares[routed_to].get(leg.venue, 1.0), leg.currency
     minimum = f"{leg.venue} takes {least:,.2f} {unit} of margin at least"
     if held_usd(account, inputs.symbol, leg.side) > 0:
         return f"{minimum}, and what is held already is topped up by less"
-    asked = draft.decision.allocation_pct / 100 / count * max(0.0, account.equity[leg.venue])
+    asked = draft.decision.allocation_pct / 100 * share * max(0.0, account.equity[leg.venue])
     room = min(asked, margin_room(account, leg, inputs.fees))
     if least > room:
         return f"{minimum}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
-    loss = leg_notional_usd(raised, inputs.krw_rate) * stop_loss_pct(worth) / 100
-    share = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
-    most = max(0.0, account.equity_usd) * share / 100 / count
+    loss = leg_notional_usd(raised, inputs) * stop_loss_pct(worth) / 100
+    risked = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
+    most = max(0.0, account.equity_usd) * risked / 100 * share
     if loss > most:
         return f"{minimum}, and the stop would cost ${loss:,.2f} of at most ${most:,.2f}"
     return raised

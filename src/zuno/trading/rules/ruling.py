@@ -10,8 +10,7 @@ from typing import Final, Literal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.markets.market import assume_market
-from zuno.markets.venues import Venue
+from zuno.markets.routes import LEVERED
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.cycle import (
@@ -43,11 +42,11 @@ from zuno.trading.rules.routing import (
     allocation_pct_of,
     choose_style,
     choose_target,
-    exchanges_of,
     leg_notional_usd,
     raise_to_minimum,
     stop_loss_pct,
     target_of,
+    venues_of,
     with_lots,
     with_margin,
 )
@@ -175,9 +174,7 @@ def _veto_live(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Close all positions and cancel all orders in the symbol. It needs no other input."""
     closes = _list_closes(inputs)
-    return replace(
-        draft, style=Style.CASINO_EXIT, target=target_of(tuple(closing.venue for closing in closes)), closes=closes
-    )
+    return replace(draft, style=Style.CASINO_EXIT, target=target_of(closes, inputs), closes=closes)
 
 
 def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
@@ -238,7 +235,7 @@ def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    estimates = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in exchanges_of(target)]
+    estimates = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in venues_of(target, inputs)]
     costs = max(costs.total for costs in estimates if not isinstance(costs, Missing))
     loss = prices.risk * 100 + costs
     most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
@@ -255,8 +252,8 @@ def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Where it goes is settled by what was decided: a smaller leverage later sends nothing elsewhere."""
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     target: Target = choose_target(draft.call, leverage, inputs.mode)
-    if isinstance(inputs.krw_rate, NotRecorded):
-        target = Target.BINANCE
+    if any(isinstance(inputs.rate(venue), NotRecorded) for venue in venues_of(target, inputs)):
+        target = Target(LEVERED)
     return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
 
 
@@ -264,8 +261,8 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     trial = place_legs(draft, inputs)
     if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
         return trial
-    size = fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in trial.legs)
-    several = exchanges_of(draft.routed_to)
+    size = fsum(leg_notional_usd(leg, inputs) for leg in trial.legs)
+    several = venues_of(draft.routed_to, inputs)
     slope = EdgeSlope(0, None, None)
     if not isinstance(inputs.record, Missing) and draft.family is not None:
         slope = find_slope(inputs.record, judge_kind(draft.decision), draft.family)
@@ -303,14 +300,14 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, "it was sent nowhere", unknown=True)
     room = MAX_ACCOUNT_LEVERAGE * account.equity_usd - account.exposure_usd
     # Each leg has its own part of the room, so that losing one never lets the other grow.
-    share = max(0.0, room) / len(exchanges_of(draft.routed_to))
+    share = max(0.0, room) / len(venues_of(draft.routed_to, inputs))
     why = (
         f"the account carries ${account.exposure_usd:,.2f} on ${account.equity_usd:,.2f} and may carry "
         f"{MAX_ACCOUNT_LEVERAGE:.1f}×: ${max(0.0, room):,.2f} are left"
     )
     kept: list[Leg] = []
     for leg in draft.legs:
-        size = leg_notional_usd(leg, inputs.krw_rate)
+        size = leg_notional_usd(leg, inputs)
         smaller = leg if 0 < size <= share else with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
         if smaller is not leg:
             name = f"legs.{leg.venue.value}.margin"
@@ -320,7 +317,7 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not legs:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, why)
     percent = min(draft.allocation_pct, allocation_pct_of(legs, account))
-    return replace(draft, legs=legs, allocation_pct=percent, target=target_of(tuple(leg.venue for leg in legs)))
+    return replace(draft, legs=legs, allocation_pct=percent, target=target_of(legs, inputs))
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -340,7 +337,7 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if not legs:
         return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
     allocation = allocation_pct_of(legs, inputs.marked_account)
-    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(tuple(leg.venue for leg in legs)))
+    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
 
 
 def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
@@ -349,13 +346,13 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
     prices = None if side is None else trade_prices(draft.decision, side)
     if side is None or worth is None or prices is None or isinstance(inputs.marked_account, Missing) or not draft.legs:
         return None
-    tick = assume_market(inputs.symbol.venue, inputs.symbol.base).tick
+    tick = inputs.tick
     entry, stop, target = (round_to_tick(price, tick) for price in (prices.entry, prices.stop, prices.take))
     quantity = fsum(leg.quantity or 0.0 for leg in draft.legs)
     notional = quantity * entry
     loss = notional * stop_loss_pct(worth) / 100
     equity = inputs.marked_account.equity_usd
-    margin = fsum(leg_notional_usd(leg, inputs.krw_rate) / leg.leverage for leg in draft.legs)
+    margin = fsum(leg_notional_usd(leg, inputs) / leg.leverage for leg in draft.legs)
     return TradeCard(
         side=side,
         entry=entry,
@@ -373,9 +370,7 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
         liquidation=_liquidation_price(draft.legs, side, entry, tick),
         hold=draft.decision.hold_duration,
         gross_pct=round_digits(gross_ev(worth)),
-        llm_cost_pct=round_digits(
-            llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs.krw_rate) for leg in draft.legs))
-        ),
+        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs) for leg in draft.legs))),
         exploration=draft.exploration,
         **pick(worth, "duration_hours", "fair", "edge", "ev_pct", "fees_pct", "slippage_pct", "funding_pct", "fill"),
     )
@@ -383,7 +378,7 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
 
 def _liquidation_price(legs: tuple[Leg, ...], side: Side, entry: float, tick: float) -> float | None:
     """Of the leg that is borrowed for. A long of one's own money is not liquidated."""
-    futures = next((leg for leg in legs if leg.venue is Venue("BINANCE")), None)
+    futures = next((leg for leg in legs if not leg.venue.spot), None)
     if futures is None or (side is Side.LONG and futures.leverage <= 1):
         return None
     distance = liquidation_distance(futures.leverage, side)

@@ -3,12 +3,13 @@ changes nothing; one that leaves the ledger out of balance is `Broken`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final, assert_never
 
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused
+from zuno.kernel.numbers_text import currency_text
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
@@ -118,9 +119,7 @@ class TradingBook(BookState):
                     raise Refused(f"No mandate {event.hash[:12]} stands.")
                 self.mandate = None
             case AccountOpened():
-                if self.opened or self.count:
-                    raise Refused("The account is open already.")
-                self.open_account(round_money(event.usd), round_money(event.krw))
+                self._open_venues(event.balances)
             case ClockSet():
                 self.recorded = event.recorded
             case ManualChange():
@@ -134,10 +133,16 @@ class TradingBook(BookState):
                 assert_never(event)
         return None
 
+    def _open_venues(self, cash: Mapping[Venue, Decimal]) -> None:
+        """The account's first event, or a venue that it had not. `Refused` for one that is open."""
+        if (self.opened or self.count) and (not cash or any(venue in self.venues for venue in cash)):
+            raise Refused("The account is open already.")
+        self.open_account({venue: round_money(amount) for venue, amount in cash.items()})
+
     def check_ledger(self, exchange: Venue) -> None:
         """`Broken` where the ledger of an exchange is out of balance, or not that of its positions."""
         held = self.trades_at(exchange)
-        spot = exchange is Venue("UPBIT")
+        spot = exchange.spot
         self.ledger.check(
             exchange,
             margin=sum((trade.margin for trade in held), ZERO),
@@ -211,7 +216,7 @@ class TradingBook(BookState):
         else:
             closed = min(fill.quantity, trade.quantity)
             rest = fill.quantity - closed
-            if rest and (fill.exchange is Venue("UPBIT") or fill.liquidation or (order and order.request.reduce_only)):
+            if rest and (fill.exchange.spot or fill.liquidation or (order and order.request.reduce_only)):
                 raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
         value = round_money(fill.quantity * fill.price)  # refused here before anything moved
         fee = round_money(fill.fee)
@@ -233,12 +238,12 @@ class TradingBook(BookState):
             raise Refused(
                 f"The fill {fill.id} reduces a position of {fill.symbol} at {fill.exchange} that is not open."
             )
-        if fill.exchange is Venue("UPBIT") and fill.side is OrderSide.SELL:
+        if fill.exchange.spot and fill.side is OrderSide.SELL:
             raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
 
     def _enter(self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, expense: LedgerAccount) -> None:
         """`expense`: where the fee is booked."""
-        spot = trade.exchange is Venue("UPBIT")
+        spot = trade.exchange.spot
         margin = ZERO if spot else round_money(value / trade.leverage)
         trade.quantity += quantity
         trade.cost += value
@@ -253,7 +258,7 @@ class TradingBook(BookState):
 
     def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
         tracked = None if order is None else self.intents.get(order.intent)
-        leverage = Decimal(1 if order is None or fill.exchange is Venue("UPBIT") else order.request.leverage)
+        leverage = Decimal(1 if order is None or fill.exchange.spot else order.request.leverage)
         trade = OpenTrade(
             id=f"trd_{digest(canonical([fill.exchange, fill.symbol, fill.id]))[:12]}",
             exchange=fill.exchange,
@@ -281,7 +286,7 @@ class TradingBook(BookState):
         trade.exited_value += value
         trade.fees += fee
         trade.gross += gross
-        spot = trade.exchange is Venue("UPBIT")
+        spot = trade.exchange.spot
         asset, back = (LedgerAccount.INVENTORY, cost) if spot else (LedgerAccount.MARGIN, margin)
         results = [(LedgerAccount.REALISED_PNL, -gross), (LedgerAccount.FEES, fee)]
         if trade.manual:
@@ -408,11 +413,11 @@ def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal)
         raise Refused(f"{entry.id} is in the book already.")
     if not 1 <= entry.leverage <= MAX_MANUAL_LEVERAGE:
         raise Refused(f"A leverage of {entry.leverage:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
-    if entry.exchange is Venue("UPBIT"):
+    if entry.exchange.spot:
         if entry.leverage != 1:
-            raise Refused(f"UPBIT is a spot exchange: its leverage is 1, not {entry.leverage:g}.")
+            raise Refused(f"{entry.exchange} is a spot exchange: its leverage is 1, not {entry.leverage:g}.")
         if entry.side is not Side.LONG:
-            raise Refused("UPBIT is a spot exchange: nothing can be sold short there; choose --exchange binance.")
+            raise Refused(f"{entry.exchange} is a spot exchange: nothing can be sold short there.")
     held = book.side_of(entry.symbol)
     if held is not None and held is not entry.side:
         raise Refused(
@@ -443,5 +448,4 @@ def new_id(kind: str, origin: str, number: int, *content: object) -> str:
 
 
 def format_money(amount: float, exchange: Venue) -> str:
-    sign = "-" if amount < 0 else ""
-    return f"{sign}${abs(amount):,.2f}" if exchange is Venue("BINANCE") else f"{sign}₩{abs(amount):,.0f}"
+    return currency_text(amount, exchange.currency)

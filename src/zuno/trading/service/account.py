@@ -17,7 +17,7 @@ from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import Venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.known import or_none
@@ -126,9 +126,9 @@ class AccountDesk:
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
-        whole = page.book.measure(page.krw_rate)
+        whole = page.book.measure(page.rates)
         midnight = page.at // DAY_MS * DAY_MS
-        today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.krw_rate)
+        today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.rates)
         return TradeStatusView(
             **{**self._head(page), "notes": (*page.notes, *page.lp_notes)},
             running=self._with.running(page.name),
@@ -201,7 +201,7 @@ class AccountDesk:
         return LedgerView(
             **self._head(page),
             total=len(postings),
-            ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in DEFAULT_VENUES),
+            ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in page.book.venues),
             postings=tuple(map(posting_view, shown)),
         )
 
@@ -224,7 +224,7 @@ class AccountDesk:
     async def balance(self) -> TradeBalanceView:
         page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
-        purses = tuple(exchange_balance_view(page, exchange) for exchange in DEFAULT_VENUES)
+        purses = tuple(exchange_balance_view(page, exchange) for exchange in page.book.venues)
         return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
 
     async def profit(self, by: str | None = None) -> ProfitView:
@@ -237,10 +237,8 @@ class AccountDesk:
             **self._head(page),
             **_measure_drawdown(curve),
             by=grouping,
-            whole=profit_row_view("all", page.book.measure(page.krw_rate)),
-            groups=tuple(
-                profit_row_view(name, measure_trades(trades, page.krw_rate)) for name, trades in groups.items()
-            ),
+            whole=profit_row_view("all", page.book.measure(page.rates)),
+            groups=tuple(profit_row_view(name, measure_trades(trades, page.rates)) for name, trades in groups.items()),
         )
 
     async def equity(self) -> PerformanceView:
@@ -259,7 +257,7 @@ class AccountDesk:
         closes = await self._reader.read_closes(steps[0].at if steps else page.at, page.at)
         for symbol, mark in page.usd_marks.items():
             closes.setdefault(symbol, []).append(Close(page.at, mark))
-        return page, tuple(build_equity_curve(steps, closes, page.krw_rate, page.at))
+        return page, tuple(build_equity_curve(steps, closes, page.rates, page.at))
 
     def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
         percents = drawdown_percents(curve)
@@ -270,7 +268,7 @@ class AccountDesk:
             **self._head(page),
             **_measure_drawdown(curve),
             file=None,
-            whole=profit_row_view("all", page.book.measure(page.krw_rate)),
+            whole=profit_row_view("all", page.book.measure(page.rates)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),

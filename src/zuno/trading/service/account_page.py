@@ -15,7 +15,7 @@ from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
@@ -81,9 +81,10 @@ class AccountPage:
     """None: no exchange was asked."""
 
     @property
-    def krw_rate(self) -> Decimal | None:
-        rate = or_none(self.prices.krw_rate)
-        return None if rate is None else to_decimal(rate)
+    def rates(self) -> dict[str, Decimal]:
+        """How much of a currency a dollar is; a currency without a rate is not in it."""
+        known = {currency: or_none(rate) for currency, rate in self.prices.rates.items()}
+        return {currency: to_decimal(rate) for currency, rate in known.items() if rate is not None and rate > 0}
 
     def mark(self, symbol: Symbol, exchange: Venue) -> Decimal | None:
         if (exchange, symbol) in self.marks:
@@ -93,24 +94,24 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, Venue("BINANCE")) for symbol in DEFAULT_SYMBOLS}
+        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.prices.marks}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
         missing = [
             f"{trade.symbol} has no mark"
             for trade in self.book.trades.values()
-            if self.mark(trade.symbol, Venue("BINANCE")) is None
+            if self.mark(trade.symbol, trade.symbol.venue) is None
         ]
         if missing:
             return None, missing[0]
-        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.krw_rate), None
+        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.rates), None
 
     def unrealised_usd(self) -> Decimal | None:
         total = ZERO
         for trade in self.book.trades.values():
             mark = self.mark(trade.symbol, trade.exchange)
-            rate = Decimal(1) if trade.exchange is Venue("BINANCE") else self.krw_rate
+            rate = self.rates.get(trade.exchange.currency)
             if mark is None or rate is None:
                 return None
             total += trade.unrealised_pnl(mark) / rate
@@ -121,7 +122,6 @@ class AccountPage:
         unrealised = self.unrealised_usd()
         book = self.book
         opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
-        krw_rate = self.prices.krw_rate
         ages: dict[Symbol, Known[Millis]] = {}
         for symbol in {trade.symbol for trade in book.trades.values()}:
             age = self.prices.ages.get(str(basis(BINANCE, symbol)))
@@ -134,7 +134,10 @@ class AccountPage:
             results=book.results,
             equity_usd=Missing(unknown or "no mark") if equity is None else equity,
             unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
-            krw_rate=krw_rate if isinstance(krw_rate, Missing) else to_decimal(krw_rate),
+            rates={
+                currency: rate if isinstance(rate, Missing) else to_decimal(rate)
+                for currency, rate in self.prices.rates.items()
+            },
             price_times=ages,
             locks=tuple(book.locks.values()),
             lifted=book.lifted,
@@ -185,7 +188,7 @@ class AccountPageReader:
             found = await (self._find_moment() if paper else self._find_present())
         moment, notes = found
         if not paper and not book.count:
-            book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
+            book.apply(AccountOpened(at=moment, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
         at = Millis(max(moment, book.newest))
         recorded = own is not None
         prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES

@@ -18,7 +18,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue, parse_venue
+from zuno.markets.venues import Venue, parse_venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
 from zuno.trading.data.intake import clause
@@ -34,6 +34,7 @@ from zuno.trading.model.account import (
     PositionClosed,
     PositionOpened,
     RestingOrder,
+    VenueFees,
     account_slots,
     fees_slot,
 )
@@ -44,7 +45,7 @@ from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
 from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
-from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
+from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, rate_of, unrealised_pnl
 from zuno.trading.rules.book_state import hold_until
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation, liquidation_distance
@@ -366,10 +367,9 @@ class PaperBookDesk:
         if account is None:
             account, _ = await self._read_account(origin, moment, await read_prices(self.store, moment))
         slots = await self._account_slots(account, moment, present)
-        binance, upbit = self.fees.binance, self.fees.upbit
-        if self.fees != Fees():
-            fees = FeesSlot(binance_maker=binance.maker, binance_taker=binance.taker, upbit=upbit.taker)
-            slots.append(fees_slot(fees, moment))
+        if changed := self.fees.list_unusual():
+            own = {venue: VenueFees(maker=rates.maker, taker=rates.taker) for venue, rates in changed.items()}
+            slots.append(fees_slot(FeesSlot(fees=own), moment))
         return slots
 
     # -- parts
@@ -445,14 +445,16 @@ class PaperBookDesk:
 
     def _check_affordable(self, page: _Page, exchange: Venue, margin: float, fee: float) -> None:
         """`Refused` where margin and fee are more than is free; losses that are not taken count."""
-        whole = mark_to_market(page.account, None, page.prices.marks, page.prices.krw_rate)
+        whole = mark_to_market(page.account, None, page.prices.marks, page.prices.rates)
         if isinstance(whole, Missing):
             if any(held.exchange is exchange for held in page.account.positions):
                 raise Refused(f"What is free at {exchange} is not known: {whole.reason}.")
             free = free_cash(page.account, exchange)
         else:
             free = whole.free[exchange]
-            if (equity := whole.equity[exchange]) <= 0 and not (exchange is Venue("UPBIT") and page.account.krw > 0):
+            if (equity := whole.equity[exchange]) <= 0 and not (
+                isinstance(rate_of(exchange, page.prices.rates), Missing) and page.account.cash[exchange] > 0
+            ):
                 raise Refused(
                     f"The equity at {exchange} is {format_money(equity, exchange)}: nothing can be opened on it."
                 )
@@ -482,7 +484,7 @@ class PaperBookDesk:
         return view.model_copy(update={"said": tuple(said)})
 
     def _view(self, account: Account, moment: Millis, prices: Prices, notes: Sequence[str]) -> BookView:
-        whole = mark_to_market(account, None, prices.marks, prices.krw_rate)
+        whole = mark_to_market(account, None, prices.marks, prices.rates)
         known = or_none(whole)
         leverage = None if known is None or not isfinite(known.leverage) else known.leverage
         said = [*notes, *(() if known is None else known.notes)]
@@ -493,7 +495,7 @@ class PaperBookDesk:
             positions=tuple(_position_view(position, prices) for position in account.positions),
             pending=tuple(derive(OrderView, order, currency=order.exchange.currency) for order in account.pending),
             liquidity=tuple(_inventory_view(pool, prices) for pool in account.liquidity),
-            purses=tuple(_balance_view(account, exchange, known) for exchange in DEFAULT_VENUES),
+            purses=tuple(_balance_view(account, exchange, known) for exchange in account.cash),
             equity_usd=None if known is None else known.equity_usd,
             exposure_usd=None if known is None else known.exposure_usd,
             leverage=leverage,
@@ -579,9 +581,11 @@ def _without(book: TradingBook, liquidated: Sequence[PositionClosed]) -> Account
     if not liquidated:
         return account
     gone = {close.id for close in liquidated}
-    lost = sum((book.trades[id].margin for id in gone), Decimal(0))
+    cash = {venue: Decimal(repr(amount)) for venue, amount in account.cash.items()}
+    for trade in (book.trades[id] for id in gone):
+        cash[trade.exchange] -= trade.margin
     held = tuple(holding for holding in account.positions if holding.id not in gone)
-    return replace(account, usd=float(Decimal(repr(account.usd)) - lost), positions=held)
+    return replace(account, cash={venue: float(amount) for venue, amount in cash.items()}, positions=held)
 
 
 def _check_entry(price: float, mark: Known[float], pending: bool) -> None:
@@ -623,7 +627,7 @@ def _balance_view(account: Account, exchange: Venue, marked: MarkedAccount | Non
     return BalanceView(
         exchange=exchange,
         currency=exchange.currency,
-        cash=account.usd if exchange is Venue("BINANCE") else account.krw,
+        cash=account.cash.get(exchange, 0.0),
         equity=None if marked is None else marked.equity[exchange],
         margin_open=margin.open,
         margin_pending=margin.pending,

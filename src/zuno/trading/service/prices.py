@@ -22,21 +22,25 @@ from zuno.trading.model.market import (
     candles,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
+from zuno.trading.model.venues import BINANCE, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
-from zuno.trading.rules.account import mark_price
+from zuno.trading.rules.account import DOLLAR, Rates, currency_rates, mark_price, rate_of
 
 MARKED_BY: Final[tuple[Series[Any], ...]] = (
     *(basis(BINANCE, symbol) for symbol in DEFAULT_SYMBOLS),
     rates(UPBIT, USDT_KRW),
+    rates(BINANCE, USDC_USDT),
 )
 """Everything an account is marked by."""
+
+
+_RATES: Final[Mapping[str, Series[Any]]] = {"KRW": rates(UPBIT, USDT_KRW), "USDC": rates(BINANCE, USDC_USDT)}
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
     marks: Mapping[Symbol, Known[float]]
-    krw_rate: Known[float]
+    rates: Rates
     ages: Mapping[str, int]
     """Seconds since each was true."""
     closes: Mapping[Symbol, tuple[Series[Any], int]] = field(default_factory=dict)
@@ -45,33 +49,33 @@ class Prices:
     def of(self, symbol: Symbol, exchange: Venue) -> Known[float]:
         """In the exchange's own currency."""
         mark = self.marks[symbol]
-        if isinstance(mark, Missing) or exchange is Venue("BINANCE"):
-            return mark
-        return self.krw_rate if isinstance(self.krw_rate, Missing) else mark * self.krw_rate
+        rate = rate_of(exchange, self.rates)
+        return mark if isinstance(mark, Missing) else rate if isinstance(rate, Missing) else mark * rate
 
     def find_source(self, symbol: Symbol, exchange: Venue) -> tuple[str, int] | None:
         """The series that a price comes from, and the age of the oldest of them."""
-        mark, krw_rate = str(basis(BINANCE, symbol)), str(rates(UPBIT, USDT_KRW))
+        mark, rate = str(basis(BINANCE, symbol)), str(_RATES.get(exchange.currency))
         if symbol in self.closes:
             series, age = self.closes[symbol]
             found = {str(series): age}
         else:
             found = {mark: self.ages[mark]} if mark in self.ages else {}
-        if exchange is not Venue("BINANCE") and krw_rate in self.ages:
-            found[krw_rate] = self.ages[krw_rate]
+        if rate in self.ages:
+            found[rate] = self.ages[rate]
         return (", ".join(found), max(found.values())) if found else None
 
     def source_text(self, symbol: Symbol, exchange: Venue) -> str:
         age = self.ages.get(str(basis(BINANCE, symbol)))
         mark = f"the last close at {BINANCE}" if age is None else f"the mark of {BINANCE}, {age} s old"
-        if exchange is Venue("BINANCE"):
+        if exchange.currency not in _RATES:
             return mark
-        return f"{mark}, at {or_none(self.krw_rate):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
+        rate = or_none(rate_of(exchange, self.rates))
+        return f"{mark}, at {rate:,.2f} {exchange.currency}, {self.ages[str(_RATES[exchange.currency])]} s old"
 
 
 NO_PRICES: Final = Prices(
     dict.fromkeys(DEFAULT_SYMBOLS, Missing("the market here is a recording")),
-    Missing("the market here is a recording"),
+    {DOLLAR: 1.0},
     {},
 )
 
@@ -91,13 +95,12 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
     marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in DEFAULT_SYMBOLS}
     closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
-    krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
-    if not isinstance(krw_rate, Missing):
-        krw_rate = krw_rate.value if krw_rate.value > 0 else Missing(f"{krw_rate.value} is no rate")
+    levels = (newest[str(series)] for series in _RATES.values())
+    won, stable = (level if isinstance(level, Missing) else level.value for level in levels)
     known = {symbol: mark if isinstance(mark, Missing) else mark_price(mark) for symbol, mark in marks.items()}
     return Prices(
         {**known, **{symbol: price for symbol, (price, _, _) in unmarked.items()}},
-        krw_rate,
+        currency_rates(won, stable),
         ages,
         {symbol: (series, age) for symbol, (_, series, age) in unmarked.items()},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,7 +23,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import Venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
@@ -42,7 +42,6 @@ from zuno.trading.model.trade_events import (
     paper_account,
 )
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import require_account
@@ -451,20 +450,22 @@ class _DeskRun:
         book, day = self._gate.book, job.slot - DAY_MS
         closed = [summary for summary in book.closed if day <= summary.closed < job.slot]
 
-        def total(exchange: Venue, name: str) -> float:
-            return float(sum((getattr(s, name) for s in closed if s.exchange is exchange), Decimal(0)))
+        def total(name: str) -> dict[str, float]:
+            return _by_currency(
+                {
+                    venue: sum((getattr(s, name) for s in closed if s.exchange is venue), Decimal(0))
+                    for venue in book.venues
+                }
+            )
 
         summary = DaySummary(
             account=self._account,
             day=day,
             trades=len(closed),
-            net_usd=total(Venue("BINANCE"), "net_pnl"),
-            net_krw=total(Venue("UPBIT"), "net_pnl"),
-            fees_usd=total(Venue("BINANCE"), "fees"),
-            fees_krw=total(Venue("UPBIT"), "fees"),
-            funding_usd=total(Venue("BINANCE"), "funding"),
-            cash_usd=float(book.cash(Venue("BINANCE")) + book.margin(Venue("BINANCE"))),
-            cash_krw=float(book.cash(Venue("UPBIT"))),
+            net=total("net_pnl"),
+            fees=total("fees"),
+            funding=total("funding"),
+            cash=_by_currency({venue: book.cash(venue) + book.margin(venue) for venue in book.venues}),
             open_trades=len(book.trades),
         )
         journal = await self._with.journal()
@@ -567,25 +568,32 @@ async def _end_entries(gate: OrderGate, reason: str) -> str | None:
 async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
     marks = await gate.marks()
     equity: dict[str, float | None] = {}
-    for exchange in DEFAULT_VENUES:
+    for exchange in book.venues:
         known = {symbol: price for (at, symbol), price in marks.items() if at is exchange}
         whole = all(trade.symbol in known for trade in book.trades_at(exchange))
-        equity[exchange.currency] = float(book.equity(exchange, known)) if whole else None
+        before = equity.get(exchange.currency, 0.0)
+        equity[exchange.currency] = (
+            float(book.equity(exchange, known)) + before if whole and before is not None else None
+        )
     ledger = book.ledger
     return LedgerTotals(
-        debits={exchange.currency: float(ledger.debits[exchange]) for exchange in DEFAULT_VENUES},
-        credits={exchange.currency: float(ledger.credits[exchange]) for exchange in DEFAULT_VENUES},
-        cash={
-            exchange.currency: float(book.cash(exchange) + ledger.balance(exchange, LedgerAccount.MARGIN))
-            for exchange in DEFAULT_VENUES
-        },
+        debits=_by_currency(ledger.debits),
+        credits=_by_currency(ledger.credits),
+        cash=_by_currency({venue: book.cash(venue) + book.margin(venue) for venue in book.venues}),
         equity=equity,
     )
 
 
+def _by_currency(amounts: Mapping[Venue, Decimal]) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for venue, amount in amounts.items():
+        totals[venue.currency] = totals.get(venue.currency, 0.0) + float(amount)
+    return totals
+
+
 def find_broken_invariant(book: TradingBook) -> str | None:
     """The ledger was checked after every event; what is left is that every position has its stop."""
-    for exchange in DEFAULT_VENUES:
+    for exchange in book.venues:
         if book.ledger.debits[exchange] != book.ledger.credits[exchange]:
             return f"debits and credits at {exchange} differ"
     for trade in book.positions.values():

@@ -257,10 +257,10 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
 def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Notice:
     facts = [
         Fact("trades closed", str(summary.trades)),
-        Fact("net PnL", f"{_format_gain(summary.net_usd)}, {_format_gain(summary.net_krw, 'KRW')}"),
-        Fact("fees", f"{currency_text(summary.fees_usd)}, {currency_text(summary.fees_krw, 'KRW')}"),
-        Fact("funding", _format_gain(summary.funding_usd)),
-        Fact("cash", f"{currency_text(summary.cash_usd)}, {currency_text(summary.cash_krw, 'KRW')}"),
+        Fact("net PnL", _format_amounts(summary.net, _format_gain)),
+        Fact("fees", _format_amounts(summary.fees)),
+        Fact("funding", _format_amounts(summary.funding, _format_gain)),
+        Fact("cash", _format_amounts(summary.cash)),
         Fact("open trades", str(summary.open_trades)),
     ]
     return Notice(
@@ -443,6 +443,10 @@ def _quantity(quantity: Decimal) -> str:
 def _format_gain(amount: float, currency: str = "USD") -> str:
     text = currency_text(amount, currency)
     return text if text.startswith("-") or not amount else f"+{text}"
+
+
+def _format_amounts(amounts: Mapping[str, float], write: Callable[[float, str], str] = currency_text) -> str:
+    return ", ".join(write(amount, currency) for currency, amount in amounts.items())
 
 
 def _seconds(at: Millis) -> Seconds:

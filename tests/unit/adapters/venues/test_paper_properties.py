@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.wire.accounts import FUTURES
 from tests.wire.paper_venue import START
 from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Tick
@@ -19,7 +20,7 @@ from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.market import MINUTE_MS, Quote, Side
 from zuno.trading.model.orders import Fill, FundingPayment, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 from zuno.trading.model.trade_events import FillBooked, FundingBooked
-from zuno.trading.rules.book_state import STARTING_CASH, LedgerAccount
+from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -32,7 +33,7 @@ ORDER_TYPES = st.sampled_from(list(OrderType))
 
 def equity_by_fills(exchange: Venue, fills: Sequence[Fill], payments: Sequence[FundingPayment], mark: D) -> tuple[D, D]:
     """What an account is worth by its flows alone, and what is held: nothing of the ledger is asked."""
-    cash, held = STARTING_CASH[exchange], D(0)
+    cash, held = exchange.paper_cash, D(0)
     for fill in fills:
         cash -= fill.side.sign * fill.quantity * fill.price + fill.fee
         held += fill.side.sign * fill.quantity
@@ -184,7 +185,7 @@ def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange
     other = PaperExchange(exchange, Fees().at(exchange))
     other.restore(engine.events)
     assert other.book.to_account() == engine.book.to_account()
-    assert (other.fills, other.payments) == (engine.fills, engine.payments)
+    assert (other.fills[BTC], other.payments[BTC]) == (engine.fills[BTC], engine.payments[BTC])
     assert [other.to_order(id) for id in other.book.orders] == [engine.to_order(id) for id in engine.book.orders]
 
 
@@ -192,7 +193,7 @@ def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange
 @settings(max_examples=20)
 @given(side=st.sampled_from(list(OrderSide)), moves=st.lists(st.integers(-300, 400), min_size=1, max_size=12))
 def test_no_position_loses_more_than_its_margin(leverage: int, side: OrderSide, moves: list[int]) -> None:
-    engine = PaperExchange(Venue("BINANCE"), Fees().binance)
+    engine = PaperExchange(Venue("BINANCE"), Fees().at(FUTURES))
     last = 20_000.0
     engine.advance(BTC, [Bar(Millis(START - MINUTE_MS), Millis(START), last, last, last, last)])
     request = OrderRequest(

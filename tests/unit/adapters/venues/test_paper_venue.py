@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import open_account
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
@@ -36,7 +37,7 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
-from zuno.trading.model.trade_events import AccountOpened, TradeEvent
+from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.ports.venue import OrderVenue
@@ -568,7 +569,7 @@ async def test_an_order_shows_no_open_of_another_symbol() -> None:
 
 def test_an_account_can_be_opened_with_other_cash() -> None:
     floor = Floor()
-    floor.engine.restore([AccountOpened(at=Millis(1), usd=D(50), krw=D(0))])
+    floor.engine.restore([open_account(at=Millis(1), usd=D(50), krw=D(0))])
     assert floor.engine.available() == 50
     assert ListTape().market[BTC] == []
 

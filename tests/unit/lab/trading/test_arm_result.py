@@ -8,6 +8,7 @@ from decimal import Decimal as D
 import pytest
 
 from tests.unit.trading.rules.test_trading_book import fill, intent, planned
+from tests.wire.accounts import FUTURES, SPOT, open_account
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
@@ -19,8 +20,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS, HOUR_MS
 from zuno.trading.model.orders import FundingPayment, OrderSide
-from zuno.trading.model.trade_events import AccountOpened, FundingBooked, TradeEvent
-from zuno.trading.rules.book_state import STARTING_CASH
+from zuno.trading.model.trade_events import FundingBooked, TradeEvent
 
 BTC = Symbol("BTCUSDT")
 SPAN = Span(Millis(0), Millis(2 * DAY_MS))
@@ -30,7 +30,7 @@ PRICES = {
 }
 WON = PriceSeries((0, DAY_MS + 1), (1_000.0, 1_250.0))
 """A dollar is worth more on the second day."""
-OPENED = AccountOpened(at=Millis(0), usd=STARTING_CASH[Venue("BINANCE")], krw=STARTING_CASH[Venue("UPBIT")])
+OPENED = open_account(at=Millis(0), usd=FUTURES.paper_cash, krw=SPOT.paper_cash)
 
 
 MARKET = TradeMarket(
@@ -69,7 +69,7 @@ def test_won_is_counted_in_dollars() -> None:
     assert midnight == begin + round((930 - 900_450 / 1_000) * 10**6), "coins in dollars, cash at the day's rate"
     assert end == begin + trade.net
     assert 0 < result.exposure < 1
-    with pytest.raises(Broken, match=r"\bwon\b"):
+    with pytest.raises(Broken, match="KRW"):
         measure(bought)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests import paths
 from tests.examples import mark_all_but
+from tests.wire.accounts import build_account
 from tests.wire.desk_bundles import AS_OF, BTC, PRICE, Scripted, World, bundle_of, holding, minds_of, saying, without
 from tests.wire.desk_roles import ROLES, Argued, argued
 from tests.wire.remembered import lesson, memory, slots
@@ -73,7 +74,7 @@ def resting(side: Side, *, reduce_only: bool = False) -> Account:
         placed=placed,
         reduce_only=reduce_only,
     )
-    return Account(usd=2_000.0, krw=2_000_000.0, pending=(order,))
+    return build_account(usd=2_000.0, krw=2_000_000.0, pending=(order,))
 
 
 def good(debate: Argued, role: str) -> dict[str, Any]:

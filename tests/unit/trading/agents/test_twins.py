@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import build_account, build_fees
 from tests.wire.desk_bundles import AS_OF, BTC, PRICE, World, bundle_of, decided, holding, without
 from tests.wire.desk_roles import PICTURE, argued
 from zuno.kernel.errors import Malformed
@@ -23,7 +24,7 @@ from zuno.trading.chart.charting import describe
 from zuno.trading.measure.features import DOLLAR, FigureChange
 from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
 from zuno.trading.model import market
-from zuno.trading.model.account import Account, FeesSlot, RestingOrder, fees_slot
+from zuno.trading.model.account import FeesSlot, RestingOrder, fees_slot
 from zuno.trading.model.bundle import Block, Bundle, bundle_hash
 from zuno.trading.model.chart import Panel
 from zuno.trading.model.cycle import (
@@ -172,9 +173,9 @@ def test_orderflow_is_trusted_in_a_narrow_range_whoever_gathers(plain: Case, slo
 @pytest.mark.slow
 def test_fees_are_those_the_bundle_was_frozen_with(plain: Case) -> None:
     assert plain.inputs.fees == Fees()
-    slot = fees_slot(FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1), AS_OF)
+    slot = fees_slot(FeesSlot.model_validate({"binanceMaker": 0.01, "binanceTaker": 0.04, "upbit": 0.1}), AS_OF)
     bundle = bundle_of(slots=[slot])
-    assert build_case(bundle).inputs.fees == Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
+    assert build_case(bundle).inputs.fees == build_fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1))
     assert bundle_hash(bundle) != bundle_hash(bundle_of())
     for wrong in ({"upbit": 0.1}, {"upbit": -1.0}):
         with pytest.raises(Malformed, match="fees"):
@@ -586,7 +587,7 @@ def test_an_order_that_waits_is_looked_at_like_a_position(side: Side) -> None:
         )
         changes = {"id": "ord_2", "symbol": Symbol("ETHUSDT"), "side": Side.LONG, "reduce_only": False}
         other = order.model_copy(update=changes)
-        bundle = bundle_of(account=Account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
+        bundle = bundle_of(account=build_account(usd=2_000.0, krw=2_000_000.0, pending=(other, order)))
         turned = Call.SHORT if sign < 0 else Call.LONG
         hard, soft = judged(board_of(sign, sign, sign, 0), bundle), judged(board_of(0, sign, 0, 0), bundle)
         assert hard.decision is (turned if reduce_only else Call.CANCEL_AND_CLOSE)

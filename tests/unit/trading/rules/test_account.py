@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.accounts import FUTURES, SPOT, build_account, won_rates
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
@@ -71,20 +72,22 @@ def resting(quantity: float = 0.1, reduce_only: bool = False, symbol: Symbol = E
 
 
 def stood(account: Account, symbol: Symbol | None = BTC, won: Known[float] = 1_400.0, **marks: Any) -> MarkedAccount:
-    found = mark_to_market(account, symbol, {**MARKS, **{Symbol(name): mark for name, mark in marks.items()}}, won)
+    found = mark_to_market(
+        account, symbol, {**MARKS, **{Symbol(name): mark for name, mark in marks.items()}}, won_rates(won)
+    )
     assert isinstance(found, MarkedAccount)
     return found
 
 
 def test_cash_alone_is_its_own_equity() -> None:
-    found = stood(Account(2_000.0, 2_800_000.0))
+    found = stood(build_account(2_000.0, 2_800_000.0))
     assert found.equity == {Venue("BINANCE"): 2_000.0, Venue("UPBIT"): 2_800_000.0}
     assert found.equity_usd == 4_000.0
     assert (found.exposure_usd, found.leverage, found.position, found.gain_pct) == (0.0, 0.0, None, None)
 
 
 def test_an_account_of_every_kind_adds_up() -> None:
-    account = Account(
+    account = build_account(
         usd=2_000.0,
         krw=1_000_000.0,
         positions=(
@@ -111,7 +114,7 @@ def test_an_account_of_every_kind_adds_up() -> None:
 
 def test_a_short_gains_where_the_price_falls() -> None:
     short = held(side=Side.SHORT, entry=66_000.0)
-    found = stood(Account(2_000.0, 0.0, (short,)))
+    found = stood(build_account(2_000.0, 0.0, (short,)))
     assert unrealised_pnl(short, 60_000.0) == pytest.approx(60.0)
     assert found.equity[Venue("BINANCE")] == pytest.approx(2_060.0)
     assert found.gain_pct == pytest.approx(100 * 6_000 / 66_000)
@@ -123,41 +126,43 @@ def test_one_position_of_several_parts_is_weighed_by_their_size() -> None:
         held(quantity=0.03, entry=60_000.0),
         held(exchange=Venue("UPBIT"), quantity=0.01, entry=42_000_000.0, leverage=1.0, id="pos_2"),
     )
-    found = stood(Account(2_000.0, 0.0, parts))
+    found = stood(build_account(2_000.0, 0.0, parts))
     assert found.position is not None
     assert found.position.quantity == pytest.approx(0.04)
     assert found.gain_pct == pytest.approx((0.03 * 0 + 0.01 * 100) / 0.04)
-    alone = mark_to_market(Account(2_000.0, 0.0, parts), BTC, MARKS, Missing("no rate"))
+    alone = mark_to_market(build_account(2_000.0, 0.0, parts), BTC, MARKS, won_rates(Missing("no rate")))
     assert isinstance(alone, MarkedAccount)
     assert alone.gain_pct == pytest.approx(0.0)
-    assert stood(Account(0.0, 0.0, parts[1:]), won=Missing("no rate")).gain_pct is None
+    assert stood(build_account(0.0, 0.0, parts[1:]), won=Missing("no rate")).gain_pct is None
 
 
 def test_nothing_left_to_carry_an_exposure_is_leverage_without_end() -> None:
-    assert stood(Account(-1.0, 0.0, (held(),), ()), BTCUSDT=49_000.0).leverage == inf
+    assert stood(build_account(-1.0, 0.0, (held(),), ()), BTCUSDT=49_000.0).leverage == inf
 
 
 @pytest.mark.parametrize("holding", ["position", "order", "liquidity", "symbol"])
 def test_a_missing_mark_of_anything_held_makes_the_whole_unknown(holding: str) -> None:
     account = {
-        "position": Account(2_000.0, 0.0, (held(ETH),)),
-        "order": Account(2_000.0, 0.0, (), (resting(),)),
-        "liquidity": Account(2_000.0, 0.0, (), (), (Liquidity(symbol=ETH, quantity=1.0),)),
-        "symbol": Account(2_000.0, 0.0),
+        "position": build_account(2_000.0, 0.0, (held(ETH),)),
+        "order": build_account(2_000.0, 0.0, (), (resting(),)),
+        "liquidity": build_account(2_000.0, 0.0, (), (), (Liquidity(symbol=ETH, quantity=1.0),)),
+        "symbol": build_account(2_000.0, 0.0),
     }[holding]
-    found = mark_to_market(account, ETH if holding == "symbol" else BTC, {**MARKS, ETH: Missing("silent")}, 1_400.0)
+    found = mark_to_market(
+        account, ETH if holding == "symbol" else BTC, {**MARKS, ETH: Missing("silent")}, won_rates(1_400.0)
+    )
     assert isinstance(found, Missing)
     assert "ETHUSDT" in found.reason
 
 
 def test_an_order_that_only_reduces_needs_no_mark() -> None:
-    account = Account(2_000.0, 0.0, (), (resting(reduce_only=True),))
-    assert isinstance(mark_to_market(account, BTC, {BTC: 60_000.0}, 1_400.0), MarkedAccount)
+    account = build_account(2_000.0, 0.0, (), (resting(reduce_only=True),))
+    assert isinstance(mark_to_market(account, BTC, {BTC: 60_000.0}, won_rates(1_400.0)), MarkedAccount)
 
 
 @pytest.mark.parametrize("won", [Missing("stale"), 0.0, -1.0, inf])
 def test_without_a_rate_what_is_at_upbit_counts_nothing_and_says_so(won: Known[float]) -> None:
-    account = Account(2_000.0, 2_000_000.0, (held(exchange=Venue("UPBIT"), leverage=1.0, entry=7e7),))
+    account = build_account(2_000.0, 2_000_000.0, (held(exchange=Venue("UPBIT"), leverage=1.0, entry=7e7),))
     found = stood(account, won=won)
     assert found.equity[Venue("UPBIT")] == 0.0
     assert found.equity_usd == 2_000.0
@@ -189,7 +194,7 @@ pools = st.builds(
     st.floats(0, 10),
 )
 accounts = st.builds(
-    Account,
+    build_account,
     usd=st.floats(-1e5, 1e5),
     krw=st.floats(0, 1e9),
     positions=st.lists(holdings | spots, max_size=5).map(tuple),
@@ -204,11 +209,11 @@ def test_equity_is_cash_and_what_is_not_yet_realised(account: Account, btc: floa
     price = {BTC: btc, ETH: eth}
     futures = [one for one in account.positions if one.exchange is Venue("BINANCE")]
     gains = sum(unrealised_pnl(one, price[one.symbol]) for one in futures)
-    assert found.equity[Venue("BINANCE")] == pytest.approx(account.usd + gains, rel=1e-11, abs=1e-6)
+    assert found.equity[Venue("BINANCE")] == pytest.approx(account.cash[FUTURES] + gains, rel=1e-11, abs=1e-6)
     bought = [one for one in account.positions if one.exchange is Venue("UPBIT")]
     gains = sum(unrealised_pnl(one, price[one.symbol] * won) for one in bought)
     spent = margin_at(account, Venue("UPBIT")).open
-    assert found.equity[Venue("UPBIT")] == pytest.approx(account.krw + spent + gains, rel=1e-11, abs=1e-3)
+    assert found.equity[Venue("UPBIT")] == pytest.approx(account.cash[SPOT] + spent + gains, rel=1e-11, abs=1e-3)
     assert found.exposure_usd >= 0
 
 
@@ -241,7 +246,7 @@ def bundle_of(account: Account | None, *, without: str = "", age: int = 0, **slo
     return Bundle(BTC, Mode.SWING, NOW, "SYNTHETIC seed 1", blocks, absent, slots)
 
 
-HELD = Account(
+HELD = build_account(
     2_000.0,
     1_000_000.0,
     (held(), held(ETH, id="pos_2", entry=3_100.0)),
@@ -254,7 +259,7 @@ def test_a_bundle_holds_the_account_whole_through_its_bytes() -> None:
     again = read_bundle(content(bundle_of(HELD)))
     assert account_of(again) == HELD
     found = mark_bundle_account(again, measure_features(again))
-    assert found == mark_to_market(HELD, BTC, MARKS, 1_400.0)
+    assert found == mark_to_market(HELD, BTC, MARKS, won_rates(1_400.0))
     assert isinstance(found, MarkedAccount)
     assert found.position == position_in(HELD, BTC)
 
@@ -332,7 +337,7 @@ POSITION = {
     ids=str,
 )
 def test_a_slot_nobody_writes_is_missing(flaw: dict[str, Any]) -> None:
-    whole = bundle_of(Account(2_000.0, 0.0))
+    whole = bundle_of(build_account(2_000.0, 0.0))
     for position, sound in ((POSITION, True), ({**POSITION, **flaw}, False)):
         held_slot: Any = {"positions": [position], "pending": [], "liquidity": [], "unread": None, "notes": []}
         given_slots = tuple(

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import build_account
 from tests.wire.desk_bundles import AS_OF, bundle_of
 from tests.wire.desk_bundles import holding as held_in
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.account import Account, Holding
+from zuno.trading.model.account import Holding
 from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Timeframe, candles
@@ -57,7 +58,7 @@ def position(side: Side = Side.LONG, hours: float = 5.5, **changed: Any) -> Hold
 
 
 def exits(given: Bundle, mark: Any = PRICE, **changed: Any) -> list[RuleName]:
-    account = Account(2_000.0, 0.0, (position(**changed),))
+    account = build_account(2_000.0, 0.0, (position(**changed),))
     return [passed.rule for passed in find_exits(given, account, mark)]
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.wire.accounts import build_fees
 from tests.wire.trades import decision, ruled_on, still, terms, walk
 from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Call, Expectation, Style
@@ -30,7 +31,7 @@ from zuno.trading.rules.expectancy import (
     trade_prices,
     trading_costs,
 )
-from zuno.trading.rules.inputs import FeeRates, Fees, RulingInputs, Slippage
+from zuno.trading.rules.inputs import FeeRates, RulingInputs, Slippage
 from zuno.trading.rules.price_menu import TradePrices
 
 BINANCE = (Venue("BINANCE"),)
@@ -165,7 +166,7 @@ def test_a_spread_nobody_saw_is_as_wide_as_a_large_order_pays() -> None:
 
 
 def test_an_order_that_waits_is_worth_its_fill_probability() -> None:
-    given_ = terms(slippage=Slippage(0.0, 0.0), fees=Fees(FeeRates(0.0, 0.0), FeeRates(0.0, 0.0)))
+    given_ = terms(slippage=Slippage(0.0, 0.0), fees=build_fees(FeeRates(0.0, 0.0), FeeRates(0.0, 0.0)))
     near, far = (
         worth(given_, style=Style.PASSIVE_MAKER, entry_price=entry, stop_loss=entry - 2, take_profit=entry + 4)
         for entry in (100.0, 99.4)
@@ -187,7 +188,7 @@ def test_an_order_beyond_the_market_is_filled(side: Side) -> None:
 
 
 def test_fees_are_the_owners_to_set() -> None:
-    given = terms(fees=Fees(binance=FeeRates(0.0, 0.1), upbit=FeeRates(0.2, 0.3)))
+    given = terms(fees=build_fees(futures=FeeRates(0.0, 0.1), spot=FeeRates(0.2, 0.3)))
     assert worth(given).fees_pct == pytest.approx(0.2)
     assert worth(given, exchanges=(Venue("UPBIT"),), style=Style.PASSIVE_MAKER).fees_pct == pytest.approx(0.5)
 

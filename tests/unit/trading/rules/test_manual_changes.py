@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.accounts import FUTURES, SPOT, build_account, won_rates
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
@@ -31,7 +32,7 @@ from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
 from zuno.trading.rules.trading_book import TradingBook, format_money, new_id
 
 BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
-STARTING_ACCOUNT = Account(usd=2_000.0, krw=2_000_000.0)
+STARTING_ACCOUNT = build_account(usd=2_000.0, krw=2_000_000.0)
 
 
 def replay_changes(changes: Sequence[BookChange], before: Millis | None = None) -> Account:
@@ -65,20 +66,20 @@ def rested(id: str = "ord_1", at: int = 10, **more: Any) -> OrderPlaced:
 
 def test_opening_ties_up_margin_and_pays_the_fee() -> None:
     after = replay_changes([opened()])
-    assert after.usd == 1_999.5
+    assert after.cash[FUTURES] == 1_999.5
     assert free_cash(after, Venue("BINANCE")) == 1_499.5
     bought = replay_changes([upbit()])
-    assert bought.krw == 2_000_000 - 700_000 - 350
-    assert free_cash(bought, Venue("UPBIT")) == bought.krw
+    assert bought.cash[SPOT] == 2_000_000 - 700_000 - 350
+    assert free_cash(bought, Venue("UPBIT")) == bought.cash[SPOT]
 
 
 def test_closing_realises_what_was_gained_less_the_fee() -> None:
     long = replay_changes([opened(), PositionClosed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
-    assert long == Account(2_000 - 0.5 + 100 - 0.55, 2_000_000.0)
+    assert long == build_account(2_000 - 0.5 + 100 - 0.55, 2_000_000.0)
     short = replay_changes([opened(side=Side.SHORT), PositionClosed(at=20, id="pos_1", price=55_000.0, fee=0.55)])
-    assert short.usd == pytest.approx(2_000 - 0.5 - 100 - 0.55)
+    assert short.cash[FUTURES] == pytest.approx(2_000 - 0.5 - 100 - 0.55)
     spot = replay_changes([upbit(), PositionClosed(at=20, id="pos_1", price=77_000_000.0, fee=385.0)])
-    assert spot.krw == pytest.approx(2_000_000 - 350 + 70_000 - 385)
+    assert spot.cash[SPOT] == pytest.approx(2_000_000 - 350 + 70_000 - 385)
 
 
 def test_what_was_in_an_old_book_is_held_by_the_same_bytes() -> None:
@@ -86,12 +87,12 @@ def test_what_was_in_an_old_book_is_held_by_the_same_bytes() -> None:
     odd = opened(quantity=0.1 + 0.2, entry=1_234.567_891_234, leverage=2.7, fee=0.1 + 0.2)
     (held,) = replay_changes([odd]).positions
     assert held is odd.position
-    assert replay_changes([odd]).usd == 2_000 - 0.3
+    assert replay_changes([odd]).cash[FUTURES] == 2_000 - 0.3
 
 
 def test_an_order_reserves_cash_until_it_is_taken_back() -> None:
     waiting = replay_changes([rested()])
-    assert waiting.usd == 2_000.0
+    assert waiting.cash[FUTURES] == 2_000.0
     assert free_cash(waiting, Venue("BINANCE")) == 1_000.0
     assert replay_changes([rested(), OrderCancelled(at=11, id="ord_1")]) == STARTING_ACCOUNT
     won = replay_changes([rested(exchange=Venue("UPBIT"), quantity=0.01, price=7e7)])
@@ -198,16 +199,16 @@ def test_opening_and_closing_at_one_price_costs_exactly_the_fees(
 ) -> None:
     change = opened(side=side, entry=price, quantity=margin * leverage / price, leverage=leverage, fee=fee_in)
     after = replay_changes([change, PositionClosed(at=20, id="pos_1", price=price, fee=fee_out)])
-    assert after.usd == pytest.approx(2_000 - fee_in - fee_out, abs=1e-9)
-    assert (after.krw, after.positions) == (2_000_000.0, ())
+    assert after.cash[FUTURES] == pytest.approx(2_000 - fee_in - fee_out, abs=1e-9)
+    assert (after.cash[SPOT], after.positions) == (2_000_000.0, ())
 
 
 @given(price=st.floats(1e3, 1e9), margin=st.floats(1.0, 1_900_000.0), fee=st.floats(0.0, 900.0))
 def test_the_same_for_what_is_bought_with_won(price: float, margin: float, fee: float) -> None:
     change = upbit(entry=price, quantity=margin / price, fee=fee)
     after = replay_changes([change, PositionClosed(at=20, id="pos_1", price=price, fee=fee)])
-    assert after.krw == pytest.approx(2_000_000 - 2 * fee, abs=1e-3)
-    assert after.usd == 2_000.0
+    assert after.cash[SPOT] == pytest.approx(2_000_000 - 2 * fee, abs=1e-3)
+    assert after.cash[FUTURES] == 2_000.0
 
 
 @st.composite
@@ -262,13 +263,13 @@ def test_a_book_never_ties_up_more_than_it_had(story: list[BookChange]) -> None:
 def test_closing_at_the_mark_changes_equity_by_the_fee_alone(story: list[BookChange], mark: float, won: float) -> None:
     account = replay_changes(story)
     marks = dict.fromkeys(DEFAULT_SYMBOLS, mark)
-    before = mark_to_market(account, None, marks, won)
+    before = mark_to_market(account, None, marks, won_rates(won))
     assert isinstance(before, MarkedAccount)
     closes = [
         PositionClosed(at=99, id=held.id, price=mark if held.exchange is Venue("BINANCE") else mark * won, fee=0.25)
         for held in account.positions
     ]
-    after = mark_to_market(replay_changes([*story, *closes]), None, marks, won)
+    after = mark_to_market(replay_changes([*story, *closes]), None, marks, won_rates(won))
     assert isinstance(after, MarkedAccount)
     paid = sum(0.25 if one.exchange is Venue("BINANCE") else 0.25 / won for one in replay_changes(story).positions)
     assert after.equity_usd == pytest.approx(before.equity_usd - paid, abs=1e-6)

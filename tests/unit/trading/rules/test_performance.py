@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.wire.accounts import FUTURES, SPOT, decimal_rates
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
@@ -68,7 +69,9 @@ def trade(
 def test_figures_by_hand() -> None:
     """+20, −10, −5, +15: 35 over 15; 2R, −1R, −0.5R, 1.5R; 5 a trade."""
     nets = ("20", "-10", "-5", "15")
-    found = measure_trades([trade(i, net, closed=MONDAY + i * HOUR_MS) for i, net in enumerate(nets)], None)
+    found = measure_trades(
+        [trade(i, net, closed=MONDAY + i * HOUR_MS) for i, net in enumerate(nets)], decimal_rates(None)
+    )
     assert (found.trades, found.wins, found.losses, found.win_rate) == (4, 2, 2, Decimal("0.5"))
     assert (found.net_pnl, found.gross_pnl) == (Decimal(20), Decimal(22))
     assert (found.fees, found.funding, found.model_cost) == (Decimal("1.6"), Decimal("-0.4"), Decimal("0.08"))
@@ -79,7 +82,7 @@ def test_figures_by_hand() -> None:
 
 
 def test_no_trade_has_no_rate() -> None:
-    found = measure_trades([], WON)
+    found = measure_trades([], decimal_rates(WON))
     assert (found.trades, found.win_rate, found.profit_factor, found.expectancy_r) == (0, None, None, None)
     assert (found.mean_duration_ms, found.best, found.expectancy) == (None, None, None)
 
@@ -87,21 +90,21 @@ def test_no_trade_has_no_rate() -> None:
 def test_small_gains_and_a_large_loss_are_a_gain_in_r_and_a_loss_in_money() -> None:
     """+12.5 of 10 at risk is 1.25 R, −25 of 25 at risk is −1 R."""
     large = trade(2, "-25", quantity=Decimal(5))
-    found = measure_trades([trade(1, "12.5"), large], None)
+    found = measure_trades([trade(1, "12.5"), large], decimal_rates(None))
     assert (found.expectancy, found.expectancy_r, found.r_trades) == (Decimal("-6.25"), Decimal("0.125"), 2)
 
 
 def test_won_are_dollars_at_a_rate_and_nothing_without_one() -> None:
     trades = [trade(1, "14000", exchange=Venue("UPBIT")), trade(2, "5")]
-    assert measure_trades(trades, WON).net_pnl == 15
-    without = measure_trades(trades, None)
+    assert measure_trades(trades, decimal_rates(WON)).net_pnl == 15
+    without = measure_trades(trades, decimal_rates(None))
     assert (without.net_pnl, without.trades, without.unconverted) == (5, 1, 1)
 
 
 def test_a_trade_without_a_stop_has_no_r() -> None:
     bare = trade(1, "7", stop=None)
     assert risk_multiple(bare) is None
-    found = measure_trades([bare, trade(2, "10")], None)
+    found = measure_trades([bare, trade(2, "10")], decimal_rates(None))
     assert (found.expectancy_r, found.r_trades) == (1, 1)
 
 
@@ -122,17 +125,15 @@ def test_groups_are_named_by_the_close() -> None:
 def test_an_equity_curve_by_hand() -> None:
     """2,000 dollars and 1,400,000 won; 0.1 BTC long from 100, then a tenth at Upbit; closes of 110 and 90."""
     steps = [
-        AccountStep(Millis(0), Decimal(2_000), Decimal(1_400_000)),
+        AccountStep(Millis(0), {FUTURES: Decimal(2_000), SPOT: Decimal(1_400_000)}),
         AccountStep(
             Millis(10),
-            Decimal(1_999),
-            Decimal(1_400_000),
+            {FUTURES: Decimal(1_999), SPOT: Decimal(1_400_000)},
             (OpenQuantity(Venue("BINANCE"), Symbol("BTCUSDT"), Decimal(10), Decimal(100)),),
         ),
         AccountStep(
             Millis(30),
-            Decimal(1_999),
-            Decimal(1_260_000),
+            {FUTURES: Decimal(1_999), SPOT: Decimal(1_260_000)},
             (
                 OpenQuantity(Venue("BINANCE"), Symbol("BTCUSDT"), Decimal(-10), Decimal(100)),
                 OpenQuantity(Venue("UPBIT"), Symbol("BTCUSDT"), Decimal(1), Decimal(140_000)),
@@ -140,7 +141,7 @@ def test_an_equity_curve_by_hand() -> None:
         ),
     ]
     closes = {Symbol("BTCUSDT"): [Close(Millis(5), Decimal(100)), *(Close(Millis(t), Decimal(p)) for t, p in PRICES)]}
-    points = build_equity_curve(steps, closes, WON, Millis(50))
+    points = build_equity_curve(steps, closes, decimal_rates(WON), Millis(50))
     assert [(point.at, point.equity) for point in points] == [
         (0, 3_000),
         (5, 3_000),
@@ -161,10 +162,10 @@ PRICES = ((20, 110), (40, 90))
 
 def test_what_has_no_price_has_no_point() -> None:
     held = (OpenQuantity(Venue("BINANCE"), Symbol("ETHUSDT"), Decimal(1), Decimal(100)),)
-    steps = [AccountStep(Millis(0), Decimal(10), Decimal(0), held)]
-    assert build_equity_curve(steps, {}, None, Millis(9)) == ()
+    steps = [AccountStep(Millis(0), {FUTURES: Decimal(10), SPOT: Decimal(0)}, held)]
+    assert build_equity_curve(steps, {}, decimal_rates(None), Millis(9)) == ()
     closes = {Symbol("BTCUSDT"): [Close(Millis(9), Decimal(1))]}
-    assert build_equity_curve([], closes, None, Millis(9)) == (), "an account without a past, at a close"
+    assert build_equity_curve([], closes, decimal_rates(None), Millis(9)) == (), "an account without a past, at a close"
     assert find_max_drawdown(()) is None
 
 
@@ -174,12 +175,12 @@ MONEY = st.decimals(-1_000, 1_000, places=2)
 @given(st.lists(st.tuples(MONEY, st.integers(0, 40)), max_size=12), st.sampled_from(GroupBy))
 def test_groups_add_up_to_the_whole(results: list[tuple[Decimal, int]], by: GroupBy) -> None:
     trades = [trade(i, str(net), closed=MONDAY + day * DAY_MS) for i, (net, day) in enumerate(results)]
-    whole = measure_trades(trades, WON)
-    parts = [measure_trades(group, WON) for group in group_trades(trades, by).values()]
+    whole = measure_trades(trades, decimal_rates(WON))
+    parts = [measure_trades(group, decimal_rates(WON)) for group in group_trades(trades, by).values()]
     for figure in ("trades", "wins", "losses", "net_pnl", "gross_pnl", "fees", "funding", "model_cost"):
         assert sum(getattr(part, figure) for part in parts) == getattr(whole, figure)
     assert whole.gross_pnl - whole.fees + whole.funding == whole.net_pnl
-    assert measure_trades(reversed(trades), WON) == whole
+    assert measure_trades(reversed(trades), decimal_rates(WON)) == whole
 
 
 @given(st.lists(MONEY, min_size=1, max_size=30))

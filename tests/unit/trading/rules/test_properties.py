@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.wire.accounts import build_account
 from tests.wire.trades import (
     CASH,
     PRICE,
@@ -76,7 +77,7 @@ def accounts(draw: st.DrawFn) -> Account:
         for _ in range(draw(st.integers(0, 1)) if side is Side.LONG else 0)
     ]
     waiting = [resting(side, draw(st.floats(1, 500))) for _ in range(draw(st.integers(0, 1)))]
-    return Account(
+    return build_account(
         usd=draw(money),
         krw=draw(st.floats(0, 5e6)),
         positions=(*mine, *other, *spot),

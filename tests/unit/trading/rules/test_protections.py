@@ -66,7 +66,7 @@ def state(*closed: TradeSummary, **named: Any) -> RiskState:
         results=[RealisedResult(Millis(trade.closed), trade.exchange, trade.net_pnl) for trade in closed],
         equity_usd=Decimal(2_000),
         unrealised_usd=Decimal(0),
-        krw_rate=Decimal(1_400),
+        rates={"USD": Decimal(1), "KRW": Decimal(1_400)},
         price_times={Symbol("BTCUSDT"): NOON},
     )
     return replace(calm, **named)
@@ -112,7 +112,7 @@ def test_each_protection_is_hit_and_says_until_when(
     [
         (state(equity_usd=Missing("no mark")), Protection.DAILY_LOSS),
         (state(unrealised_usd=Missing("no mark")), Protection.DAILY_LOSS),
-        (state(summary("1", exchange=Venue("UPBIT")), krw_rate=Missing("no won")), Protection.DAILY_LOSS),
+        (state(summary("1", exchange=Venue("UPBIT")), rates={"KRW": Missing("no won")}), Protection.DAILY_LOSS),
         (state(summary("1", ago=DAY_MS), equity_usd=Missing("no mark")), Protection.MAX_DRAWDOWN),
         (state(price_times={Symbol("BTCUSDT"): Missing("no feed")}), Protection.STALE_DATA),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import FUTURES, SPOT, build_account, with_cash
 from tests.wire.trades import (
     CASH,
     FREE,
@@ -29,7 +30,6 @@ from tests.wire.trades import (
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side
@@ -296,7 +296,7 @@ def test_rule_no_size() -> None:
     done = ruled_on(decision(allocation_pct=0), terms())
     assert (done.call, done.veto) == (Call.HOLD, RuleName.NO_SIZE)
     for cash in (0.0, 0.004, -5.0):
-        assert ruled_on(decision(), terms(replace(CASH, usd=cash))).veto in (RuleName.NO_SIZE, RuleName.VENUE_CAP)
+        assert ruled_on(decision(), terms(with_cash(CASH, usd=cash))).veto in (RuleName.NO_SIZE, RuleName.VENUE_CAP)
     empty = replace(_whole(Call.LONG), legs=())
     assert apply_leverage_guard(empty, terms()).veto in (RuleName.NO_SIZE, RuleName.LEVERAGE_GUARD)
 
@@ -400,7 +400,8 @@ def test_an_exploration_is_raised_to_what_the_exchange_takes(allocation: int, no
 
 
 def test_an_exploration_is_not_raised_beyond_its_risk() -> None:
-    poor = terms(Account(usd=300.0, krw=0.0), record=DeskRecord())  # 0.25 % of it are 75 cents; 2.1 % of $100 are $2.10
+    # 0.25 % of it are 75 cents; 2.1 % of $100 are $2.10
+    poor = terms(build_account(usd=300.0, krw=0.0), record=DeskRecord())
     done = ruled_on(decision(allocation_pct=40), poor)
     assert (done.call, done.veto) == (Call.HOLD, RuleName.MINIMUM_ORDER)
 
@@ -450,7 +451,7 @@ def test_what_rules_made_too_small_is_raised_to_the_minimum(call: Call, record: 
 
 
 def test_what_is_raised_stays_within_stop_venue_and_book() -> None:
-    poor = terms(Account(usd=150.0, krw=0.0))  # 1 % of it is $1.50; 2.1 % of $100 are $2.10
+    poor = terms(build_account(usd=150.0, krw=0.0))  # 1 % of it is $1.50; 2.1 % of $100 are $2.10
     full = terms(replace(CASH, positions=(holding(margin=1_951.0, symbol=Symbol("ETHUSDT"), entry=10.0),)))
     held = terms(replace(CASH, positions=(holding(margin=79.0),)))
     for given, said in ((poor, decision(allocation_pct=80)), (full, decision()), (held, decision())):
@@ -507,7 +508,7 @@ def test_expectancy_is_asked_again_after_the_guard() -> None:
         CASH,
         positions=(holding(symbol=Symbol("ETHUSDT"), margin=(2 * 3_428.571428 - room) / 3, leverage=3, entry=10.0),),
     )
-    account = replace(account, usd=2_000.0)
+    account = with_cash(account, usd=2_000.0)
     given = terms(account, record=replace_explorations(PROVEN))
     draft = apply_risk_rules(start_draft(decision(leverage=1), meta(), given, 0.8, 0.0), given, None)
     assert draft.opens
@@ -523,7 +524,9 @@ def test_rule_top_up() -> None:
         replace(CASH, positions=(holding(margin=150.0),)),
         replace(CASH, positions=(holding(margin=50.0, leverage=3.0),)),
         replace(CASH, pending=(resting(margin=150.0),)),
-        replace(CASH, krw=CASH.krw - 210_000.0, positions=(holding(margin=210_000.0, exchange=Venue("UPBIT")),)),
+        with_cash(
+            CASH, krw=CASH.cash[SPOT] - 210_000.0, positions=(holding(margin=210_000.0, exchange=Venue("UPBIT")),)
+        ),
     ):
         done = ruled_on(TIGHT, terms(account))
         assert fired_rules(done) == [RuleName.ALREADY_HELD]
@@ -545,7 +548,7 @@ def test_sizes_are_topped_up_and_not_margins() -> None:
 
 def test_what_was_held_counts_at_what_it_is_worth_now() -> None:
     # Bought at 50 for 75, it is worth 150.
-    held = replace(CASH, usd=1_925.0, positions=(holding(margin=75.0, entry=50.0),))
+    held = with_cash(CASH, usd=1_925.0, positions=(holding(margin=75.0, entry=50.0),))
     assert {leg.venue: leg.margin for leg in ruled_on(TIGHT, terms(held)).legs}[Venue("BINANCE")] == 112.5
 
 
@@ -635,14 +638,14 @@ def test_rule_cro_4_liquidations(call: Call, usd: Any, halved: bool) -> None:
 @pytest.mark.parametrize(("used", "left"), [(1_799.0, 200.0), (1_800.0, 199.9), (1_801.0, 198.9)])
 def test_rule_cro_5_venue_cap(used: float, left: float) -> None:
     # Margin of another symbol counts, profits do not widen the cap, and the fee is kept back.
-    account = replace(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol("ETHUSDT"), entry=10.0),))
+    account = with_cash(CASH, usd=2_000.0, positions=(holding(margin=used, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(TIGHT, terms(account))
     assert {leg.venue: leg.margin for leg in done.legs}[Venue("BINANCE")] == pytest.approx(left)
     assert (RuleName.VENUE_CAP in fired_rules(done)) == (used >= 1_800)
 
 
 def test_caps_are_of_margin_in_the_exchanges_own_money() -> None:
-    rich = terms(replace(CASH, usd=50_000.0, krw=50_000_000.0))
+    rich = terms(with_cash(CASH, usd=50_000.0, krw=50_000_000.0))
     done = ruled_on(decision(leverage=3, allocation_pct=16), rich)
     assert [(leg.margin, leg.notional) for leg in done.legs] == [(2_000.0, 6_000.0)]
     done = ruled_on(decision(leverage=1, allocation_pct=50), rich)
@@ -656,7 +659,7 @@ def test_pending_margin_counts_against_the_cap() -> None:
 
 
 def test_margin_never_exceeds_what_an_exchange_holds() -> None:
-    account = replace(CASH, usd=500.0, positions=(holding(margin=440.0, symbol=Symbol("ETHUSDT"), entry=10.0),))
+    account = with_cash(CASH, usd=500.0, positions=(holding(margin=440.0, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(decision(allocation_pct=25), terms(account))
     assert [leg.margin for leg in done.legs] == [59.94]
 
@@ -664,17 +667,17 @@ def test_margin_never_exceeds_what_an_exchange_holds() -> None:
 def test_a_leg_fits_the_book_with_its_fee_whatever_was_won_or_lost() -> None:
     for price in (9.0, 10.0, 11.0):
         held = holding(margin=1_000.0, symbol=Symbol("ETHUSDT"), entry=price)
-        account = replace(CASH, usd=2_000.0, positions=(held,))
+        account = with_cash(CASH, usd=2_000.0, positions=(held,))
         inputs = terms(account)
         assert not isinstance(inputs.marked_account, Missing)
         (leg,) = [leg for leg in ruled_on(decision(allocation_pct=90), inputs).legs if leg.venue is Venue("BINANCE")]
-        lost = min(0.0, inputs.marked_account.equity[Venue("BINANCE")] - account.usd)
-        assert leg.margin + leg.notional * 0.0005 <= account.usd - 1_000.0 + lost
-        assert inputs.marked_account.free[Venue("BINANCE")] == pytest.approx(account.usd - 1_000.0 + lost)
+        lost = min(0.0, inputs.marked_account.equity[Venue("BINANCE")] - account.cash[FUTURES])
+        assert leg.margin + leg.notional * 0.0005 <= account.cash[FUTURES] - 1_000.0 + lost
+        assert inputs.marked_account.free[Venue("BINANCE")] == pytest.approx(account.cash[FUTURES] - 1_000.0 + lost)
 
 
 def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
-    under = replace(CASH, usd=-966.0)
+    under = with_cash(CASH, usd=-966.0)
     done = ruled_on(decision(leverage=3), terms(under))
     assert not done.opens
     assert done.veto == RuleName.VENUE_CAP
@@ -883,7 +886,7 @@ def test_a_leg_that_is_used_up_leaves_the_other_its_half_of_the_room(used_up: Ve
     # Of $100 of room each leg may take $50, which is ₩70,000, whether or not the other exchange has margin left.
     margin, entry = (2_000_000.0, 10 * WON) if used_up is Venue("UPBIT") else (2_000.0, 10.0)
     full = holding(margin=margin, symbol=Symbol("ETHUSDT"), entry=entry, exchange=used_up)
-    account = replace(CASH, krw=0.0 if used_up is Venue("UPBIT") else CASH.krw, positions=(full,))
+    account = with_cash(CASH, krw=0.0 if used_up is Venue("UPBIT") else CASH.cash[SPOT], positions=(full,))
     alone = standing(terms(account))
     room = 2 * alone.equity_usd - alone.exposure_usd
     given = terms(replace(account, liquidity=(liquidity((room - 100) / PRICE),)))
@@ -920,7 +923,7 @@ def test_the_guard_fails_closed() -> None:
     ):
         assert blind.veto == RuleName.LEVERAGE_GUARD
         assert blind.changes[-1].by == f"{RuleName.LEVERAGE_GUARD} (unknown)"
-    assert apply_leverage_guard(_whole(Call.LONG), terms(replace(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
+    assert apply_leverage_guard(_whole(Call.LONG), terms(with_cash(CASH, usd=-3_000.0))).veto == RuleName.LEVERAGE_GUARD
 
 
 def test_behaviour_05_an_exit_with_nothing_to_gain_survives_every_veto_and_closes() -> None:
@@ -953,7 +956,7 @@ def test_behaviour_07_with_twice_open_a_new_long_is_scaled_to_nothing() -> None:
     account = replace(
         CASH, positions=(holding(symbol=Symbol("ETHUSDT"), margin=2 * equity / 3, leverage=3, entry=10.0),)
     )
-    account = replace(account, usd=2_000.0)
+    account = with_cash(account, usd=2_000.0)
     given = terms(account)
     assert standing(given).leverage == pytest.approx(2.0)
     draft = start_draft(decision(leverage=1), meta(), terms(), 0, 0)
@@ -1040,7 +1043,7 @@ def _known() -> list[str]:
     return [
         name
         for name in RulingInputs.__dataclass_fields__
-        if name not in ("symbol", "mode", "as_of", "fees", "paper", "exits", "funding_assumed")
+        if name not in ("symbol", "mode", "as_of", "fees", "paper", "exits", "funding_assumed", "catalogue", "routes")
     ]
 
 

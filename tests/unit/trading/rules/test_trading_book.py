@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import FUTURES, build_account, open_account
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.account import Account, Holding, PositionClosed, PositionOpened
+from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, Mode, Side
 from zuno.trading.model.orders import Fill, FundingPayment, Order, OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import (
-    AccountOpened,
     Adopted,
     ExitReason,
     FillBooked,
@@ -94,7 +94,7 @@ def planned(client: str = "c1", quantity: str = "0.02", *, reduce_only: bool = F
 
 def started() -> TradingBook:
     book = TradingBook()
-    opened = AccountOpened(at=Millis(0), usd=D(2_000), krw=D(2_000_000))
+    opened = open_account(at=Millis(0), usd=D(2_000), krw=D(2_000_000))
     for event in (opened, intent(), planned()):
         book.apply(event)
     return book
@@ -164,7 +164,7 @@ def test_a_fill_beyond_the_position_turns_it() -> None:
         planned(),
         OrderPlanned(at=Millis(2), intent="int_2", purpose="entry", order=planned("c2").order),
         LevelsSet(at=Millis(2), exchange=BINANCE, symbol=BTC, stop=D(1), target=None, hold_until=None, by="owner"),
-        AccountOpened(at=Millis(2), usd=D(1), krw=D(1)),
+        open_account(at=Millis(2), usd=D(1), krw=D(1)),
         LockSet(at=Millis(0), protection=Protection.PAUSED, symbol=None, until=None, reason="backward"),
     ],
     ids=[
@@ -245,11 +245,11 @@ def test_what_a_person_wrote_down_is_held_as_it_was_and_kept_apart_from_the_venu
     )
     book.apply(ManualChange(at=Millis(2), change=PositionOpened(at=Millis(2), position=holding, fee=0.375)))
     assert book.to_account().positions == (holding,)
-    assert book.to_account().usd == 1_999.625
+    assert book.to_account().cash[FUTURES] == 1_999.625
     assert book.venue_balance(BINANCE) == 2_000
     closed = PositionClosed(at=Millis(3), id="pos_1", price=2_600.1, fee=0.39)
     book.apply(ManualChange(at=Millis(3), change=closed))
-    assert book.to_account() == Account(usd=2_000 + 30 - 0.375 - 0.39, krw=2_000_000.0, pending=book.to_pending())
+    assert book.to_account() == build_account(usd=2_000 + 30 - 0.375 - 0.39, krw=2_000_000.0, pending=book.to_pending())
     assert [trade.reason for trade in book.closed] == [ExitReason.MANUAL]
     assert book.ledger.balance(BINANCE, LedgerAccount.MANUAL) == D("-29.235")
     assert book.venue_balance(BINANCE) == 2_000

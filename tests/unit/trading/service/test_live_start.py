@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import open_account
 from tests.wire.trading_account import AccountStory, MemoryTradeRecord
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, UsageError
@@ -18,7 +19,7 @@ from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import ClosedTrade
-from zuno.trading.model.trade_events import AccountOpened, Mandate, MandateGranted, MandateRevoked, TradeEvent
+from zuno.trading.model.trade_events import Mandate, MandateGranted, MandateRevoked, TradeEvent
 from zuno.trading.rules.calibration import PRIOR_TRADES
 from zuno.trading.rules.performance import trace_account
 from zuno.trading.rules.protections import hash_mandate
@@ -56,7 +57,7 @@ async def granted_log(account: str = "live", **named: Any) -> MemoryTradeLog:
     mandate = Mandate(**{**fields, **named})
     log = MemoryTradeLog()
     events: list[TradeEvent] = [
-        AccountOpened(at=mandate.granted, usd=Decimal(0), krw=Decimal(0)),
+        open_account(at=mandate.granted, usd=Decimal(0), krw=Decimal(0)),
         MandateGranted(at=mandate.granted, mandate=mandate, hash=hash_mandate(mandate)),
     ]
     await log.append(account, events, 0)

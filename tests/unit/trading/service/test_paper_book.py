@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.wire.accounts import FUTURES, SPOT, build_fees
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable, UsageError
@@ -25,6 +26,7 @@ from zuno.trading.model.account import (
     FeesSlot,
     LiquidityStated,
     PositionsSlot,
+    VenueFees,
     read_slot,
 )
 from zuno.trading.model.bundle import Slot
@@ -140,7 +142,7 @@ async def test_upbit_is_in_won_at_the_mark_times_the_rate() -> None:
     assert position.currency == "KRW"
     assert position.entry == pytest.approx(3_000 * 1_400 * (1 - 5 / 60 / 1_000))
     assert position.margin == pytest.approx(400_000)
-    assert "1,400.00 won" in view.said[0]
+    assert "1,400.00 KRW" in view.said[0]
     assert view.purses[1].cash == pytest.approx(2_000_000 - 400_000 - 200)
     assert view.purses[1].equity == pytest.approx(2_000_000 - 200)
 
@@ -224,15 +226,17 @@ async def test_fees_are_in_a_bundle_where_they_are_not_the_usual_ones() -> None:
         return [one for one in found if one.name == FEES]
 
     assert await named() == await named(Fees()) == []
-    (slot,) = await named(Fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1)))
-    assert read_slot(FeesSlot, slot.content, "fees") == FeesSlot(binance_maker=0.01, binance_taker=0.04, upbit=0.1)
+    (slot,) = await named(build_fees(FeeRates(0.01, 0.04), FeeRates(0.1, 0.1)))
+    assert read_slot(FeesSlot, slot.content, "fees") == FeesSlot(
+        fees={FUTURES: VenueFees(maker=0.01, taker=0.04), SPOT: VenueFees(maker=0.1, taker=0.1)}
+    )
     assert (slot.as_of, slot.source) == (END, "settings")
 
 
 async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> None:
     store, book = await market(), BookInMemory()
     desk = TradingDesk(store, nobody, None)  # type: ignore[arg-type]  # nobody paints here
-    dear = PaperBookDesk(desk, store, book, WHY, Fees(binance=FeeRates(0.0, 1.0)))
+    dear = PaperBookDesk(desk, store, book, WHY, Fees({FUTURES: FeeRates(0.0, 1.0)}))
     opened = await dear.add("BTC", "short", "500", entry="60000")
     view = await dear.close(opened.positions[0].id, at="48000")
     assert view.purses[0].cash == pytest.approx(2_000 - 5 + 100 - 4)
@@ -357,6 +361,7 @@ async def test_a_live_book_looks_at_the_marks_once_and_writes_now() -> None:
     assert {str(one) for one in MARKED_BY} == {
         "basis/binance/BTCUSDT",
         "basis/binance/ETHUSDT",
+        "rates/binance/USDC-USDT",
         "rates/upbit/KRW-USDT",
     }
 
@@ -431,7 +436,7 @@ async def given(inventory: Any, *, present: bool = True, stated: float = 0.0) ->
     assert [slot.name for slot in slots] == ["positions", "equity"]
     assert {slot.as_of for slot in slots} == {END}
     cash = read_slot(EquitySlot, slots[1].content, "cash")
-    assert (cash.usd, cash.krw) == (2_000.0, 2_000_000.0)
+    assert (cash.cash[FUTURES], cash.cash[SPOT]) == (2_000.0, 2_000_000.0)
     held = read_slot(PositionsSlot, slots[0].content, "positions")
     return {one.symbol: one.quantity for one in held.liquidity}, held
 
@@ -555,7 +560,7 @@ async def test_a_position_half_under_water_at_three_times_is_liquidated_and_lose
     for now in (28_800.0, 61_000.0):  # also where the price came back since
         store, book = await falling_market(28_800.0, now), BookInMemory()
         await keeper(store, book).add("BTC", "long", "1,900", leverage="3", as_of="24h")
-        before = (await book.at(WORLD.label, END)).usd
+        before = (await book.at(WORLD.label, END)).cash[FUTURES]
         view = await keeper(store, book).show()
         assert view.positions == ()
         assert view.purses[0].equity == pytest.approx(before - 1_900, abs=1e-6)

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
@@ -21,7 +22,7 @@ from typing import Final, NamedTuple
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, assume_market
+from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
@@ -45,13 +46,13 @@ from zuno.trading.model.trade_events import FillBooked, FundingBooked, OrderUpda
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
-from zuno.trading.rules.routing import LOTS, MINIMUM_ORDERS
 from zuno.trading.rules.trading_book import TradingBook
 
 SLIPPAGE: Final = to_decimal(ASSUMED_SLIPPAGE.buy) / 100
 _BOOK_MS: Final = STALE_AFTER[Feed.BOOK] * 1_000
-_MOST: Final = {Symbol("BTCUSDT"): Decimal(120), Symbol("ETHUSDT"): Decimal(2_000)}
+_MOST_LOTS: Final = 2_000_000
 """Of a market order."""
+_MOST_SPOT: Final = Decimal(2_000)
 _TRIGGERED: Final = (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET)
 _KRW_TICKS: Final = ((2_000_000, 1_000), (1_000_000, 1_000), (500_000, 500), (100_000, 100), (50_000, 50), (10_000, 10))
 
@@ -74,18 +75,18 @@ class _Level(NamedTuple):
 class PaperExchange:
     """One exchange on paper. Its events are applied to its book and kept in `events` until they are stored."""
 
-    def __init__(self, exchange: Venue, fees: FeeRates) -> None:
+    def __init__(self, exchange: Venue, fees: FeeRates, catalogue: Catalogue | None = None) -> None:
         self.exchange = exchange
-        self.spot = exchange is Venue("UPBIT")
+        self._catalogue = catalogue or Catalogue()
+        self.spot = exchange.spot
         self.book = TradingBook()
         self.events: list[TradeEvent] = []
-        self.fills: dict[Symbol, list[Fill]] = {symbol: [] for symbol in DEFAULT_SYMBOLS}
-        self.payments: dict[Symbol, list[FundingPayment]] = {symbol: [] for symbol in DEFAULT_SYMBOLS}
-        self.market_state = {symbol: MarketState() for symbol in DEFAULT_SYMBOLS}
-        self.not_before = dict.fromkeys(DEFAULT_SYMBOLS, Millis(0))
+        self.fills: dict[Symbol, list[Fill]] = defaultdict(list)
+        self.payments: dict[Symbol, list[FundingPayment]] = defaultdict(list)
+        self.market_state: dict[Symbol, MarketState] = defaultdict(MarketState)
+        self.not_before: dict[Symbol, Millis] = defaultdict(lambda: Millis(0))
         """Nothing that happens in a symbol from now on is dated before."""
         self._maker, self._taker = to_decimal(fees.maker) / 100, to_decimal(fees.taker) / 100
-        self._lot = to_decimal(LOTS[exchange])
         self._levels: dict[Symbol, list[_Level]] = {}
 
     # -- state
@@ -107,22 +108,29 @@ class PaperExchange:
         return Order(**pick(known, *Order.model_fields))
 
     def filters(self, symbol: Symbol, now: Millis) -> Filters:
-        market_state = self.market_state[symbol]
+        market_state, listed, lot = (
+            self.market_state[symbol],
+            self._catalogue.find(self.exchange, symbol),
+            self.lot(symbol),
+        )
         return Filters(
             exchange=self.exchange,
             symbol=symbol,
             tick=self.tick(symbol),
-            lot=self._lot,
-            min_quantity=self._lot,
-            max_quantity=_MOST[symbol],
-            min_notional=to_decimal(MINIMUM_ORDERS[self.exchange, symbol]),
-            trading=market_state.price is not None and now - market_state.at <= DAY_MS,
-            holds_stops=not self.spot,
+            lot=lot,
+            min_quantity=lot,
+            max_quantity=lot * _MOST_LOTS if not self.spot else _MOST_SPOT,
+            min_notional=to_decimal(listed.min_notional),
+            trading=listed.trading and market_state.price is not None and now - market_state.at <= DAY_MS,
+            holds_stops=self.exchange.holds_stops,
         )
 
+    def lot(self, symbol: Symbol) -> Decimal:
+        return to_decimal(self._catalogue.find(self.exchange, symbol).lot)
+
     def tick(self, symbol: Symbol) -> Decimal:
-        if not self.spot:
-            return to_decimal(assume_market(symbol.venue, symbol.base).tick)
+        if self.exchange.currency != "KRW":
+            return to_decimal(self._catalogue.find(self.exchange, symbol).tick)
         price = self.market_state[symbol].price or inf
         return Decimal(next((step for least, step in _KRW_TICKS if price >= least), 1))
 
@@ -449,7 +457,7 @@ class PaperExchange:
                 price = self._level_price(depth, level, request.side, symbol)
                 if order.status.final or (limit is not None and sign * (price - limit) > 0):
                     return
-                shown = self._whole_lots(level)
+                shown = self._whole_lots(symbol, level)
                 used = min(taken, shown)
                 taken -= used
                 self._fill(order, min(order.left, shown - used), price, at, maker=False)
@@ -475,7 +483,7 @@ class PaperExchange:
         for level in depth.asks if request.side is OrderSide.BUY else depth.bids:
             if order.status.final or request.side.sign * (limit - to_decimal(level.price)) <= 0:
                 return
-            self._fill(order, min(order.left, self._whole_lots(level)), limit, depth.at, maker=True)
+            self._fill(order, min(order.left, self._whole_lots(request.symbol, level)), limit, depth.at, maker=True)
 
     def _fill(self, order: TrackedOrder, quantity: Decimal, price: Decimal, at: Millis, *, maker: bool) -> None:
         """Book a fill, or end the order where nothing can be filled."""
@@ -639,8 +647,8 @@ class PaperExchange:
         slipped = price * (1 + side.sign * SLIPPAGE)
         return _to_grid(slipped, tick, ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
 
-    def _whole_lots(self, level: Quote) -> Decimal:
-        return _to_grid(to_decimal(level.size), self._lot, ROUND_FLOOR)
+    def _whole_lots(self, symbol: Symbol, level: Quote) -> Decimal:
+        return _to_grid(to_decimal(level.size), self.lot(symbol), ROUND_FLOOR)
 
 
 def _to_grid(number: Decimal, step: Decimal, rounding: str) -> Decimal:
