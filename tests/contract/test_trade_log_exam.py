@@ -15,7 +15,7 @@ import pytest
 
 from tests.unit.trading.long_account import list_entries
 from tests.wire.accounts import FUTURES, SPOT, open_account
-from zuno.adapters.account import trade_log
+from zuno.adapters.account import account_snapshot, trade_log
 from zuno.adapters.account.account_snapshot import dump_whole
 from zuno.adapters.account.trade_log import ACCOUNT_SNAPSHOT, JournalTradeLog, MemoryTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -379,7 +379,7 @@ async def test_a_snapshot_that_does_not_fit_is_ignored(tmp_path: Path, caplog: p
 @pytest.mark.usefixtures("often")
 async def test_a_snapshot_of_another_edition_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events = await write_long(log_of(journal_in(tmp_path)), 120)
-    monkeypatch.setattr(trade_log, "FOLD_EDITION", trade_log.FOLD_EDITION + 1)
+    monkeypatch.setattr(trade_log, "FOLD_EDITION", account_snapshot.FOLD_EDITION + 1)
     history, read = await read_cold(tmp_path)
     assert read > 50
     assert dump_whole(history) == dump_whole(trace_account(events))
