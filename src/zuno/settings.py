@@ -54,7 +54,8 @@ _TABLES = {
 }
 """The first setting of each table of `zuno.toml`; those after it stand in the same table."""
 _HIDDEN = tuple(
-    "_url _key _secret _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id _hooks".split()
+    "_url _key _secret _passphrase _account _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id "
+    "_hooks".split()
 )
 """Endings of settings whose values are not shown in a chat."""
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
@@ -441,8 +442,21 @@ class Settings(BaseModel):
     binance_order_url: Url | None = _setting(None, "base URL of Binance's signed API, for tests")
     binance_stream_url: StreamUrl = _setting("wss://fstream.binance.com", "Binance futures WebSocket URL")
     bybit_url: Url | None = _setting(None, "Bybit REST mirror")
+    bybit_api_key: Secret = _setting(None, "Bybit API key for live orders: contract and spot trading, no withdrawals")
+    bybit_api_secret: Secret = _setting(None, "secret of `ZUNO_BYBIT_API_KEY`")
+    bybit_demo: bool = _setting(False, "true: the Bybit keys belong to its demo trading, no real money")
+    bybit_order_url: Url | None = _setting(None, "base URL of Bybit's signed API, for tests")
     bybit_stream_url: StreamUrl = _setting("wss://stream.bybit.com", "Bybit public WebSocket URL")
+    hyperliquid_account: Secret = _setting(None, "Hyperliquid address of the account, for live orders")
+    hyperliquid_agent_key: Secret = _setting(None, "key of an agent (API wallet) of `ZUNO_HYPERLIQUID_ACCOUNT`")
+    hyperliquid_demo: bool = _setting(False, "true: account and agent belong to Hyperliquid's testnet")
+    hyperliquid_order_url: Url | None = _setting(None, "base URL of Hyperliquid's signed API, for tests")
     okx_url: Url | None = _setting(None, "OKX REST mirror")
+    okx_api_key: Secret = _setting(None, "OKX API key for live orders: trading allowed, withdrawals not")
+    okx_api_secret: Secret = _setting(None, "secret of `ZUNO_OKX_API_KEY`")
+    okx_passphrase: Secret = _setting(None, "passphrase of `ZUNO_OKX_API_KEY`")
+    okx_demo: bool = _setting(False, "true: the OKX keys belong to its demo trading, no real money")
+    okx_order_url: Url | None = _setting(None, "base URL of OKX's signed API, for tests")
     okx_stream_url: StreamUrl = _setting("wss://ws.okx.com:8443", "OKX public WebSocket URL")
     upbit_url: Url | None = _setting(None, "Upbit REST mirror")
     upbit_access_key: Secret = _setting(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
 from zuno.adapters.http import is_loopback
@@ -10,8 +10,8 @@ from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import DEFAULT_VENUES, VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.execute.reconcile import ask_exchange
 from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
@@ -20,37 +20,36 @@ from zuno.trading.rules.trading_book import TradingBook
 
 R = TypeVar("R")
 
-KEY_VARIABLES: Final = {
-    Venue("BINANCE"): ("ZUNO_BINANCE_API_KEY", "ZUNO_BINANCE_API_SECRET"),
-    Venue("UPBIT"): ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
+KEY_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "binance": ("binance_api_key", "binance_api_secret"),
+    "bybit": ("bybit_api_key", "bybit_api_secret"),
+    "hyperliquid": ("hyperliquid_account", "hyperliquid_agent_key"),
+    "okx": ("okx_api_key", "okx_api_secret", "okx_passphrase"),
+    "upbit": ("upbit_access_key", "upbit_secret_key"),
 }
+"""By the house: its venues have the same keys."""
+KEY_VARIABLES: Final = {venue: tuple(f"ZUNO_{name.upper()}" for name in KEY_SETTINGS[venue.house]) for venue in VENUES}
 MOST_SKEW_MS: Final = 2_000
 """Some venues give the time in whole seconds."""
 WRONG_CLOCK_MS: Final = 60_000
 """Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
-def build_venue(settings: Settings, exchange: Venue) -> OrderVenue:
-    """The exchange's account. `Refused` without keys."""
-    keys = _read_keys(settings, exchange)
+def build_venue(settings: Settings, venue: Venue, symbols: Sequence[Symbol] = DEFAULT_SYMBOLS) -> OrderVenue:
+    """The account at a venue. `Refused` without keys."""
+    keys = _read_keys(settings, venue)
     if keys is None:
-        raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
+        raise Refused(f"There are no keys for {venue}: set {' and '.join(KEY_VARIABLES[venue])}.")
 
+    from zuno.adapters.venues.orders.wires import build_account
+
+    url, demo = getattr(settings, f"{venue.house}_order_url"), getattr(settings, f"{venue.house}_demo", False)
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    if exchange is Venue("BINANCE"):
-        from zuno.adapters.venues.orders import binance
-
-        url = settings.binance_order_url
-        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=not is_loopback(url))
-        return binance.BinanceOrders(client, demo=settings.binance_demo)
-    from zuno.adapters.venues.orders import upbit
-
-    url = settings.upbit_order_url
-    return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
+    return build_account(venue, keys, symbols, url, demo=demo, throttled=not is_loopback(url))
 
 
-def exchanges_with_keys(settings: Settings) -> tuple[Venue, ...]:
-    return tuple(exchange for exchange in DEFAULT_VENUES if _read_keys(settings, exchange) is not None)
+def exchanges_with_keys(settings: Settings, venues: Sequence[Venue] = DEFAULT_VENUES) -> tuple[Venue, ...]:
+    return tuple(venue for venue in venues if _read_keys(settings, venue) is not None)
 
 
 def build_venue_check(
@@ -144,15 +143,13 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
     return [balance, *(unbooked or [_line("ok", "positions and open orders as in the log")])]
 
 
-def _read_keys(settings: Settings, exchange: Venue) -> ApiKeys | None:
-    binance = settings.binance_api_key, settings.binance_api_secret
-    upbit = settings.upbit_access_key, settings.upbit_secret_key
-    key, secret = binance if exchange is Venue("BINANCE") else upbit
-    if key is None and secret is None:
+def _read_keys(settings: Settings, venue: Venue) -> ApiKeys | None:
+    values = [getattr(settings, name) for name in KEY_SETTINGS[venue.house]]
+    if all(value is None for value in values):
         return None
-    if key is None or secret is None:
-        raise UsageError(f"{exchange} needs both of {' and '.join(KEY_VARIABLES[exchange])}.")
-    return ApiKeys(key.get_secret_value(), secret.get_secret_value())
+    if any(value is None for value in values):
+        raise UsageError(f"{venue} needs all of {' and '.join(KEY_VARIABLES[venue])}.")
+    return ApiKeys(*(value.get_secret_value() for value in values))
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:
