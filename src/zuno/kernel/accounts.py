@@ -15,6 +15,7 @@ LIVE_ACCOUNT: Final = "live"
 """At the exchanges, with money."""
 DEMO_ACCOUNT: Final = "demo"
 """At an exchange's demo trading, without money."""
+RESERVED_ACCOUNTS: Final = (PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT)
 _ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -39,7 +40,7 @@ def check_account_name(name: str) -> None:
     if not _ACCOUNT_NAME.fullmatch(name):
         raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
     word = name.lower()
-    if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
+    if word in RESERVED_ACCOUNTS and name != word:
         raise UsageError(f"No account is called {name}; write {word}.")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
@@ -154,12 +153,19 @@ def venue_of(house: str, kind: Kind) -> Venue | None:
     return next((venue for venue in VENUES if venue.house == house and venue.kind is kind), None)
 
 
+def find_near(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The nearest of these names, if any is near."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    return get_close_matches(name, list(names), n=most, cutoff=cutoff)
+
+
 def parse_venue(text: str) -> Venue:
     """A venue by what a person writes: `binance`, `bybit-spot`."""
     name = plain_text(text, 40).strip().upper()
     if name in _ROWS:
         return _ROWS[name]
-    near = get_close_matches(name, _ROWS, n=1, cutoff=0.5)
+    near = find_near(name, _ROWS, cutoff=0.5)
     hint = f"did you mean {near[0].lower()}? " if near else ""
     raise UsageError(f"{name.lower()!r} is no venue; {hint}There are {', '.join(_ROWS).lower()}.")
 
