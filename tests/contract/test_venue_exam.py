@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from tests.wire.exchanges import binance as binance_wire
-from tests.wire.exchanges import upbit as upbit_wire
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.harness import (
     PAGE,
@@ -644,14 +643,6 @@ async def test_the_fills_of_an_order_that_has_ended_are_read_once() -> None:
 # -- whatever is between the venue and us
 
 
-def repeat_and_shuffle(name: str, document: Any) -> Any:
-    """Every list of orders, trades or payments backwards, with each row twice."""
-    if isinstance(document, dict) and "trades" in document:
-        document["trades"] = [*reversed(document["trades"]), *document["trades"]]
-    events = ("userTrades", "income", "openOrders", "AlgoOrders", "orders/open", "orders/closed")
-    return [*reversed(document), *document] if any(word in name for word in events) else document
-
-
 @only(BY_HTTP)
 async def test_what_is_repeated_and_shuffled_is_told_once_and_in_order(here: WireHarness) -> None:
     await here.move(here.price, size=here.quantity / 2)
@@ -672,7 +663,7 @@ async def test_what_is_repeated_and_shuffled_is_told_once_and_in_order(here: Wir
 
     usual = await read()
     assert len(usual[0]) == 2
-    here.server.change = repeat_and_shuffle
+    here.fake.repeat_and_shuffle()
     assert await read() == usual
 
 
@@ -831,7 +822,7 @@ async def test_an_exit_goes_out_whatever_else_the_keys_may_do(here: WireHarness)
 
 @only(BY_HTTP)
 async def test_keys_that_may_not_trade_are_refused(here: WireHarness) -> None:
-    setattr(here.fake, "futures" if isinstance(here.fake, FakeBinance) else "trading", False)
+    here.fake.trading = False
     assert not (await here.venue.rights()).can_trade
     with pytest.raises(Refused):
         await here.venue.place(request_order(here, "no right"))
@@ -839,9 +830,8 @@ async def test_keys_that_may_not_trade_are_refused(here: WireHarness) -> None:
 
 
 @only(BY_HTTP)
-async def test_wrong_keys_are_refused(here: WireHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binance_wire, "SECRET", "another")
-    monkeypatch.setattr(upbit_wire, "SECRET", "another")
+async def test_wrong_keys_are_refused(here: WireHarness) -> None:
+    here.fake.change_keys()
     for ask in (here.venue.balance, here.venue.rights, lambda: here.venue.place(request_order(here, "wrong"))):
         with pytest.raises(Refused):
             await ask()
@@ -857,7 +847,6 @@ async def test_a_symbol_the_venue_does_not_have_is_unknown(here: WireHarness) ->
 
 @only(BY_HTTP)
 async def test_no_key_reaches_a_log_or_an_error(here: WireHarness, caplog: pytest.LogCaptureFixture) -> None:
-    secrets = (binance_wire.KEY, binance_wire.SECRET, upbit_wire.KEY, upbit_wire.SECRET, "signature=", "Bearer ")
     told = []
     with caplog.at_level(logging.DEBUG):
         await here.venue.place(request_order(here, "logged"))
@@ -866,7 +855,7 @@ async def test_no_key_reaches_a_log_or_an_error(here: WireHarness, caplog: pytes
             with pytest.raises(ZunoError) as raised:
                 await here.venue.balance()
             told.append(str(raised.value))
-    for secret in secrets:
+    for secret in here.fake.secrets:
         assert not any(secret in line for line in [*told, caplog.text, repr(here.venue)]), secret
 
 

@@ -36,17 +36,13 @@ def build_venue(settings: Settings, exchange: Venue) -> OrderVenue:
     if keys is None:
         raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
 
+    from zuno.adapters.venues.orders.wires import build_account
+
+    binance = exchange is Venue("BINANCE")
+    url = settings.binance_order_url if binance else settings.upbit_order_url
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    if exchange is Venue("BINANCE"):
-        from zuno.adapters.venues.orders import binance
-
-        url = settings.binance_order_url
-        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=not is_loopback(url))
-        return binance.BinanceOrders(client, demo=settings.binance_demo)
-    from zuno.adapters.venues.orders import upbit
-
-    url = settings.upbit_order_url
-    return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
+    demo = binance and settings.binance_demo
+    return build_account(exchange, keys, DEFAULT_SYMBOLS, url, demo=demo, throttled=not is_loopback(url))
 
 
 def exchanges_with_keys(settings: Settings) -> tuple[Venue, ...]:

@@ -12,15 +12,13 @@ from tests.wire.exchanges import binance as binance_wire
 from tests.wire.exchanges import upbit as upbit_wire
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.matching import PLENTY
-from tests.wire.exchanges.serving import Answer, FakeServer, serve_exchange
+from tests.wire.exchanges.serving import FakeServer, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders
-from zuno.adapters.venues.orders.binance import build_client as build_binance_client
-from zuno.adapters.venues.orders.upbit import UpbitOrders
-from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
-from zuno.markets.market import Symbol
+from zuno.adapters.venues.orders.wires import build_account
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.ports.venue import OrderVenue
 
@@ -95,11 +93,6 @@ class WireHarness:
     fake: FakeBinance | FakeUpbit
     opening: Callable[[FakeServer, Callable[[float], Awaitable[None]]], OrderVenue]
     market: str
-    place_name: str
-    find_name: str
-    cancel_name: str
-    limited: Answer
-    banned: Answer
     quantity: Decimal
     symbol: Symbol = Symbol("BTCUSDT")
     waits: list[float] = field(default_factory=list)
@@ -109,6 +102,13 @@ class WireHarness:
         self.venue = self._open()
         market = self.fake.engine.markets[self.market]
         self.price, self.tick = market.mark, market.tick
+
+        self.place_name, self.find_name, self.cancel_name = (
+            self.fake.place_name,
+            self.fake.find_name,
+            self.fake.cancel_name,
+        )
+        self.limited, self.banned = self.fake.limited, self.fake.banned
 
     @property
     def server(self) -> FakeServer:
@@ -128,8 +128,7 @@ class WireHarness:
         self.fake.engine.move(self.market, price - self.tick, price + self.tick, size, mark)
 
     def count_orders(self, client_id: str) -> int:
-        plain = sum(order.client_id == client_id for order in self.fake.engine.orders.values())
-        return plain + sum(algo.client_id == client_id for algo in self.fake.engine.algos.values())
+        return self.fake.engine.count_orders(client_id)
 
     async def delist(self) -> None:
         self.fake.engine.markets[self.market].trading = False
@@ -145,15 +144,19 @@ class WireHarness:
         self.fake.engine.liquidate(self.market)
 
 
-def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:
-    keys = ApiKeys(binance_wire.KEY, binance_wire.SECRET)
-    client = build_binance_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep)
-    return BinanceOrders(client, page=PAGE)
+Sleep = Callable[[float], Awaitable[None]]
 
 
-def open_upbit(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> UpbitOrders:
-    keys = ApiKeys(upbit_wire.KEY, upbit_wire.SECRET)
-    return UpbitOrders(build_upbit_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep))
+def open_account(exchange: Venue, keys: ApiKeys) -> Callable[[FakeServer, Sleep], OrderVenue]:
+    def open_here(server: FakeServer, sleep: Sleep) -> OrderVenue:
+        options: dict[str, Any] = {"page": PAGE, "patience": QUICK, "throttled": False, "sleep": sleep}
+        return build_account(exchange, keys, tuple(DEFAULT_SYMBOLS), server.url, **options)
+
+    return open_here
+
+
+open_binance = open_account(Venue("BINANCE"), ApiKeys(binance_wire.KEY, binance_wire.SECRET))
+open_upbit = open_account(Venue("UPBIT"), ApiKeys(upbit_wire.KEY, upbit_wire.SECRET))
 
 
 @asynccontextmanager
@@ -164,11 +167,6 @@ async def over_binance() -> AsyncIterator[WireHarness]:
             fake,
             open_binance,
             "BTCUSDT",
-            "POST /fapi/v1/order",
-            "GET /fapi/v1/order",
-            "DELETE /fapi/v1/order",
-            binance_wire.LIMITED,
-            binance_wire.BANNED,
             Decimal("0.050"),
         )
         try:
@@ -185,11 +183,6 @@ async def over_upbit() -> AsyncIterator[WireHarness]:
             fake,
             open_upbit,
             "KRW-BTC",
-            "POST /v1/orders",
-            "GET /v1/order",
-            "DELETE /v1/order",
-            upbit_wire.LIMITED,
-            upbit_wire.BANNED,
             Decimal("0.02"),
         )
         try:

@@ -279,7 +279,7 @@ class VenueSync:
         found: list[TrackedOrder] = []
         for order in orders:
             known = self._state.book.orders.get(order.request.client_id)
-            listed = sum((fill.quantity for fill in fills if fill.client_id == order.request.client_id), ZERO)
+            listed = sum((fill.executed for fill in fills if fill.client_id == order.request.client_id), ZERO)
             if known is not None and order.filled > known.booked + listed:
                 found.append(known)
         return found

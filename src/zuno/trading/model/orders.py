@@ -136,6 +136,7 @@ class Fill(Wire):
     symbol: Symbol
     side: OrderSide
     quantity: Positive
+    """By so much the position changes."""
     price: Positive
     fee: Decimal
     """In the exchange's currency; below zero is a rebate."""
@@ -144,6 +145,13 @@ class Fill(Wire):
     liquidation: bool = False
     foreign_fee: Annotated[str, Field(max_length=64, exclude_if=lambda fee: not fee)] = ""
     """What was paid in another currency, amount and name; `fee` is then 0, for the ledger counts in one."""
+    base_fee: Annotated[Decimal, Field(exclude_if=lambda fee: not fee)] = ZERO
+    """Kept back of what was bought at a spot exchange. `quantity` is without it, as it is held; `fee` is its value."""
+
+    @property
+    def executed(self) -> Decimal:
+        """How much of the order this filled."""
+        return self.quantity + self.base_fee
 
 
 class FundingPayment(Wire):
