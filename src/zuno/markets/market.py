@@ -141,6 +141,8 @@ _BUILT_IN: Final[Mapping[str, tuple[float, float, float]]] = {
     "TRX": (0.00001, 1.0, 5.0),
 }
 """Tick, lot and least order of the default venue's perpetuals, where no list was ever read."""
+KNOWN_COINS: Final = frozenset(_BUILT_IN)
+"""Those that a phrase may call by their short names."""
 
 
 def assume_market(venue: Venue, base: str) -> Market:
@@ -231,6 +233,23 @@ class Catalogue:
         for place in VENUES:
             if (venue is None or place is venue) and (kind is None or place.kind is kind):
                 yield from (market for market in self.list_at(place) if wanted in market.name.upper())
+
+
+def describe_limits(venue: Venue) -> tuple[str, ...]:
+    """What a venue cannot do, in words, to be said before anything is decided for it."""
+    perpetual = venue_of(venue.house, Kind.PERPETUAL), venue_of(venue.house, Kind.SPOT)
+    limits = (
+        (not venue.holds_stops, "holds no stop orders: the desk watches them"),
+        (not venue.shorts, "cannot be sold short"),
+        (venue.spot and venue.holds_stops and not venue.oco, "holds the stop alone: the desk watches the target"),
+        (perpetual == (venue, None), "perpetuals only"),
+        (venue.agent_key, "an agent key, never the wallet's own"),
+    )
+    return tuple(words for limited, words in limits if limited)
+
+
+def describe_venue(venue: Venue) -> str:
+    return f"{venue}: {'; '.join(describe_limits(venue)) or 'everything that the desk asks of a venue'}"
 
 
 def spell_symbol(text: str) -> Symbol:

@@ -47,6 +47,8 @@ class Capabilities:
     client_id_lookup: bool = True
     funding_hours: int = 0
     """Between two payments of funding, where the venue's list does not say; 0: it settles none."""
+    agent_key: bool = False
+    """Orders are signed by a key that the wallet named for it, never by the wallet's own."""
     sandbox: bool = False
     """It has demo trading."""
     wallet: str
@@ -139,7 +141,7 @@ _define(
 _define(
     "HYPERLIQUID", label="Hyperliquid perpetuals", house="hyperliquid", feed="hyperliquid", kind=Kind.PERPETUAL,
     quote="USDC", currency="USDC", maker=0.015, taker=0.045, funding_hours=1, sandbox=True, wallet="hyperliquid",
-    least_notional=10.0,
+    least_notional=10.0, agent_key=True,
 )  # fmt: skip
 
 VENUES: Final = tuple(_ROWS.values())

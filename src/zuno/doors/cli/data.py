@@ -58,7 +58,7 @@ def data_collect(
 @command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
 def data_download(
     zuno: Zuno,
-    symbol: Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")],
+    symbol: Annotated[str, argument("SYMBOL", "Market, one of ZUNO_MARKETS: BTCUSDT, eth.")],
     since: Annotated[str, option("--from", "T", "Start: date, ISO time, or 30d ago.")],
     until: Annotated[str | None, option("--to", "T", "End, exclusive (default: now).")] = None,
 ) -> Answer:

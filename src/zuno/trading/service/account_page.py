@@ -9,13 +9,13 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final, Literal
 
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUE, Venue
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
@@ -60,6 +60,8 @@ class AccountBackends:
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
+    venues: Callable[[str], tuple[Venue, ...]] = lambda account: (DEFAULT_VENUE,)
+    """Of an account at exchanges, where a mandate names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,13 @@ class AccountPage:
         return None if price is None else to_decimal(round_digits(price))
 
     @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The desk's markets, and whatever else is held."""
+        return tuple(dict.fromkeys((*self.prices.marks, *list_held(self.book), *self.lp)))
+
+    @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, Venue("BINANCE")) for symbol in DEFAULT_SYMBOLS}
+        found = {symbol: self.mark(symbol, Venue("BINANCE")) for symbol in self.symbols}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
@@ -159,11 +166,11 @@ class AccountPageReader:
     @property
     def short_name(self) -> str:
         """What `--account` says."""
-        return self.name or PAPER_ACCOUNT
+        return short_name(self.name) if self.mode != "paper" and self.name else self.name or PAPER_ACCOUNT
 
     @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.short_name)
+        return account_mode(self.name or PAPER_ACCOUNT)
 
     @property
     def title(self) -> str:
@@ -188,7 +195,7 @@ class AccountPageReader:
             book.apply(AccountOpened(at=moment, usd=ZERO, krw=ZERO))
         at = Millis(max(moment, book.newest))
         recorded = own is not None
-        prices = await read_prices(self._with.store, at, recorded=recorded) if paper or live else NO_PRICES
+        prices = await self._read_prices(book, at, recorded=recorded) if paper or live else NO_PRICES
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
         answers = await self.ask_exchanges(book) if ask else None
         notes += self.describe_answers(answers)
@@ -205,7 +212,7 @@ class AccountPageReader:
         book = await self.read_book()
         own = book.recorded_moment(live=live) if paper else None
         at = Millis(max(own or moment, book.newest))
-        prices = await read_prices(self._with.store, at, recorded=own is not None) if paper or live else NO_PRICES
+        prices = await self._read_prices(book, at, recorded=own is not None) if paper or live else NO_PRICES
         page = replace(self.empty_page(), book=book, at=at, prices=prices, recorded=own is not None, notes=())
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
 
@@ -237,13 +244,17 @@ class AccountPageReader:
             await require_account(self._with.log, self._with.desk.origin, self.name)
         return book.freeze()
 
+    async def _read_prices(self, book: TradingBook, at: Millis, *, recorded: bool) -> Prices:
+        symbols = tuple(dict.fromkeys((*self._with.desk.markets, *list_held(book))))
+        return await read_prices(self._with.store, at, symbols, recorded=recorded)
+
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
         frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
-        for symbol in DEFAULT_SYMBOLS:
+        for symbol in self._with.desk.markets:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
                 series = candles(BINANCE, symbol, timeframe)
@@ -282,14 +293,19 @@ class AccountPageReader:
             read = sum_inventory(await self._with.inventory())
         except ZunoError as error:
             return stated, (f"liquidity positions are not read: {plain_text(str(error), 300).rstrip('.')}",)
-        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in DEFAULT_SYMBOLS}
+        most = {symbol: max(stated.get(symbol, ZERO), to_decimal(read.get(symbol, 0.0))) for symbol in (*stated, *read)}
         return {symbol: size for symbol, size in most.items() if size}, ()
+
+
+def list_held(book: TradingBook) -> list[Symbol]:
+    """What is held or wanted, listed or not."""
+    return [trade.symbol for trade in book.trades.values()] + [order.symbol for order in book.to_pending()]
 
 
 async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
     """`NotFound` for a paper account by whose name nothing ever happened in this market. The home's own and those at
     exchanges are there before anything does."""
-    if name in (None, "", PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT):
+    if name in (None, "", PAPER_ACCOUNT) or account_mode(name) != "paper":
         return
     own = f"{paper_account(origin)}:"
     names = [account.removeprefix(own) for account in await log.accounts() if account.startswith(own)]

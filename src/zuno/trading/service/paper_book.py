@@ -17,7 +17,7 @@ from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue, parse_venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import bad, foreign, gain, id_, money, number, percent
@@ -257,7 +257,7 @@ class PaperBookDesk:
         moment = await self.desk.newest_moment(as_of)
         own = self._recorded_moment(await self.log.history(paper_account(self.desk.origin)), as_of)
         at, notes = (moment.as_of, moment.notes) if own is None else (own, ())
-        prices = await read_prices(self.store, at, recorded=own is not None)
+        prices = await read_prices(self.store, at, self.desk.markets, recorded=own is not None)
         # A market's moment is looked at from before it; an account's own last one holds what happened then.
         account, ended = await self._read_account(self.desk.origin, at if own is None else Millis(at + 1), prices)
         said = tuple(f"{close.id} is liquidated: its margin is lost" for close in ended)
@@ -281,7 +281,7 @@ class PaperBookDesk:
     ) -> BookView:
         """Open a position, or let an order rest at its price. Margin and prices in the exchange's own currency. A cycle
         ends a position whose stop, target or hold is passed."""
-        what, way = parse_symbol(symbol), arguments.parse_word(Side, side, "side; write long or short")
+        what, way = self.desk.parse_symbol(symbol), arguments.parse_word(Side, side, "side; write long or short")
         where = parse_exchange(exchange)
         put, times = float(arguments.parse_amount(margin)), _parse_leverage(leverage)
         if pending and entry is None:
@@ -322,11 +322,11 @@ class PaperBookDesk:
 
     async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> BookView:
         """Close a position or take an order back, by its id; or everything of a symbol."""
-        page = await self._open_page(as_of, DEFAULT_SYMBOLS)
+        page = await self._open_page(as_of, self.desk.markets)
         account, name = page.account, which.strip()
         symbol = None
         with suppress(UsageError):
-            symbol = parse_symbol(name)
+            symbol = self.desk.parse_symbol(name)
         if symbol is None:
             position, order = _find_by_id(page, name)
             positions, orders = ([position] if position else []), ([order] if order else [])
@@ -355,7 +355,7 @@ class PaperBookDesk:
 
     async def liquidity(self, symbol: str, quantity: str, as_of: str | None = None) -> BookView:
         """State how much of a symbol's base the owner's liquidity positions hold; 0 is none."""
-        what, amount = parse_symbol(symbol), _parse_quantity(quantity)
+        what, amount = self.desk.parse_symbol(symbol), _parse_quantity(quantity)
         page = await self._open_page(as_of, (what,))
         change = LiquidityStated(at=page.moment, symbol=what, quantity=amount)
         return await self._write_changes(page, [change], [f"liquidity positions hold {amount:g} {what.base}"])
@@ -364,7 +364,9 @@ class PaperBookDesk:
         """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
         if account is None:
-            account, _ = await self._read_account(origin, moment, await read_prices(self.store, moment))
+            account, _ = await self._read_account(
+                origin, moment, await read_prices(self.store, moment, self.desk.markets)
+            )
         slots = await self._account_slots(account, moment, present)
         binance, upbit = self.fees.binance, self.fees.upbit
         if self.fees != Fees():
@@ -387,7 +389,7 @@ class PaperBookDesk:
         except ZunoError as error:
             return account_slots(account, moment, unread=clause(error))
         stated = {pool.symbol: pool.quantity for pool in account.liquidity}  # whichever is more: never counted as less
-        most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
+        most = {symbol: max(stated.get(symbol, 0.0), found.get(symbol, 0.0)) for symbol in self.desk.markets}
         held = tuple(Liquidity(symbol=symbol, quantity=size) for symbol, size in most.items() if size)
         return account_slots(replace(account, liquidity=held), moment)
 
@@ -411,7 +413,7 @@ class PaperBookDesk:
                 f"The book's newest change is of {format_moment(Millis(newest))} and {format_moment(moment)} is before "
                 f"it; a book is written forward: give {format_moment(Millis(newest))} or a later moment."
             )
-        prices = await read_prices(self.store, moment, recorded=own is not None)
+        prices = await read_prices(self.store, moment, self.desk.markets, recorded=own is not None)
         liquidated = await self._find_liquidated(book, moment, prices)
         return _Page(moment, book, liquidated, _without(book, liquidated), prices, looked.notes)
 

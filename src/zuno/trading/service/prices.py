@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import (
@@ -26,11 +26,10 @@ from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import mark_price
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (
-    *(basis(BINANCE, symbol) for symbol in DEFAULT_SYMBOLS),
-    rates(UPBIT, USDT_KRW),
-)
-"""Everything an account is marked by."""
+
+def list_marks(symbols: Iterable[Symbol]) -> tuple[Series[Any], ...]:
+    """Everything that an account with these is marked by."""
+    return (*(basis(BINANCE, symbol) for symbol in symbols), rates(UPBIT, USDT_KRW))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Prices:
 
     def of(self, symbol: Symbol, exchange: Venue) -> Known[float]:
         """In the exchange's own currency."""
-        mark = self.marks[symbol]
+        mark = self.marks.get(symbol, NO_PRICE)
         if isinstance(mark, Missing) or exchange is Venue("BINANCE"):
             return mark
         return self.krw_rate if isinstance(self.krw_rate, Missing) else mark * self.krw_rate
@@ -69,27 +68,27 @@ class Prices:
         return f"{mark}, at {or_none(self.krw_rate):,.2f} won, {self.ages[str(rates(UPBIT, USDT_KRW))]} s old"
 
 
-NO_PRICES: Final = Prices(
-    dict.fromkeys(DEFAULT_SYMBOLS, Missing("the market here is a recording")),
-    Missing("the market here is a recording"),
-    {},
-)
+NO_PRICE: Final = Missing("the market here is a recording")
+NO_PRICES: Final = Prices({}, NO_PRICE, {})
 
 
-async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = False) -> Prices:
-    """The stored marks at a moment; a stale one is missing. `recorded`: for an account in recorded time, which may
-    stand between two marks, the last close and the last won rate of the day before count instead."""
-    slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
+async def read_prices(
+    store: SeriesStore, moment: Millis, symbols: Sequence[Symbol], *, recorded: bool = False
+) -> Prices:
+    """The stored marks of these at a moment; a stale one is missing. `recorded`: for an account in recorded time, which
+    may stand between two marks, the last close and the last won rate of the day before count instead."""
+    wanted = list_marks(symbols)
+    slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in wanted]
     state = await store.read_many(slices, moment)
     newest: dict[str, Known[Any]] = {}
     ages: dict[str, int] = {}
-    for series, rows in zip(MARKED_BY, state.rows, strict=True):
+    for series, rows in zip(wanted, state.rows, strict=True):
         any_age = recorded and series.feed is Feed.RATES
         newest[str(series)] = found = rows[-1] if any_age and rows else _newest_fresh(series, rows, moment)
         if not isinstance(found, Missing):
             ages[str(series)] = (moment - found.at) // SECOND_MS
-    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in DEFAULT_SYMBOLS}
-    closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
+    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in symbols}
+    closes = await _last_closes(store, moment, symbols) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     krw_rate = newest[str(rates(UPBIT, USDT_KRW))]
     if not isinstance(krw_rate, Missing):
@@ -103,10 +102,12 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
     )
 
 
-async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, tuple[float, Series[Any], int]]:
+async def _last_closes(
+    store: SeriesStore, moment: Millis, symbols: Sequence[Symbol]
+) -> dict[Symbol, tuple[float, Series[Any], int]]:
     """The last close of the finest bars that are not stale, its series and its age in seconds: marks where only
     candles are stored, as a cycle takes them."""
-    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in DEFAULT_SYMBOLS]
+    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in symbols]
     slices = [
         Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
         for symbol, timeframe in several

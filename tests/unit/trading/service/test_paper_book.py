@@ -15,7 +15,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
-from zuno.markets.market import Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
     FEES,
@@ -46,7 +46,7 @@ from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.paper_book import PaperBookDesk, read_before, sum_inventory
-from zuno.trading.service.prices import MARKED_BY
+from zuno.trading.service.prices import list_marks
 
 END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
@@ -354,7 +354,7 @@ async def test_a_live_book_looks_at_the_marks_once_and_writes_now() -> None:
     assert looks == [ETH]
     await live.show()
     assert looks == [ETH, BTC]
-    assert {str(one) for one in MARKED_BY} == {
+    assert {str(one) for one in list_marks(DEFAULT_SYMBOLS)} == {
         "basis/binance/BTCUSDT",
         "basis/binance/ETHUSDT",
         "rates/upbit/KRW-USDT",

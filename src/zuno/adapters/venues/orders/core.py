@@ -207,8 +207,7 @@ class VenueAccount(ABC):
 
     @report_unreadable
     async def list_markets(self) -> tuple[Market, ...]:
-        """What the venue lists in its currency, for the catalogue; without a tick or a lot nothing can be ordered."""
-        listings = [listing for listing in await self.read_listings() if listing.tick > 0 and listing.lot > 0]
+        """What the venue lists in its currency, for the catalogue, which leaves out what has no tick or no lot."""
         return tuple(
             Market(
                 venue=self.exchange,
@@ -223,7 +222,7 @@ class VenueAccount(ABC):
                 funding_hours=self.exchange.funding_hours if listing.funding_hours is None else listing.funding_hours,
                 trading=listing.trading,
             )
-            for listing in listings
+            for listing in await self.read_listings()
         )
 
     @report_unreadable
