@@ -185,7 +185,7 @@ def _route(name: str) -> BeforeValidator:
                 raise UsageError("a venue is named twice")
             if not all(map(isfinite, shares.values())):
                 raise UsageError("a share is no number")
-            Routes(Routes().shares | {name: shares})
+            Routes({**Routes().shares, name: shares})
 
         _checked_by(check)("")
         return tuple(parts)

@@ -39,7 +39,7 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[FakeBinance, FakeUpbit, Se
         yield (*fakes, settings)
 
 
-async def read_book() -> TradingBook:
+async def read_book(account: str | None) -> TradingBook:
     return TradingBook()
 
 

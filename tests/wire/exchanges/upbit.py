@@ -102,6 +102,7 @@ class FakeUpbit(FakeExchange):
             "DELETE /v1/withdraws/coin": self.cancel_withdrawal,
         }
         public = {
+            "GET /v1/market/all": self.all_markets,
             "GET /v1/orderbook/instruments": self.instruments,
             "GET /v1/orderbook": self.orderbook,
             "GET /v1/ticker": self.ticker,
@@ -196,8 +197,13 @@ class FakeUpbit(FakeExchange):
             raise Declined(error("404", "Code not found", 404))
         return found
 
+    def all_markets(self, request: Request) -> Any:
+        others = [{"market": "BTC-ETH", "korean_name": "이더리움", "english_name": "Ethereum"}]
+        return others + [{"market": name, "korean_name": name, "english_name": name} for name in self.engine.markets]
+
     def instruments(self, request: Request) -> Any:
-        market = self.asked_market(request)
+        names = request.query.get("markets", "").split(",")
+        markets = [self.engine.markets[name] for name in names] if len(names) > 1 else [self.asked_market(request)]
         return [
             {
                 "market": market.symbol,
@@ -205,6 +211,7 @@ class FakeUpbit(FakeExchange):
                 "tick_size": f"{won_tick(market.mark)}",
                 "supported_levels": ["0", "10000"],
             }
+            for market in markets
         ]
 
     def orderbook(self, request: Request) -> Any:

@@ -106,8 +106,9 @@ class LiveStart:
         book = await self._with.log.history(account)
         over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
-        if over is not None:
-            missing = [found for found in missing if found.piece != "mandate"]
+        if _is_in_use(book):  # what is held is looked after whatever may be opened
+            over = over or next((found.text for found in missing if found.piece == "list"), None)
+            missing = [found for found in missing if over is None or found.piece not in ("mandate", "list")]
         if missing:
             raise Refused(
                 f"{account_mode(account).upper()} trading is not started, and nothing was opened. Missing: "
@@ -162,15 +163,14 @@ class LiveStart:
         book = await self._with.log.history(account)
         granted, used = book.mandate, _list_used_exchanges(book)
         keys, keyed = here.keys(account), tuple(here.keyed(account))
-        if used and self._why_mandate_is_over(granted) is not None:
-            wanted = used
-        else:
-            wanted = tuple(keys)[:1] if granted is None else granted.mandate.venues
+        good = self._why_mandate_is_over(granted) is None
+        usual = tuple(keys)[:1] if granted is None else granted.mandate.venues
+        wanted = used if used and not good else usual
         for exchange in wanted:
             if exchange not in keyed:
                 where = keys.get(exchange, f"the account {account} is none of {exchange.label}")
                 missing.append(("keys", f"keys for {exchange}: {where}"))
-            elif live and granted is not None and (stale := await here.find_stale(exchange)) is not None:
+            elif live and good and (stale := await here.find_stale(exchange)) is not None:
                 missing.append(("list", stale))
         missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
         missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]

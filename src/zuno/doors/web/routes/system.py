@@ -59,6 +59,8 @@ class SessionView(View):
     all are local ones."""
     accounts: tuple[AccountChoiceView, ...]
     """Accounts of the trading desk that a page may show, the one to begin with first."""
+    markets: tuple[str, ...]
+    """Those that the trading desk trades."""
     market: str
     """`live` or `recorded`."""
     version: str
@@ -133,6 +135,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
                 trading=trading,
                 liquidity=liquidity,
                 accounts=await _list_accounts(zuno, trading),
+                markets=zuno.markets,
                 market=config.market,
                 version=version,
             )

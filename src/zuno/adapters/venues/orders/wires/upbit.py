@@ -36,6 +36,9 @@ from zuno.trading.model.orders import (
     VenueQuote,
 )
 
+MARKETS_AT_ONCE: Final = 100
+MOST_WON: Final = 1_000_000_000
+"""Of one order."""
 LOT: Final = Decimal("0.00000001")
 NO_PERMISSION: Final = "out_of_scope"
 NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
@@ -126,12 +129,24 @@ class UpbitOrders(VenueAccount):
         return True
 
     async def read_listings(self, name: str | None = None) -> list[Listing]:
-        """The whole list has no order terms: those are asked for market by market."""
-        names = [name]
-        if name is None:
-            rows = (await self._client.read("publicGetMarketAll", "markets")).items()
-            names = [row.text("market") for row in rows if row.text("market").startswith("KRW-")]
-        return [listing for market in names if market and (listing := await self._read_listing(market))]
+        """The whole list is public and has no order terms: the least order of a won market is one figure for all."""
+        if name is not None:
+            listing = await self._read_listing(name)
+            return [] if listing is None else [listing]
+        rows = (await self._client.read("publicGetMarketAll", "markets")).items()
+        names = [row.text("market") for row in rows if row.text("market").startswith("KRW-")]
+        ticks: dict[str, Decimal] = {}
+        for place in range(0, len(names), MARKETS_AT_ONCE):
+            some = ",".join(names[place : place + MARKETS_AT_ONCE])
+            policies = await self._client.read("publicGetOrderbookInstruments", "tick sizes", markets=some)
+            ticks |= {row.text("market"): row.decimal("tick_size") for row in policies.items()}
+        least = Decimal(str(self.exchange.least_notional))
+        most = Decimal(MOST_WON)
+        return [
+            Listing(market, market.removeprefix("KRW-"), self.wire.asset, ticks[market], LOT, LOT, most, least, True)
+            for market in names
+            if market in ticks
+        ]
 
     async def _read_listing(self, market: str) -> Listing | None:
         try:
