@@ -9,7 +9,7 @@ from zuno.adapters.http import is_loopback
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Market, Symbol, describe_limits
 from zuno.markets.venues import DEFAULT_VENUE, Venue
@@ -78,8 +78,10 @@ async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
 def _open_account(
     settings: Settings, exchange: Venue, keys: ApiKeys, own: AccountSettings | None, *, demo: bool
 ) -> VenueAccount:
-    from zuno.adapters.venues.orders.wires import build_account
+    from zuno.adapters.venues.orders.wires import ACCOUNTS, build_account
 
+    if exchange not in ACCOUNTS:
+        raise Unavailable(f"{exchange.label} cannot be asked by this Zuno.")
     urls = {Venue("BINANCE"): settings.binance_order_url, Venue("UPBIT"): settings.upbit_order_url}
     named = next((each.url for each in settings.accounts.values() if exchange in each.venues and each.url), None)
     url = own.url if own is not None else urls.get(exchange) or named
