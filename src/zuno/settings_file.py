@@ -22,10 +22,10 @@ FILE: Final = "zuno.toml"
 ACCOUNTS: Final = "accounts"
 ACCOUNT_KEYS: Final[Mapping[str, str]] = {
     "venues": "venues of one company: binance, binance-spot, bybit, okx-spot, hyperliquid …",
-    "key": "API key, or the agent key at Hyperliquid; never written here",
-    "secret": "its secret",
+    "key": "API key, at Hyperliquid the address of the account; never written here",
+    "secret": "its secret, at Hyperliquid the key of an agent",
     "passphrase": "its passphrase, at OKX",
-    "sub_account": "address or name of the account that the key trades for, if it is not its own",
+    "sub_account": "label of the sub-account that the keys are of",
     "demo": "true: demo trading, no real money",
     "url": "base URL of the signed API, for tests",
 }
