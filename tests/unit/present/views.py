@@ -17,6 +17,8 @@ from pydantic.fields import FieldInfo
 
 from zuno.kernel.text import Token
 from zuno.kernel.view import View, sanitise
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import VENUES, Venue
 
 STRANGER = "§"
 """Stands in every text of a stranger, and nowhere else."""
@@ -137,6 +139,8 @@ class Maker:
             str: lambda: self._text(foreign=False),
             bytes: lambda: b"",
             Any: lambda: None,
+            Venue: lambda: self._random.choice(VENUES),
+            Symbol: lambda: self._random.choice(DEFAULT_SYMBOLS),
         }
         if kind in makers:
             return makers[kind]()
