@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from zuno.kernel.errors import NotFound, Refused, UsageError
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Venue, find_near, venue_of
@@ -161,7 +161,6 @@ class Catalogue:
 
     markets: tuple[Market, ...] = ()
     read_at: Mapping[Venue, Millis] = field(default_factory=dict)
-    source: str = "built-in"
 
     @cached_property
     def _by_place(self) -> Mapping[tuple[Venue, str, str], Market]:
@@ -193,14 +192,8 @@ class Catalogue:
         at = self.read_at.get(venue)
         if at is not None and 0 <= now - at <= MAX_LIST_AGE:
             return None
-        age = "was never read" if at is None else f"is {abs(now - at) / 3_600_000:.0f} hours old"
-        age = age if at is None or at <= now else "is dated after this machine's clock"
+        age = "was never read" if at is None else f"is {(now - at) / 3_600_000:.0f} hours old"
         return f"the list of {venue.label} {age}; `zuno markets --refresh --venue {venue.lower()}` reads it"
-
-    def require_fresh(self, venue: Venue, now: Millis) -> None:
-        """`Refused` where the venue's list is missing or older than a day."""
-        if (stale := self.find_stale(venue, now)) is not None:
-            raise Refused(f"{stale[0].upper()}{stale[1:]}.")
 
     def require_listed(self, symbol: Symbol) -> None:
         """`UsageError` with the nearest names for a coin that its venue does not list, and never did. Where its list

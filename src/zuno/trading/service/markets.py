@@ -24,8 +24,6 @@ from zuno.trading.model.market import SECOND_MS
 
 MOST_SHOWN: Final = 60
 """Markets that a screen lists."""
-_DIGITS: Final = 16
-"""Of a base or quote currency's name."""
 
 
 class MarketRowView(View):
@@ -55,7 +53,6 @@ class VenueListView(View):
     """The list of one venue."""
 
     venue: Venue
-    label: str
     source: str
     """The venue itself, or the built-in rules where its list was never read."""
     read_at: IsoTime | None
@@ -69,7 +66,7 @@ class VenueListView(View):
     """Why it was not read just now, if so; the list of before stays."""
     skipped: tuple[ForeignText, ...] = ()
     """Markets without a tick or a lot, which are left out."""
-    LEFT_OUT: ClassVar = frozenset({"read_at", "label"})
+    LEFT_OUT: ClassVar = frozenset({"read_at"})
 
 
 class MarketsView(VerdictView):
@@ -154,11 +151,7 @@ class MarketDesk:
                     failures[each] = answer
                     continue
                 usable = [market for market in answer if _is_usable(market)]
-                skipped[each] = tuple(
-                    f"{plain_text(market.base, _DIGITS)}/{plain_text(market.quote, _DIGITS)}"
-                    for market in answer
-                    if not _is_usable(market)
-                )
+                skipped[each] = tuple(f"{market.base}/{market.quote}" for market in answer if market not in usable)
                 if usable:
                     self.renew(each, usable, self.now())
                 else:
@@ -172,7 +165,9 @@ class MarketDesk:
             raise NotFound(f"No market is called {plain_text(search, 40)!r}{names}.")
         return MarketsView(
             ok=not failures,
-            lists=tuple(self._view_list(catalogue, each, failures, skipped) for each in places),
+            lists=tuple(
+                self._view_list(catalogue, each, failures.get(each, ""), skipped.get(each, ())) for each in places
+            ),
             markets=tuple(derive(MarketRowView, market) for market in found),
         )
 
@@ -182,25 +177,18 @@ class MarketDesk:
         except ZunoError as error:
             return str(error)
 
-    def _view_list(
-        self,
-        catalogue: Catalogue,
-        venue: Venue,
-        failures: dict[Venue, str],
-        skipped: dict[Venue, tuple[str, ...]],
-    ) -> VenueListView:
+    def _view_list(self, catalogue: Catalogue, venue: Venue, failure: str, skipped: tuple[str, ...]) -> VenueListView:
         at, now = catalogue.read_at.get(venue), self.now()
         return VenueListView(
             venue=venue,
-            label=venue.label,
             source="built-in rules" if at is None else "the venue's own",
             read_at=at,
             age_seconds=None if at is None else max(0, now - at) // SECOND_MS,
             stale=catalogue.find_stale(venue, now) is not None,
             markets=len(catalogue.list_at(venue)),
             limits=describe_limits(venue),
-            failure=failures.get(venue, ""),
-            skipped=skipped.get(venue, ()),
+            failure=failure,
+            skipped=skipped,
         )
 
 
