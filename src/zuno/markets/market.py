@@ -225,7 +225,8 @@ class Catalogue:
         wanted = _OTHER_NAMES.get(text.upper(), text.upper())
         for place in VENUES:
             if (venue is None or place is venue) and (kind is None or place.kind is kind):
-                yield from (market for market in self.list_at(place) if wanted in market.name.upper())
+                listed = self.list_at(place)
+                yield from (each for each in listed if wanted in f"{each.name} {each.base}{each.quote}".upper())
 
 
 def describe_limits(venue: Venue) -> tuple[str, ...]:

@@ -124,6 +124,7 @@ def test_a_search_goes_by_venue_kind_and_text() -> None:
     assert {market.kind for market in catalogue.search(kind=Kind.SPOT)} == {Kind.SPOT}
     assert [market.tick for market in catalogue.search(BINANCE)] == [0.5]
     assert [market.base for market in catalogue.search(UPBIT, text="xbt")] == ["BTC"]
+    assert [market.base for market in catalogue.search(text="solusdt")][:1] == ["SOL"]
 
 
 def test_a_venue_says_what_it_cannot_do() -> None:
