@@ -525,8 +525,8 @@ class Settings(BaseModel):
     def secrets(self) -> tuple[str, ...]:
         """Every secret that is set: what must never be written anywhere."""
         values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
-        values += [secret for account in self.accounts.values() for secret in account.secrets()]
-        return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+        own = (secret for account in self.accounts.values() for secret in account.secrets())
+        return (*(value.get_secret_value() for value in values if isinstance(value, SecretStr)), *own)
 
     def describe(self, name: str, *, private: bool) -> str:
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
@@ -666,6 +666,7 @@ def file_fields() -> dict[str, FileField]:
     for name, field in Settings.model_fields.items():
         table = _TABLES.get(name, table)
         form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
+        key = key.upper() if table == "routes" else key
         secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
         default = field.get_default(call_default_factory=True)
         fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import stat
@@ -10,8 +11,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
-
-from pydantic import SecretStr
 
 from zuno.kernel.accounts import RESERVED_ACCOUNTS
 from zuno.kernel.errors import UsageError
@@ -223,7 +222,7 @@ def _syntax_fault(error: Exception, line: int) -> Fault:
 
 def _find_field(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> FileField | None:
     table, key = keys if len(keys) == 2 else ("", keys[-1]) if len(keys) == 1 else ("", "")
-    key = key.lower() if table == "routes" else key  # named by the words of a ruling, which are in capitals
+    key = key.upper() if table == "routes" else key  # named by the words of a ruling, which are in capitals
     named = fields.get(key)
     if named is not None and table in ("", named.table):
         return named
@@ -314,16 +313,16 @@ class AccountSettings:
     """An account at venues with keys of its own: `[accounts.NAME]`."""
 
     venues: tuple[Venue, ...]
-    key: SecretStr | None = None
-    """None: its variable is not set here."""
-    secret: SecretStr | None = None
-    passphrase: SecretStr | None = None
+    key: str = dataclasses.field(default="", repr=False)
+    """Empty: its variable is not set here."""
+    secret: str = dataclasses.field(default="", repr=False)
+    passphrase: str = dataclasses.field(default="", repr=False)
     sub_account: str = ""
     demo: bool = False
     url: str | None = None
 
-    def secrets(self) -> tuple[SecretStr, ...]:
-        return tuple(part for part in (self.key, self.secret, self.passphrase) if part is not None)
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.key, self.secret, self.passphrase)))
 
 
 def parse_accounts(given: object) -> dict[str, AccountSettings]:
@@ -338,8 +337,7 @@ def parse_accounts(given: object) -> dict[str, AccountSettings]:
     accounts, owners = dict[str, AccountSettings](), dict[str, str]()
     for name, table in tables.items():
         account = table if isinstance(table, AccountSettings) else _account(name, table)
-        key = account.key.get_secret_value() if account.key else f"{name} has none"
-        if (other := owners.setdefault(key, name)) != name:
+        if (other := owners.setdefault(account.key or f"{name} has none", name)) != name:
             raise ValueError(f"{name} and {other} have the same key: one ledger is kept of one account")
         accounts[name] = account
     return accounts
@@ -366,7 +364,7 @@ def _account(name: str, table: object) -> AccountSettings:
         raise ValueError(f"{where}: {without[0]} has no demo trading")
     if "key" not in texts:
         raise ValueError(f"{where}: its key is not named")
-    key, secret, passphrase = (SecretStr(texts[part]) if texts.get(part) else None for part in _ACCOUNT_SECRETS)
+    key, secret, passphrase = (texts.get(part, "") for part in _ACCOUNT_SECRETS)
     url, sub = texts.get("url"), texts.get("sub_account", "")
     if url is not None and not re.fullmatch(_OPEN_URL, url):
         raise ValueError(f"{where}: expected an http(s) URL")

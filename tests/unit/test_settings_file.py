@@ -233,7 +233,7 @@ def test_the_template_says_the_defaults(tmp_path: Path) -> None:
     template = write_template(file_fields().values(), {})
     assert not read(tmp_path, template)
     assert not examine_settings(os.environ, tmp_path).file.lines
-    whole = re.sub(r"^# (?=[a-z_0-9]+ = )", "", template, flags=re.MULTILINE)
+    whole = re.sub(r"^# (?=[A-Za-z_0-9]+ = )", "", template, flags=re.MULTILINE)
     assert not read(tmp_path, whole)
     reading = examine_settings(os.environ, tmp_path)
     assert reading.file.lines.keys() == file_fields().keys() - {"accounts"}  # a table for each
@@ -328,7 +328,7 @@ def test_an_account_of_the_file_names_its_keys_and_never_holds_them(
     assert "of-swiss" not in repr(settings)
     monkeypatch.delenv("SWISS_KEY")
     assert not read(tmp_path, ACCOUNT)  # a note; whoever trades there is told
-    assert read_settings(os.environ, tmp_path).accounts["swiss"].key is None
+    assert read_settings(os.environ, tmp_path).accounts["swiss"].key == ""
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def _open_account(
 def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple[Venue, ...]:
     """Venues of an account that have keys; None: any of the environment."""
     if account is not None and (own := _find_named(settings, account)) is not None:
-        return own.venues if own.key is not None and own.secret is not None else ()
+        return own.venues if own.key and own.secret else ()
     demo = DEMO_ACCOUNT if settings.binance_demo else LIVE_ACCOUNT
     whose = {Venue("BINANCE"): demo, Venue("UPBIT"): LIVE_ACCOUNT}
     return tuple(
@@ -204,22 +204,17 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
 
 
 def _read_keys(settings: Settings, exchange: Venue, own: AccountSettings | None) -> ApiKeys | None:
-    passphrase = own.passphrase if own is not None else None
     if own is not None:
-        key, secret = (own.key, own.secret) if exchange in own.venues else (None, None)
+        keys = ApiKeys(own.key, own.secret, own.passphrase) if exchange in own.venues else ApiKeys("", "")
     else:
-        names = KEY_VARIABLES.get(exchange, ())
-        key, secret = (
-            (getattr(settings, name.removeprefix("ZUNO_").lower()) for name in names) if names else (None, None)
-        )
-    if key is None and secret is None:
+        held = [getattr(settings, name.removeprefix("ZUNO_").lower()) for name in KEY_VARIABLES.get(exchange, ())]
+        keys = ApiKeys(*(key.get_secret_value() if key is not None else "" for key in held or (None, None)))
+    if not keys.key and not keys.secret:
         return None
-    if key is None or secret is None:
+    if not keys.key or not keys.secret:
         where = " and ".join(KEY_VARIABLES[exchange]) if own is None else "its key and its secret"
         raise UsageError(f"{exchange} needs both of {where}.")
-    return ApiKeys(
-        key.get_secret_value(), secret.get_secret_value(), passphrase.get_secret_value() if passphrase else ""
-    )
+    return keys
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:
