@@ -406,7 +406,7 @@ class VenueAccount(ABC):
             assert isinstance(params, Mapping)
             answer = await self._client.read(endpoint, what, **params)
             page = self.rows_of(answer)
-            fresh = {
+            fresh: dict[object, VendorJson] = {
                 len(rows) + place if id_field is None else str(row[id_field]): row for place, row in enumerate(page)
             }
             fresh = {key: row for key, row in fresh.items() if key not in rows}

@@ -342,7 +342,7 @@ class BinanceOrders(BinanceAccount):
     def ask_for_funding(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
         where = {"startTime": low, "endTime": high, "limit": self._page}
         income = {"symbol": self.name(symbol), "incomeType": "FUNDING_FEE"}
-        return Question("fapiPrivateGetIncome", "funding", income | where)
+        return Question("fapiPrivateGetIncome", "funding", {**income, **where})
 
     def turn_page(self, params: Mapping[str, object], answer: VendorJson, rows: Sequence[VendorJson]) -> Params | None:
         """Of income; trades are turned by their number."""
@@ -389,8 +389,8 @@ class BinanceOrders(BinanceAccount):
                 if declined.code != SAME_MARGIN_TYPE:
                     raise
         if config.whole("leverage") != leverage:
-            wanted = {"symbol": name, "leverage": leverage}
-            answer = await self._client.send("fapiPrivatePostLeverage", "leverage", wanted)
+            asked = {"symbol": name, "leverage": leverage}
+            answer = await self._client.send("fapiPrivatePostLeverage", "leverage", asked)
             if answer.whole("leverage") != leverage:
                 raise Unavailable(f"Binance set another leverage of {order.symbol} than {leverage}×")
 

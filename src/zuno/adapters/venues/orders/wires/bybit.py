@@ -305,7 +305,7 @@ class BybitOrders(VenueAccount):
     def ask_for_funding(self, symbol: Symbol, low: Millis, high: Millis) -> Question:
         where = {"startTime": low, "endTime": high, "limit": min(self._page, OPEN_A_PAGE)}
         kind = {"accountType": "UNIFIED", "category": "linear", "currency": self.wire.asset, "type": "SETTLEMENT"}
-        return Question("privateGetV5AccountTransactionLog", "funding", kind | where)
+        return Question("privateGetV5AccountTransactionLog", "funding", {**kind, **where})
 
     def parse_payment(self, row: VendorJson) -> tuple[str, Decimal, Millis, str, str]:
         id, amount = row.text("id"), row.decimal("change")
