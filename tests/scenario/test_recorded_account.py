@@ -147,7 +147,7 @@ async def test_recorded_and_real_time_are_never_mixed_in_one_account(home: Path)
     stop.set()
     plan, past = DeskPlan((Symbol("BTCUSDT"),), Mode.SWING), paper_account("recorded", "past")
     with pytest.raises(Refused, match="recorded time"):
-        await live.trade_desk()._run_live(plan, past, lambda event: None, stop)
+        await live.trade_desk()._run_live(plan, past, lambda event: None, stop, ())
     await live.close()
 
 

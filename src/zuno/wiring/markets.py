@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
-from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Markets:
             self._sources = self._open_venues()
         return self._sources
 
-    def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
+    def collector(self, store: SeriesStore, symbols: Sequence[str], markets: tuple[Symbol, ...]) -> Collector:
         from zuno.markets.market import parse_symbol
         from zuno.trading.service.collector import Collector
 
@@ -44,28 +44,28 @@ class Markets:
             sources=self.sources(),
             store=store,
             seat=collector_lock(self._settings.home / "market" / "own"),
-            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(DEFAULT_SYMBOLS),
+            symbols=tuple(dict.fromkeys(parse_symbol(symbol, markets) for symbol in symbols)) or markets,
             now=unix_millis,
             sleep=asyncio.sleep,
             chance=random.random,
         )
 
-    def downloads(self, store: SeriesStore, *, read_here: bool) -> Downloads:
+    def downloads(self, store: SeriesStore, markets: tuple[Symbol, ...], *, read_here: bool) -> Downloads:
         from zuno.trading.service.download import Downloads
 
-        return Downloads(self.sources(), store, unix_millis, read_here=read_here)
+        return Downloads(self.sources(), store, unix_millis, read_here=read_here, markets=markets)
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.trading.data.intake import refresh_market
 
         return lambda symbol: refresh_market(self._open_intake(store), store, symbol, unix_millis)
 
-    def refresh_marks(self, store: SeriesStore) -> Refresh:
+    def refresh_marks(self, store: SeriesStore, markets: Sequence[Symbol]) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
         from zuno.trading.data.intake import refresh_series
-        from zuno.trading.service.prices import MARKED_BY
+        from zuno.trading.service.prices import list_marks
 
-        return lambda symbol: refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
+        return lambda symbol: refresh_series(self._open_intake(store), list_marks(markets), unix_millis)
 
     def _open_intake(self, store: SeriesStore) -> Intake:
         from zuno.trading.data.intake import Intake

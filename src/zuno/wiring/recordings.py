@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zuno.kernel.errors import Broken
+from zuno.kernel.errors import Broken, Refused
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,8 +45,11 @@ class Recordings:
     def own(self) -> SqliteSeries:
         return self._store("own")
 
-    async def invent(self, seed: int) -> RenewedStore:
+    async def invent(self, seed: int, markets: tuple[Symbol, ...] | None = None) -> RenewedStore:
         """Replace the synthetic market by another; a crash leaves one of them whole."""
+        unknown = [symbol for symbol in markets or self._settings.markets if symbol not in DEFAULT_SYMBOLS]
+        if unknown:
+            raise Refused(f"No market of {unknown[0]} can be invented yet.")
         from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
         return await self.replace_synthetic(describe_origin(seed), await asyncio.to_thread(build_batches, seed))

@@ -77,10 +77,10 @@ def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, store = markets(home, monkeypatch), Recordings(read_settings({}, home)).own()
-    assert opened.collector(store, ())._symbols == tuple(DEFAULT_SYMBOLS)
-    assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol("ETHUSDT"),)
+    assert opened.collector(store, (), DEFAULT_SYMBOLS)._symbols == tuple(DEFAULT_SYMBOLS)
+    assert opened.collector(store, ("eth", "ETHUSDT"), DEFAULT_SYMBOLS)._symbols == (Symbol("ETHUSDT"),)
     with pytest.raises(UsageError, match="BTCUSDT, ETHUSDT"):
-        opened.collector(store, ("DOGE",))
+        opened.collector(store, ("DOGE",), DEFAULT_SYMBOLS)
 
 
 @pytest.mark.parametrize(

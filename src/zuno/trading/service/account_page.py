@@ -10,13 +10,13 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Symbol
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
 from zuno.trading.data.intake import clause
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
@@ -85,6 +85,8 @@ class AccountBackends:
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
+    venues: Callable[[str], tuple[Venue, ...]] = lambda account: (DEFAULT_VENUE,)
+    """Of an account at exchanges, where a mandate names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,13 @@ class AccountPage:
         return known if len(known) == len(marks) else None
 
     @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The desk's markets, and whatever else is held."""
+        return tuple(dict.fromkeys((*self.prices.marks, *list_held(self.book), *self.lp)))
+
+    @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.prices.marks}
+        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
@@ -195,11 +202,11 @@ class AccountPageReader:
     @property
     def short_name(self) -> str:
         """What `--account` says."""
-        return self.name or PAPER_ACCOUNT
+        return short_name(self.name) if self.mode != "paper" and self.name else self.name or PAPER_ACCOUNT
 
     @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.short_name)
+        return account_mode(self.name or PAPER_ACCOUNT)
 
     @property
     def title(self) -> str:
@@ -263,7 +270,8 @@ class AccountPageReader:
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
         fees, name = self._with.fees, paper_account(origin)
         if account is None:
-            book, prices = await read_before(self._with.log, name, moment), await read_prices(self._with.store, moment)
+            book = await read_before(self._with.log, name, moment)
+            prices = await self._read_prices(book, moment, recorded=False)
             account = (await self._end_liquidated(name, book, moment, prices))[0].to_account()
         lp = await _read_liquidity(self._with.inventory, account.liquidity, present=present)
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
@@ -285,7 +293,7 @@ class AccountPageReader:
         recorded: bool,
         marks: Mapping[tuple[Venue, Symbol], Decimal] | None = None,
     ) -> AccountPage:
-        prices = await read_prices(self._with.store, at, recorded=recorded) if priced else NO_PRICES
+        prices = await self._read_prices(book, at, recorded=recorded) if priced else NO_PRICES
         book, liquidated = await self._end_liquidated(self.account, book, at, prices)
         notes += tuple(f"{close.id} is liquidated: its margin is lost" for close in liquidated)
         page = AccountPage(
@@ -341,13 +349,17 @@ class AccountPageReader:
             await require_account(self._with.log, self._with.desk.origin, self.name)
         return book.freeze()
 
+    async def _read_prices(self, book: TradingBook, at: Millis, *, recorded: bool) -> Prices:
+        symbols = tuple(dict.fromkeys((*self._with.desk.markets, *list_held(book))))
+        return await read_prices(self._with.store, at, symbols, recorded=recorded)
+
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
         frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
-        for symbol in DEFAULT_SYMBOLS:
+        for symbol in self._with.desk.markets:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
                 series = candles(BINANCE, symbol, timeframe)
@@ -398,7 +410,7 @@ async def _read_liquidity(inventory: Inventory, pools: Iterable[Liquidity], *, p
         return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
     except ZunoError as error:
         return LiquidityFound(stated, unread=clause(error))
-    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
+    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in (*stated, *read)}
     return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
 
 
@@ -424,10 +436,15 @@ async def read_before(log: AccountLog, account: str, moment: Millis) -> AccountH
     return trace_account(takewhile(lambda event: event.at < moment, await log.events(account)))
 
 
+def list_held(book: TradingBook) -> list[Symbol]:
+    """What is held or wanted, listed or not."""
+    return [trade.symbol for trade in book.trades.values()] + [order.symbol for order in book.to_pending()]
+
+
 async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
     """`NotFound` for a paper account by whose name nothing ever happened in this market. The home's own and those at
     exchanges are there before anything does."""
-    if name in (None, "", PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT):
+    if name in (None, "", PAPER_ACCOUNT) or account_mode(name) != "paper":
         return
     own = f"{paper_account(origin)}:"
     names = [account.removeprefix(own) for account in await log.accounts() if account.startswith(own)]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.market import Symbol, parse_markets
 from zuno.present.document import Document, document, lines, table
 from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
@@ -19,7 +20,7 @@ from zuno.trading.model.venues import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
-Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
+Invent: TypeAlias = Callable[[int, tuple[Symbol, ...] | None], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 MOST_GAPS: Final = 20
@@ -260,13 +261,13 @@ class DataDesk:
             settled_before=before,
         )
 
-    async def synth(self, seed: int) -> SynthView:
-        """Forget the invented market that is here, and invent another."""
+    async def synth(self, seed: int, markets: str = "") -> SynthView:
+        """Forget the invented market that is here, and invent another, of these markets or of those of the desk."""
         if not 0 <= seed <= LARGEST_SEED:
             raise UsageError(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
         if self.invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
-        begun = await self.invent(seed)
+        begun = await self.invent(seed, parse_markets(markets.split(",")) if markets else None)
         count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
         elsewhere = () if self.store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
         return SynthView(

@@ -82,16 +82,22 @@ class TradingDesk:
     invent: Invent | None = None
     refresh: Refresh | None = None
     now: Callable[[], Millis] | None = None
+    markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
+    """Those that this desk trades."""
     _encoder: BundleEncoder = field(default_factory=BundleEncoder, init=False)
 
+    def parse_symbol(self, text: str) -> Symbol:
+        """One of its markets by what a person writes."""
+        return parse_symbol(text, self.markets)
+
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
-        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
+        frozen = await self.freeze(self.parse_symbol(symbol), parse_mode(mode), as_of)
         view = features_view(frozen.bundle, frozen.name, measure_features(frozen.bundle), frozen.notes)
         return view.model_copy(update={"live": self.live(as_of)})
 
     async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:
         """The picture of what could be known then, and every number that is drawn in it."""
-        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
+        frozen = await self.freeze(self.parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
         image = await self.painter.paint(picture)
         view = chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes)
@@ -101,7 +107,7 @@ class TradingDesk:
         self, symbol: str, interval: str = "1h", since: str = "7d", until: str | None = None
     ) -> CandlesView:
         """Closed bars of a time, as they are known by its end; the newest `MOST_CANDLES` of them."""
-        asked, timeframe = parse_symbol(symbol), _parse_interval(interval)
+        asked, timeframe = self.parse_symbol(symbol), _parse_interval(interval)
         end = (await self.moment(asked, until)).as_of
         start = arguments.parse_market_moment(since, end, end, Millis(0))
         series = candles(BINANCE, asked, timeframe)
@@ -126,8 +132,9 @@ class TradingDesk:
             raise UsageError(f"A {asked} chart has bars of {', '.join(asked.timeframes)}, not {timeframe}.")
         if bars is not None and not FEWEST_BARS <= bars <= MOST_BARS:
             raise UsageError(f"Between {FEWEST_BARS} and {MOST_BARS} bars can be drawn, not {bars}.")
-        moment = await self.moment(parse_symbol(symbol), as_of)
-        bundle = await self.read_at(parse_symbol(symbol), asked, moment)
+        coin = self.parse_symbol(symbol)
+        moment = await self.moment(coin, as_of)
+        bundle = await self.read_at(coin, asked, moment)
         view = market_chart_view(bundle, describe(bundle, timeframe, bars or USUAL_BARS), moment.notes)
         return view.model_copy(update={"live": self.live(as_of)})
 
@@ -186,11 +193,12 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] = DEFAULT_SYMBOLS) -> MarketMoment:
-        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
+    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] | None = None) -> MarketMoment:
+        """The latest moment that is known of any of these, or of its markets; of a live market all marks are
+        asked for once."""
         moments: list[MarketMoment] = []
         refusals: list[Refused | UsageError] = []
-        for symbol in symbols:
+        for symbol in self.markets if symbols is None else symbols:
             try:
                 moments.append(await self.moment(symbol, as_of))
             except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
@@ -225,7 +233,7 @@ class TradingDesk:
 
     async def _invented_end(self, end: Millis) -> Millis:
         """The end of a synthetic market: when any of its bars last became known, for all symbols alike."""
-        bars = [series for symbol in DEFAULT_SYMBOLS for series in bars_of(symbol)]
+        bars = [series for symbol in self.markets for series in bars_of(symbol)]
         return max((end, *(known for known in await self.store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
