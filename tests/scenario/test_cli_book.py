@@ -11,9 +11,9 @@ import pytest
 from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 
 END = Millis(1_767_225_600_000)

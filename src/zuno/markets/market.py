@@ -27,7 +27,7 @@ _SHORT: Final = re.compile(rf"([A-Z0-9]{{1,16}}){DEFAULT_VENUE.quote}")
 _FULL: Final = re.compile(r"([a-z]{2,16}):([A-Z0-9]{1,16})/([A-Z0-9]{2,8})(?::([A-Z0-9]{2,8}))?")
 _OTHER_NAMES: Final[Mapping[str, str]] = {"XBT": "BTC", "XDG": "DOGE"}
 """Coins that a venue or its customers call otherwise, one for one."""
-_UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
+UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
 """How a venue's name of a coin begins whose unit is many coins."""
 
 
@@ -172,8 +172,8 @@ class Catalogue:
         market = self._by_place.get((venue, symbol.base, quote))
         if market is not None:
             return market
-        coin = _UNITS.sub("", symbol.base)
-        other = next((each for each in self.markets if each.venue is venue and _UNITS.sub("", each.base) == coin), None)
+        coin = UNITS.sub("", symbol.base)
+        other = next((each for each in self.markets if each.venue is venue and UNITS.sub("", each.base) == coin), None)
         if other is not None:
             raise NotFound(
                 f"{venue.label} lists {other.base}, which is another unit than {symbol.base}: it is not carried there."

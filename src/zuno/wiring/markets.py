@@ -87,8 +87,8 @@ class Markets:
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.macro import FearGreed, Yahoo
         from zuno.adapters.venues.web import WebService
+        from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
         from zuno.trading.data.intake import Sources
-        from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings
 
@@ -125,7 +125,7 @@ class Markets:
         """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
         from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
-        from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
+        from zuno.markets.feeds import CHANNELS, FRED, SEARCH
 
         settings = self._settings
         macro: dict[str, Any] = {}

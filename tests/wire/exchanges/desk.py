@@ -9,13 +9,13 @@ from tests.wire.exchanges.harness import WireHarness
 from tests.wire.order_gate import card, rule
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import UPBIT, name_at
 from zuno.markets.market import Symbol
 from zuno.trading.execute.gate_state import GateContext
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
-from zuno.trading.model.venues import krw_symbol
 
 ACCOUNT = "paper:wire"
 
@@ -44,7 +44,7 @@ class WireDesk:
 
     def held(self, symbol: Symbol = Symbol("BTCUSDT")) -> Decimal:
         """At the exchange."""
-        name = symbol.value if symbol.value in self.here.fake.engine.markets else krw_symbol(symbol)
+        name = symbol.value if symbol.value in self.here.fake.engine.markets else name_at(UPBIT, symbol)
         return self.here.fake.engine.position(name).amount
 
     async def open(
@@ -56,7 +56,7 @@ class WireDesk:
     def opening(self, symbol: Symbol, quantity: float, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
         as_of = self.here.fake.clock.now()
         markets, exchange = self.here.fake.engine.markets, self.here.venue.exchange
-        price = (markets.get(symbol.value) or markets[krw_symbol(symbol)]).mark
+        price = (markets.get(symbol.value) or markets[name_at(UPBIT, symbol)]).mark
         entry = float(price)
         leg = Leg(
             venue=exchange,

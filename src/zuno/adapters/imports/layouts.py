@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import plain_text
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, FIGURES
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model import market
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
 from zuno.trading.ports.imports import NotNeeded
 
 KLINES: Final = (

@@ -17,6 +17,7 @@ from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, Strea
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, USDC_USDT
 from zuno.trading.measure.tape import WHALE_USD
 from zuno.trading.model.market import (
     DAY_MS,
@@ -34,7 +35,6 @@ from zuno.trading.model.market import (
     liquidations,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, USDC_USDT
 
 VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", "fapi.binance.com")
 STREAM_URL: Final = "wss://fstream.binance.com"

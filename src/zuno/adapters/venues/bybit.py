@@ -26,6 +26,7 @@ from zuno.adapters.venues.streams import (
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BYBIT
 from zuno.trading.model.market import (
     Book,
     Candle,
@@ -40,7 +41,6 @@ from zuno.trading.model.market import (
     alive,
     liquidations,
 )
-from zuno.trading.model.venues import BYBIT
 
 VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
 STREAM_URL: Final = "wss://stream.bybit.com"

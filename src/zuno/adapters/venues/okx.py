@@ -30,6 +30,7 @@ from zuno.adapters.venues.streams import (
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import OKX
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -43,7 +44,6 @@ from zuno.trading.model.market import (
     alive,
     liquidations,
 )
-from zuno.trading.model.venues import OKX
 
 VENDOR: Final = ExchangeVendor("okx", "OKX", "www.okx.com", envelope="code")
 POINTS_A_PAGE: Final = 100

@@ -8,6 +8,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
@@ -44,7 +45,6 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Timeframe, candles, funding
-from zuno.trading.model.venues import BINANCE, PERPETUALS
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MenuLevel, PriceMenu, frame_of
 from zuno.trading.rules.score import entry_stance
 

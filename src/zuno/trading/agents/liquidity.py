@@ -7,6 +7,7 @@ from math import sqrt
 from typing import Final
 
 from zuno.llm.ask import ModelContext
+from zuno.markets.feeds import BINANCE
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import (
@@ -44,7 +45,6 @@ from zuno.trading.model.cycle import (
     Stance,
 )
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.price_menu import MARK, PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
 

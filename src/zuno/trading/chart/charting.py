@@ -16,6 +16,7 @@ from typing import Any, Final
 from zuno.kernel.numbers_text import format_span, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, PERPETUALS, TAPES
 from zuno.markets.market import Symbol
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
 from zuno.trading.measure.bars import Bars, Floats, bars
@@ -59,7 +60,6 @@ from zuno.trading.model.chart import (
 from zuno.trading.model.cycle import Outcome, TradeCard
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Feed, Funding, Level, Mode, Series, Timeframe, candles, funding, open_interest
-from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
 TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
     Mode.SWING: (Timeframe.H4, 60),

@@ -9,6 +9,7 @@ from typing import Any, Final
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
@@ -33,7 +34,7 @@ from zuno.trading.model.market import (
     candles,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, neighbour_series, wanted_series
+from zuno.trading.model.wanted import neighbour_series, wanted_series
 from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14

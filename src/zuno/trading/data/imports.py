@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import PERPETUALS, UPBIT
 from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.trading.measure import columns as measured
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
@@ -26,7 +27,6 @@ from zuno.trading.model.market import (
     parse_series,
     timeframe_of,
 )
-from zuno.trading.model.venues import PERPETUALS, UPBIT
 from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 

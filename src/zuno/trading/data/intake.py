@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, OKX, UPBIT
 from zuno.markets.market import Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model.market import (
@@ -35,7 +36,7 @@ from zuno.trading.model.market import (
     alive,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, OKX, UPBIT, neighbour_series, wanted_series
+from zuno.trading.model.wanted import neighbour_series, wanted_series
 from zuno.trading.ports.feeds import (
     BookFeed,
     CandleFeed,

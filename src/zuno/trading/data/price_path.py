@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import SpanBar, select_finest_bars
@@ -22,7 +23,6 @@ from zuno.trading.model.market import (
     funding,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, krw_symbol
 from zuno.trading.ports.series import SeriesStore, Slice
 
 TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
@@ -37,7 +37,7 @@ async def read_bars(
     end = Millis(max(since, until - 1))
     asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
     if exchange is Venue("UPBIT"):
-        own: list[Series[Candle]] = [candles(UPBIT, krw_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
+        own: list[Series[Candle]] = [candles(UPBIT, symbol, timeframe) for timeframe in TIMEFRAMES]
         asked += [Slice(series, since, end) for series in own]
         asked.append(Slice(rates(UPBIT, USDT_KRW), Millis(max(0, since - _RATE_MS)), until))
     rows = (await store.read_many(asked, known_by)).rows

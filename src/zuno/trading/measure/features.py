@@ -15,6 +15,19 @@ from typing import Final, TypeVar
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import (
+    ALTERNATIVE,
+    BINANCE,
+    DERIBIT,
+    FIGURES,
+    FRED,
+    PERPETUALS,
+    TAPES,
+    UPBIT,
+    USDC_USDT,
+    USDT_KRW,
+    YAHOO,
+)
 from zuno.trading.measure import derivatives, indicators, options, order_book, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
 from zuno.trading.measure.events import RecentEvents, ShockScan, find_recent_events, scan_shocks
@@ -39,19 +52,6 @@ from zuno.trading.model.market import (
     Side,
     Timeframe,
     candles,
-)
-from zuno.trading.model.venues import (
-    ALTERNATIVE,
-    BINANCE,
-    DERIBIT,
-    FIGURES,
-    FRED,
-    PERPETUALS,
-    TAPES,
-    UPBIT,
-    USDC_USDT,
-    USDT_KRW,
-    YAHOO,
 )
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}

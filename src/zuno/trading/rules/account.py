@@ -9,6 +9,7 @@ from math import fsum, inf
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.measure.features import Features, fresh_rows
@@ -26,7 +27,6 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import MarkAndIndex, Side, Timeframe, basis, candles
-from zuno.trading.model.venues import BINANCE
 
 
 @dataclass(frozen=True, slots=True)

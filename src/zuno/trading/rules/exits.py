@@ -9,6 +9,7 @@ from math import inf
 
 import numpy as np
 
+from zuno.markets.feeds import BINANCE, UPBIT
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars, bars
 from zuno.trading.measure.features import fresh_rows
@@ -18,7 +19,6 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import DEFAULT_HOLD
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Series, Side, Timeframe, candles, parse_hours, timeframe_of
-from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 
 
@@ -86,7 +86,7 @@ def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
 def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
     if position.exchange is Venue("UPBIT"):
-        return (candles(UPBIT, krw_symbol(position.symbol), Timeframe.H1),)
+        return (candles(UPBIT, position.symbol, Timeframe.H1),)
     return (candles(BINANCE, position.symbol, Timeframe.H1), candles(BINANCE, position.symbol, Timeframe.M1))
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
@@ -28,7 +29,6 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, candles, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
-from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.rules.account import MarkedAccount, account_of, mark_bundle_account, mark_of
 from zuno.trading.rules.exits import PositionExit, find_exits
 from zuno.trading.rules.price_menu import PriceMenu

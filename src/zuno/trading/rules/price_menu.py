@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import assume_market
 from zuno.trading.measure.bars import bars
 from zuno.trading.measure.features import Features, fresh_rows
@@ -22,7 +23,6 @@ from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, candles, open_interest
-from zuno.trading.model.venues import BINANCE
 
 SNAP_ATR: Final = 0.1
 """Of the ATR: how far from a level a price may lie and still mean it."""

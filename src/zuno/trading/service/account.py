@@ -16,6 +16,7 @@ from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.chart.account_charts import describe_equity
@@ -24,7 +25,6 @@ from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, Protection
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (

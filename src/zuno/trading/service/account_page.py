@@ -14,6 +14,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
@@ -23,7 +24,6 @@ from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import AccountOpened, LockSet, account_mode, account_name, paper_account
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.performance import AccountHistory, AccountLog, Close, current_step, equity_usd

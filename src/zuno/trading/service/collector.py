@@ -34,7 +34,7 @@ from zuno.trading.data.intake import (
 )
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, timeframe_of
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
 from zuno.trading.service.data import MOST_NAMED, format_minute, format_spans

@@ -15,7 +15,7 @@ from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
-from zuno.trading.model.venues import is_read
+from zuno.trading.model.wanted import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 

@@ -12,6 +12,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
@@ -29,7 +30,7 @@ from zuno.trading.model.market import (
     parse_mode,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
+from zuno.trading.model.wanted import bars_of, neighbour_series, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso
 from zuno.kernel.view import sanitise
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.trading.measure.events import EventKind, Shock, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
@@ -23,7 +24,6 @@ from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing, derive, pick
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Timeframe, candles
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
 from zuno.trading.service.features_view import (
     AnomalyView,
     ChartView,

@@ -17,6 +17,7 @@ from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue, parse_venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines, section, table
@@ -42,7 +43,6 @@ from zuno.trading.model.known import Known, Missing, derive, or_none
 from zuno.trading.model.market import Side, Timeframe, candles, parse_hours
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ManualChange, paper_account
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import MarkedAccount, free_cash, margin_at, mark_to_market, unrealised_pnl
 from zuno.trading.rules.book_state import hold_until

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing, or_none
@@ -22,7 +23,6 @@ from zuno.trading.model.market import (
     candles,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import mark_price
 

@@ -10,6 +10,7 @@ import pytest
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.streams import MARGIN_MS
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, FRED
 from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import PROVEN_WITHIN, build_bundle
 from zuno.trading.model.bundle import Block
@@ -40,7 +41,6 @@ from zuno.trading.model.market import (
     liquidations,
     macro,
 )
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, FRED
 from zuno.trading.ports.series import Batch, Origin
 
 AS_OF = Millis(1_767_225_600_000)

@@ -15,6 +15,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
@@ -41,7 +42,6 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.trade_events import ManualChange, TradeEvent, paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.service.features import TradingDesk

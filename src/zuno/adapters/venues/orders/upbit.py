@@ -24,6 +24,7 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import UPBIT, name_at
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS, Side
@@ -44,7 +45,6 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
-from zuno.trading.model.venues import krw_symbol
 
 CASH: Final = "KRW"
 LOT: Final = Decimal("0.00000001")
@@ -109,7 +109,7 @@ class UpbitOrders(ExchangeAccount):
     @report_unreadable
     async def now(self) -> Millis:
         """There is no endpoint for the time: every answer is dated, to the second."""
-        market = krw_symbol(Symbol("BTCUSDT"))
+        market = name_at(UPBIT, Symbol("BTCUSDT"))
         ticker = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         if ticker.text("market") != market:
             raise Malformed("Upbit answered with another market than was asked for")
@@ -129,7 +129,7 @@ class UpbitOrders(ExchangeAccount):
         )
 
     async def _read_filters(self, symbol: Symbol) -> Filters:
-        market = krw_symbol(symbol)
+        market = name_at(UPBIT, symbol)
         try:
             chance = (await self._client.read("privateGetOrdersChance", "order terms", market=market)).child("market")
         except VenueDeclined as declined:
@@ -153,7 +153,7 @@ class UpbitOrders(ExchangeAccount):
 
     @report_unreadable
     async def quote(self, symbol: Symbol) -> VenueQuote:
-        market = krw_symbol(symbol)
+        market = name_at(UPBIT, symbol)
         book = (await self._client.read("publicGetOrderbook", "book", markets=market)).only()
         last = (await self._client.read("publicGetTicker", "ticker", markets=market)).only()
         best = book.child("orderbook_units").child(0)
@@ -193,7 +193,7 @@ class UpbitOrders(ExchangeAccount):
     async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order:
         row = await self._find_row(client_id)
         if row is None:
-            raise NotFound(f"Upbit has no order {client_id} of {krw_symbol(symbol)}.")
+            raise NotFound(f"Upbit has no order {client_id} of {name_at(UPBIT, symbol)}.")
         if self._order(row).status.final:
             return self._order(row)
         try:
@@ -300,7 +300,7 @@ class UpbitOrders(ExchangeAccount):
 
     async def _body(self, order: OrderRequest) -> dict[str, object]:
         body: dict[str, object] = {
-            "market": krw_symbol(order.symbol),
+            "market": name_at(UPBIT, order.symbol),
             "side": "bid" if order.side is OrderSide.BUY else "ask",
             "volume": f"{order.quantity:f}",
             "identifier": order.client_id,
@@ -374,7 +374,7 @@ class UpbitOrders(ExchangeAccount):
         found: list[VendorJson] = []
         for page in range(1, 100):
             answer = await self._client.read(
-                "privateGetOrdersOpen", "open orders", market=krw_symbol(symbol), page=page, limit=OPEN_A_PAGE
+                "privateGetOrdersOpen", "open orders", market=name_at(UPBIT, symbol), page=page, limit=OPEN_A_PAGE
             )
             rows = answer.items()
             found += rows
@@ -390,7 +390,7 @@ class UpbitOrders(ExchangeAccount):
                 await self._client.read(
                     "privateGetOrdersClosed",
                     "closed orders",
-                    market=krw_symbol(symbol),
+                    market=name_at(UPBIT, symbol),
                     start_time=low,
                     end_time=high,
                     limit=ORDERS_A_PAGE,
@@ -436,7 +436,7 @@ def _trades(row: VendorJson) -> list[VendorJson]:
 
 
 def _symbol(row: VendorJson) -> Symbol:
-    markets = {krw_symbol(symbol): symbol for symbol in DEFAULT_SYMBOLS}
+    markets = {name_at(UPBIT, symbol): symbol for symbol in DEFAULT_SYMBOLS}
     return markets[row.choice("market", list(markets))]
 
 

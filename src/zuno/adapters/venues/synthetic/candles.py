@@ -30,11 +30,11 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Series, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.ports.series import Batch
 
 TRADED: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 9e9, Symbol("ETHUSDT"): 6e9}
@@ -141,7 +141,7 @@ def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> lis
         bars.append(_convert_to_krw(draw, native, rate, made.grain, grain))
     lengths = _all_lengths(*bars)
     lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= KRW_MINUTES_FROM)
-    series = partial(candles, UPBIT, krw_symbol(made.symbol))
+    series = partial(candles, UPBIT, made.symbol)
     return [_batch(series(length.timeframe), length, grain, taker=False) for length in lengths.values()]
 
 

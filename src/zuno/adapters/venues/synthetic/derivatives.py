@@ -26,11 +26,11 @@ from zuno.adapters.venues.synthetic.path import (
     hour_of,
     sum_last_axis,
 )
+from zuno.markets.feeds import BINANCE, BYBIT, OKX
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model import market
-from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
 VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}

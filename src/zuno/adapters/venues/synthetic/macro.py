@@ -23,11 +23,11 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, MacroRelease, Timeframe, fear_greed, macro, rates
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.ports.series import Batch
 
 DAILY: Final[Mapping[str, tuple[str, float, float, int]]] = {

@@ -27,10 +27,10 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import DERIBIT
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, OptionChain, OptionQuote, Timeframe, dvol, options
-from zuno.trading.model.venues import DERIBIT
 from zuno.trading.ports.series import Batch
 
 SIDE: Final = 7

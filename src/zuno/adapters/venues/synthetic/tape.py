@@ -24,10 +24,10 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, OKX
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
 from zuno.trading.model import market
-from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
 HEARD_FROM: Final[Mapping[str, int]] = {

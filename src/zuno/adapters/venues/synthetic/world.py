@@ -15,9 +15,9 @@ from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, Market
 from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, Path, RandomStream, draw_paths
 from zuno.adapters.venues.synthetic.tape import build_book_batches
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import CHANNELS, SEARCH
 from zuno.markets.market import Symbol
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
-from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.series import Batch, Origin
 
 
