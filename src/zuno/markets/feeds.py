@@ -112,6 +112,10 @@ def perpetual_feeds(symbol: Symbol) -> tuple[str, ...]:
     return own + tuple(feed for feed in PERPETUALS if feed not in own and (ROWS[feed].units or not by_thousand))
 
 
+def is_perpetual(feed: str) -> bool:
+    return feed in ROWS and ROWS[feed].perpetual
+
+
 def tape_feeds(symbol: Symbol) -> tuple[str, ...]:
     """Whose forced trades of a coin are listened to."""
     return tuple(feed for feed in perpetual_feeds(symbol) if ROWS[feed].forced)

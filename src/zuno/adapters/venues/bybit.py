@@ -1,4 +1,4 @@
-"""Bybit's linear perpetuals.
+"""Bybit's linear perpetuals and spot.
 
 Endpoints: https://bybit-exchange.github.io/docs/v5/market (kline, history-fund-rate, instrument, tickers,
 open-interest, long-short-ratio, orderbook). Every answer carries the venue's time. Lists come newest first.
@@ -45,14 +45,15 @@ from zuno.trading.model.market import (
 VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
 STREAM_URL: Final = "wss://stream.bybit.com"
 BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
-MOST_LEVELS: Final = 500
 INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
 
-class Bybit(ExchangeFeed):
+class BybitSpot(ExchangeFeed):
     """It does not say which side took, so bars have no taker volume."""
 
-    venue = BYBIT
+    venue = "bybit-spot"
+    category = "spot"
+    most_levels = 200
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         step = timeframe.millis
@@ -67,6 +68,22 @@ class Bybit(ExchangeFeed):
         newest = timeframe.floor(now) - step
         first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
         return await fetch_regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, self.most_levels))
+        result = answer.child("result")
+        return parse_book(result, result.moment("ts"), "b", "a", depth)
+
+    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
+        return await self._exchange.ask(
+            f"publicGetV5Market{endpoint}", what, category=self.category, symbol=symbol, **params
+        )
+
+
+class Bybit(BybitSpot):
+    venue = BYBIT
+    category = "linear"
+    most_levels = 500
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         hours = await self._interval(symbol)
@@ -99,16 +116,6 @@ class Bybit(ExchangeFeed):
         answer = await self._ask("Tickers", "tickers", symbol)
         ticker = _result_item(answer)
         return MarkAndIndex(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
-
-    async def book(self, symbol: str, depth: int) -> Book:
-        answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, MOST_LEVELS))
-        result = answer.child("result")
-        return parse_book(result, result.moment("ts"), "b", "a", depth)
-
-    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
-        return await self._exchange.ask(
-            f"publicGetV5Market{endpoint}", what, category="linear", symbol=symbol, **params
-        )
 
     async def _points(
         self,

@@ -7,7 +7,6 @@ from math import sqrt
 from typing import Final
 
 from zuno.llm.ask import ModelContext
-from zuno.markets.feeds import BINANCE
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import (
@@ -185,7 +184,7 @@ def event_reasons(case: Case) -> list[Reason]:
 def crowding_reasons(case: Case) -> list[Reason]:
     """Who pays funding, and where accounts or the basis are crowded."""
     reasons = funding_reasons(case)
-    home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
+    home = case.features.perpetuals[0]
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
         ("basis", home.basis_rank, "the basis"),

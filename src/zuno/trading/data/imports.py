@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.feeds import PERPETUALS, UPBIT
+from zuno.markets.feeds import WON, is_perpetual
 from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.trading.measure import columns as measured
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
@@ -214,7 +214,7 @@ def _keep_single(columns: Columns, lines: Any, standing: Columns, imported: Impo
 def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
     """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
     series = columns.series
-    if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
+    if series.feed is Feed.FUNDING and is_perpetual(series.venue):
         _refuse_clocks(series, measured.find_late_clocks(columns.at, measured.interval_widths(columns)))
     placed, beside = measured.measure_overlaps(columns, standing)
     shifts = Counter(filter(None, beside))
@@ -298,7 +298,7 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
 async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
     series = columns.series
-    if series.venue == UPBIT:
+    if series.venue == WON:
         return
     since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
     for symbol in DEFAULT_SYMBOLS:

@@ -16,16 +16,16 @@ DOLLAR_RATE: Final = market.rates(*feeds.DOLLAR_RATE)
 """USDT for one USDC."""
 
 
-def bars(symbol: Symbol, timeframe: market.Timeframe) -> market.Series[market.Candle]:
+def own_candles(symbol: Symbol, timeframe: market.Timeframe) -> market.Series[market.Candle]:
     """A market's own candles."""
     return market.candles(symbol.venue.feed, symbol, timeframe)
 
 
-def book(symbol: Symbol) -> market.Series[market.Book]:
+def own_book(symbol: Symbol) -> market.Series[market.Book]:
     return market.books(symbol.venue.feed, symbol)
 
 
-def marks(symbol: Symbol) -> market.Series[market.MarkAndIndex]:
+def mark_series(symbol: Symbol) -> market.Series[market.MarkAndIndex]:
     """What is held of a market is priced by: of a perpetual its own mark, of spot the index of the coin."""
     return market.basis(feeds.mark_feed(symbol), symbol)
 
@@ -63,14 +63,14 @@ def derivatives(symbol: Symbol) -> Iterator[market.Series[Any]]:
 
 def bars_of(symbol: Symbol) -> Iterator[market.Series[Any]]:
     for timeframe in market.Timeframe:
-        yield bars(symbol, timeframe)
+        yield own_candles(symbol, timeframe)
     if symbol.venue.feed != feeds.WON:
         yield market.candles(feeds.WON, symbol, market.Timeframe.H1)
 
 
 def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
     """What is no trade: options, the economy, mood, words, exchange rates."""
-    yield book(symbol)
+    yield own_book(symbol)
     if symbol.base in feeds.OPTIONS:
         yield from options_of(symbol)
     for venue, figures in feeds.FIGURES.items():
@@ -103,7 +103,7 @@ def is_read(series: market.Series[Any]) -> bool:
     if series.venue in feeds.ROWS and series.feed in (market.Feed.CANDLES, market.Feed.BOOK):
         return series.venue != feeds.WON or series.name.endswith(f"/{market.Timeframe.H1}")
     coin = series.name.partition("/")[0]
-    for name in (coin, f"{coin}{feeds.ROWS[feeds.BINANCE].quote}", DEFAULT_SYMBOLS[0]):
+    for name in (coin, f"{coin}{DEFAULT_SYMBOLS[0].quote}", DEFAULT_SYMBOLS[0]):
         try:
             if series in wanted_series(Symbol(name)):
                 return True
@@ -115,4 +115,4 @@ def is_read(series: market.Series[Any]) -> bool:
 def neighbour_series(symbol: Symbol, markets: Iterable[Symbol] = DEFAULT_SYMBOLS) -> tuple[market.Series[Any], ...]:
     """Marks of everything else the desk may hold: a cycle in one symbol weighs the whole account."""
     own = set(wanted_series(symbol))
-    return tuple(dict.fromkeys(series for other in markets if (series := marks(other)) not in own))
+    return tuple(dict.fromkeys(series for other in markets if (series := mark_series(other)) not in own))
