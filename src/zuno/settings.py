@@ -440,6 +440,7 @@ class Settings(BaseModel):
     binance_stream_url: StreamUrl = _setting("wss://fstream.binance.com", "Binance futures WebSocket URL")
     bybit_url: Url | None = _setting(None, "Bybit REST mirror")
     bybit_stream_url: StreamUrl = _setting("wss://stream.bybit.com", "Bybit public WebSocket URL")
+    hyperliquid_url: Url | None = _setting(None, "Hyperliquid API mirror")
     okx_url: Url | None = _setting(None, "OKX REST mirror")
     okx_stream_url: StreamUrl = _setting("wss://ws.okx.com:8443", "OKX public WebSocket URL")
     upbit_url: Url | None = _setting(None, "Upbit REST mirror")

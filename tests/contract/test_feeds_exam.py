@@ -393,7 +393,8 @@ async def test_hyperliquids_weeks_are_whole_and_open_on_monday(candidate: Candid
     assert len(weeks) == 3
     for week in weeks:
         days = [day for day in world.candles if week.at <= day.at < week.at + 7 * DAY_MS]
-        assert Timeframe.W1.floor(week.at) == week.at and len(days) == 7
+        assert Timeframe.W1.floor(week.at) == week.at
+        assert len(days) == 7
         assert (week.open, week.close) == (days[0].open, days[-1].close)
         assert (week.high, week.low) == (max(day.high for day in days), min(day.low for day in days))
         assert week.volume == pytest.approx(sum(day.volume for day in days))

@@ -20,7 +20,7 @@ from zuno.markets.feeds import HYPERLIQUID, ROWS
 from zuno.trading.model.market import MINUTE_MS, Book, Candle, Funding, Level, MarkAndIndex, Timeframe
 
 VENDOR: Final = ExchangeVendor("hyperliquid", "Hyperliquid", "api.hyperliquid.xyz")
-ROWS_A_PAGE: Final = 500
+BARS_A_PAGE: Final = 5_000
 HOURS: Final = 1.0
 """Between two fundings of any coin."""
 DAYS_A_WEEK: Final = 7
@@ -47,7 +47,7 @@ class Hyperliquid(ExchangeFeed):
 
         newest = timeframe.floor(now) - step
         first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await fetch_regular("Hyperliquid's candles", page, first, Millis(last), step, ROWS_A_PAGE, newest)
+        return await fetch_regular("Hyperliquid's candles", page, first, Millis(last), step, BARS_A_PAGE, newest)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         coin = _coin(symbol)

@@ -3,9 +3,9 @@
 Endpoints: https://www.okx.com/docs-v5/en (Get candlesticks history, Get order book, Get system time, Get funding rate,
 Get funding rate history, Get open interest history, Get contract long/short ratio, Get mark price, Get index tickers,
 Get instruments). Open interest and the sizes of a swap's book are told in contracts; one contract is `ctVal` of the
-base currency. Days and weeks open in Hong Kong unless they are asked for by UTC. Stream:
-…/docs-v5/en/#public-data-websocket (Liquidation orders channel, Mark price channel) and …/#overview-websocket (ping, subscribe, error). Its liquidations
-are a part of all there are, by OKX's own word, and not in the order of time.
+base currency. Days and weeks open in Hong Kong unless they are asked for by UTC.
+Stream: …/docs-v5/en/#public-data-websocket (Liquidation orders channel, Mark price channel) and …/#overview-websocket
+(ping, subscribe, error). Its liquidations are a part of all there are, by OKX's own word, and not in the order of time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
+from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.streams import (
     USUAL_TIMING,
     Item,
@@ -75,9 +75,8 @@ class OkxSpot(ExchangeFeed):
             rows = await self._ask("MarketHistoryCandles", "candles", instId=instrument, **asked)
             return [self._candle(row) for row in rows if row.choice(8, ("0", "1")) == "1"]
 
-        newest = timeframe.floor(now) - step
-        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await fetch_regular("OKX's candles", page, first, Millis(last), step, POINTS_A_PAGE, newest)
+        last = Millis(min(until, now - step))
+        return await fetch_irregular("OKX's candles", page, since, last, newest_first=True, apart=step)
 
     async def book(self, symbol: str, depth: int) -> Book:
         return await self._book(symbol, depth, 1.0)
