@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from zuno.markets.market import UNITS, Symbol
+from zuno.markets.market import Symbol
 
 BINANCE: Final = "binance"
 BYBIT: Final = "bybit"
@@ -108,7 +108,7 @@ def name_at(feed: str, symbol: Symbol) -> str:
 def perpetual_feeds(symbol: Symbol) -> tuple[str, ...]:
     """Whose perpetuals of a coin are read, the market's own first."""
     own = (symbol.venue.feed,) if ROWS[symbol.venue.feed].perpetual else ()
-    by_thousand = UNITS.match(symbol.base) is not None
+    by_thousand = symbol.base.startswith("1000")
     return own + tuple(feed for feed in PERPETUALS if feed not in own and (ROWS[feed].units or not by_thousand))
 
 

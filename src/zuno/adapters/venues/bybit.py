@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
@@ -151,7 +152,21 @@ class BybitTape(VenueTape):
     venue = BYBIT
     default_url = STREAM_URL
 
-    def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+        """A wish that names one unknown symbol is declined as a whole: the others are asked for without it."""
+        names = list(symbols)
+        while True:
+            try:
+                async with aclosing(self._listen(names)) as stream:
+                    async for item in stream:
+                        yield item
+                return
+            except _UnknownTopic as unknown:
+                if unknown.symbol not in names or len(names) == 1:
+                    raise
+                names.remove(unknown.symbol)
+
+    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
@@ -159,10 +174,16 @@ class BybitTape(VenueTape):
         return listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
+class _UnknownTopic(Unavailable):
+    def __init__(self, reason: str) -> None:
+        super().__init__("Bybit's stream does not take that wish; check the symbols")
+        self.symbol = reason.rpartition(".")[2]
+
+
 def _parse_message(message: VendorJson) -> StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
-            raise Unavailable("Bybit's stream does not take that wish; check the symbols")
+            raise _UnknownTopic(message.text("ret_msg"))
         return StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else StreamSign.PONG
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":

@@ -29,8 +29,13 @@ PAUSE: Final = 10.0
 
 SILENT: Final = logging.Logger("silent", logging.CRITICAL + 1)
 
+
+class NotListed(Unavailable):
+    """The exchange has no such market."""
+
+
 MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
-    "BadSymbol": (Unavailable, "does not know that symbol"),
+    "BadSymbol": (NotListed, "does not know that symbol"),
     "BadRequest": (Unavailable, "does not take that request"),
     "AuthenticationError": (Unavailable, "does not let us in"),
     "PermissionDenied": (Unavailable, "does not let us in"),

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor, NotListed
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.streams import (
     USUAL_TIMING,
@@ -200,11 +201,14 @@ class OkxTape(VenueTape):
         self._contract = contract
 
     async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
-        sizes = {_swap(symbol): (symbol, await self._contract(symbol)) for symbol in symbols}
+        sizes: dict[str, tuple[str, float]] = {}
+        for symbol in symbols:
+            with suppress(NotListed):  # the others are heard all the same
+                sizes[_swap(symbol)] = symbol, await self._contract(symbol)
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
         stream = StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
-        proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol in symbols}
+        proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
         async for item in listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
             yield item
 

@@ -24,9 +24,15 @@ def data_status(zuno: Zuno) -> Answer:
 
 
 @command(data, "synth")
-def data_synth(zuno: Zuno, seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1) -> Answer:
+def data_synth(
+    zuno: Zuno,
+    seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1,
+    markets: Annotated[
+        str | None, option("--markets", "LIST", "Markets, comma-separated (default: ZUNO_MARKETS).")
+    ] = None,
+) -> Answer:
     """Generate a SYNTHETIC market from a seed; replaces the previous one."""
-    return zuno.data().synth(seed)
+    return zuno.data().synth(seed, markets)
 
 
 @command(data, "check", by=partial(run_command.verdict, no=run_command.REFUSED))
