@@ -148,7 +148,8 @@ def _read_held(slots: Sequence[Slot]) -> Iterator[Symbol]:
                 held = read_slot(PositionsSlot, slot.content, "positions")
             except Malformed:
                 return
-            yield from (each.symbol for each in (*held.positions, *held.pending))
+            yield from (position.symbol for position in held.positions)
+            yield from (order.symbol for order in held.pending)
 
 
 def _slice(series: Series[Any], as_of: Millis, home: str, newest: int | None = None) -> Slice[Any]:

@@ -54,7 +54,7 @@ class Coin:
     @property
     def ticks(self) -> int:
         """Per dollar: a price has about six digits."""
-        return 10 ** max(0, 5 - exponent_of(self.start))
+        return int(10 ** max(0, 5 - exponent_of(self.start)))
 
 
 LEADER: Final = Symbol("BTCUSDT")
@@ -82,7 +82,7 @@ def draw_coin(seed: int, base: str) -> Coin:
 
     start, traded = between(0.1, 300.0), between(2e8, 3e9)
     sigma, together = between(0.0045, 0.0075), between(0.6, 0.85)
-    lots = 10 ** max(0, exponent_of(start))
+    lots = int(10 ** max(0, exponent_of(start)))
     return Coin(start, sigma, together, traded, traded * between(0.3, 0.7), lots, lots)
 
 
