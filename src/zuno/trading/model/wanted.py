@@ -100,7 +100,8 @@ def unoffered_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
 
 def is_read(series: market.Series[Any]) -> bool:
     """Whether a desk reads it for its market, or for every market."""
-    if series.venue in feeds.ROWS and series.feed in (market.Feed.CANDLES, market.Feed.BOOK):
+    row = feeds.ROWS.get(series.venue)
+    if row is not None and (not row.beside or series.feed in (market.Feed.CANDLES, market.Feed.BOOK)):
         return series.venue != feeds.WON or series.name.endswith(f"/{market.Timeframe.H1}")
     coin = series.name.partition("/")[0]
     for name in (coin, f"{coin}{DEFAULT_SYMBOLS[0].quote}", DEFAULT_SYMBOLS[0]):

@@ -92,7 +92,7 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     rate = figure_in(features.krw_rate, "value")
-    marks = {symbol: mark_of(bundle, symbol) for symbol in DEFAULT_SYMBOLS}
+    marks = {symbol: mark_of(bundle, symbol) for symbol in (*DEFAULT_SYMBOLS, bundle.symbol)}
     return mark_to_market(account, bundle.symbol, marks, rate, slot.notes)
 
 
