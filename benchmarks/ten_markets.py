@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
+from typing import Any
 
 os.environ |= {
     "OPENBLAS_NUM_THREADS": "1",
@@ -49,7 +50,7 @@ IMPORT_BAR = 1.1
 IMPORTED_HOURS = 20_000
 
 
-def make_rows() -> list[Batch[object]]:
+def make_rows() -> list[Batch[Any]]:
     """Ten coins, cut to what a bundle reaches back to: storing all of it would take minutes."""
     known = {series for symbol in TEN for series in wanted_series(symbol)}
     since = {series: END - reach_of(series).span - TURNS * STEP for series in known}

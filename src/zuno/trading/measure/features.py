@@ -235,7 +235,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
         surface=surface,
         dvol=dvol,
-        economy=_economy(bundle),
+        economy=cache.read_shared("economy", _prints(bundle), as_of, lambda: _economy(bundle)),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
         krw_rate=_above_zero(_newest(bundle, WON_RATE)),
         dollar=_above_zero(_newest(bundle, DOLLAR_RATE)),
@@ -355,6 +355,10 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
         for venue in venues
     ]
     return [stream for stream in heard if stream.alive or stream.strikes]
+
+
+def _prints(bundle: Bundle) -> list[MacroRelease]:
+    return [row for feed, named in FIGURES.items() for name in named for row in bundle.rows(market.macro(feed, name))]
 
 
 def _economy(bundle: Bundle) -> Economy:
