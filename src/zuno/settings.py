@@ -504,6 +504,7 @@ class Settings(BaseModel):
     hyperliquid_agent_key: Secret = _setting(None, "key of an agent (API wallet) of `ZUNO_HYPERLIQUID_ACCOUNT`")
     hyperliquid_demo: bool = _setting(False, "true: account and agent belong to Hyperliquid's testnet")
     hyperliquid_order_url: Url | None = _setting(None, "base URL of Hyperliquid's signed API, for tests")
+    hyperliquid_url: Url | None = _setting(None, "Hyperliquid API mirror")
     okx_url: Url | None = _setting(None, "OKX REST mirror")
     okx_api_key: Secret = _setting(None, "OKX API key for live orders: trading allowed, withdrawals not")
     okx_api_secret: Secret = _setting(None, "secret of `ZUNO_OKX_API_KEY`")

@@ -182,6 +182,13 @@ class Catalogue:
             )
         raise NotFound(f"{venue.label} lists no {symbol.base}/{quote}.")
 
+    def find_listed(self, venue: Venue, symbol: Symbol) -> Market | None:
+        """None where the venue does not list it."""
+        try:
+            return self.find(venue, symbol)
+        except NotFound:
+            return None
+
     def list_at(self, venue: Venue) -> tuple[Market, ...]:
         if venue in self.read_at:
             return tuple(market for market in self.markets if market.venue is venue)
@@ -192,7 +199,8 @@ class Catalogue:
         at = self.read_at.get(venue)
         if at is not None and 0 <= now - at <= MAX_LIST_AGE:
             return None
-        age = "was never read" if at is None else f"is {(now - at) / 3_600_000:.0f} hours old"
+        age = "was never read" if at is None else f"is {abs(now - at) / 3_600_000:.0f} hours old"
+        age = age if at is None or at <= now else "is dated after this machine's clock"
         return f"the list of {venue.label} {age}; `zuno markets --refresh --venue {venue.lower()}` reads it"
 
     def require_listed(self, symbol: Symbol) -> None:

@@ -234,7 +234,7 @@ class Application(LpWiring, TradingWiring):
 
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.doors.metrics import DeskMetrics, MetricSources
-        from zuno.trading.model.venues import wanted_series
+        from zuno.trading.model.wanted import wanted_series
         from zuno.wiring.venues import exchanges_with_keys
 
         settings, home = self._settings, self._settings.home

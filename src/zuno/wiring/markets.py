@@ -83,12 +83,12 @@ class Markets:
             await self._opened.pop()()
 
     def _open_venues(self) -> Sources:
-        from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
+        from zuno.adapters.venues import binance, bybit, deribit, hyperliquid, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.macro import FearGreed, Yahoo
         from zuno.adapters.venues.web import WebService
+        from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
         from zuno.trading.data.intake import Sources
-        from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings
 
@@ -97,18 +97,23 @@ class Markets:
             self._opened.append(opened.close)
             return opened
 
-        binances = binance.Binance(exchange(binance.VENDOR, settings.binance_url))
-        bybits = bybit.Bybit(exchange(bybit.VENDOR, settings.bybit_url))
-        okxs = okx.Okx(exchange(okx.VENDOR, settings.okx_url))
+        clients = exchange(binance.VENDOR, settings.binance_url), exchange(bybit.VENDOR, settings.bybit_url)
+        binances, bybits = binance.Binance(clients[0]), bybit.Bybit(clients[1])
+        okx_client = exchange(okx.VENDOR, settings.okx_url)
+        okxs = okx.Okx(okx_client)
+        perpetuals: list[Any] = [binances, bybits, okxs]
+        perpetuals.append(hyperliquid.Hyperliquid(exchange(hyperliquid.VENDOR, settings.hyperliquid_url)))
+        spots = (binance.BinanceSpot(clients[0]), bybit.BybitSpot(clients[1]), okx.OkxSpot(okx_client))
+        priced = {feed.venue: feed for feed in (*perpetuals, *spots)}
         upbits = upbit.Upbit(exchange(upbit.VENDOR, settings.upbit_url))
         deribits = deribit.Deribit(exchange(deribit.VENDOR, settings.deribit_url))
         yahoos = Yahoo(self._web(WebService("Yahoo", settings.yahoo_url)))
         moods = FearGreed(self._web(WebService("alternative.me", settings.fear_greed_url)), unix_millis)
         macro, texts, closed = self._with_keys()
         return Sources(
-            candles={BINANCE: binances, BYBIT: bybits, UPBIT: upbits},
-            derivatives={BINANCE: binances, BYBIT: bybits, OKX: okxs},
-            books={BINANCE: binances, BYBIT: bybits},
+            candles={**priced, UPBIT: upbits},
+            derivatives={feed.venue: feed for feed in perpetuals},
+            books=priced,
             options={DERIBIT: deribits},
             macro={YAHOO: yahoos, **macro},
             levels={ALTERNATIVE: moods, UPBIT: upbits, BINANCE: binances},
@@ -125,7 +130,7 @@ class Markets:
         """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
         from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
-        from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
+        from zuno.markets.feeds import CHANNELS, FRED, SEARCH
 
         settings = self._settings
         macro: dict[str, Any] = {}

@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from zuno.kernel.errors import Broken, Refused
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.kernel.errors import Broken
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.markets.market import Symbol
     from zuno.trading.ports.series import Batch, Origin, RenewedStore, SeriesStore
 
 
@@ -45,14 +46,13 @@ class Recordings:
     def own(self) -> SqliteSeries:
         return self._store("own")
 
-    async def invent(self, seed: int, markets: tuple[Symbol, ...] | None = None) -> RenewedStore:
+    async def invent(self, seed: int, symbols: Sequence[Symbol]) -> RenewedStore:
         """Replace the synthetic market by another; a crash leaves one of them whole."""
-        unknown = [symbol for symbol in markets or self._settings.markets if symbol not in DEFAULT_SYMBOLS]
-        if unknown:
-            raise Refused(f"No market of {unknown[0]} can be invented yet.")
         from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
-        return await self.replace_synthetic(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
+        return await self.replace_synthetic(
+            describe_origin(seed), await asyncio.to_thread(build_batches, seed, symbols)
+        )
 
     async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
         """A damaged store is deleted first: a seed makes it anew."""
@@ -74,7 +74,7 @@ class Recordings:
 
         store = self.synthetic()
         if not await store.spans():
-            await store.begin(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
+            await store.begin(describe_origin(seed), await asyncio.to_thread(build_batches, seed, self._settings.markets))
         return store
 
     async def close(self) -> None:

@@ -48,6 +48,7 @@ from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
 from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
 from zuno.llm.ask import ModelContext
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.settings import Settings
@@ -57,7 +58,7 @@ from zuno.trading.model.bundle import Bundle, BundleEncoder
 from zuno.trading.model.cycle import Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Timeframe, candles, funding, rates
 from zuno.trading.model.trade_events import paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import INVENTED, RECORDED, SeriesStore
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.run.nodes import Cycle

@@ -317,6 +317,8 @@ class TradingWiring(SharedWiring):
             learn=lambda gate: self.evaluator().try_to_learn_from(gate),
             kill_lock=self.kill_lock,
             venues=lambda account: list_venues(self._settings, account),
+            catalogue=self._catalogue.read,
+            routes=self._settings.routes(),
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:
@@ -462,4 +464,6 @@ class TradingWiring(SharedWiring):
             log = self._trade_log()
             return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now, killed)
+        return build_paper_gate(
+            self._settings, self._recordings.selected_store(), paper_log, account, now, killed, self._catalogue.read()
+        )

@@ -9,11 +9,12 @@ import pytest
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import read_settings
 from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import Candle, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, Source
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings

@@ -33,8 +33,13 @@ Params = Mapping[str, object] | Sequence[Mapping[str, object]]
 """Of a request: fields, or a list of such where an endpoint takes several at once."""
 SILENT: Final = logging.Logger("silent", logging.CRITICAL + 1)
 
+
+class NotListed(Unavailable):
+    """The exchange has no such market."""
+
+
 MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
-    "BadSymbol": (Unavailable, "does not know that symbol"),
+    "BadSymbol": (NotListed, "does not know that symbol"),
     "BadRequest": (Unavailable, "does not take that request"),
     "AuthenticationError": (Unavailable, "does not let us in"),
     "PermissionDenied": (Unavailable, "does not let us in"),

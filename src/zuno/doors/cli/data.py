@@ -27,7 +27,9 @@ def data_status(zuno: Zuno) -> Answer:
 def data_synth(
     zuno: Zuno,
     seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1,
-    markets: Annotated[str, option("--markets", "LIST", "Markets to generate (default: all of ZUNO_MARKETS).")] = "",
+    markets: Annotated[
+        str | None, option("--markets", "LIST", "Markets, comma-separated (default: ZUNO_MARKETS).")
+    ] = None,
 ) -> Answer:
     """Generate a SYNTHETIC market from a seed; replaces the previous one."""
     return zuno.data().synth(seed, markets)

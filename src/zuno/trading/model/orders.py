@@ -35,8 +35,6 @@ def to_decimal(number: float) -> Decimal:
 
 OUR_PREFIX: Final = "zn"
 """How the client ids of our orders begin."""
-SPOT: Final = frozenset({Venue("UPBIT")})
-"""Exchanges that settle no funding and hold no stops."""
 
 
 class OrderSide(StrEnum):
@@ -217,7 +215,7 @@ class Filters(Wire):
     trading: bool = True
     """False: halted or delisted."""
     holds_stops: bool = True
-    """False: no stop orders (spot at Upbit); stops are watched by the desk."""
+    """False: no stop orders (some spot venues); stops are watched by the desk."""
 
 
 class AccountRights(Wire):

@@ -12,7 +12,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding, PositionClosed, PositionOpened
 from zuno.trading.model.market import Side
-from zuno.trading.model.orders import SPOT, to_decimal
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import Adopted, FillBooked, FundingBooked, ManualChange, TradeClosed, TradeEvent
 
 
@@ -28,7 +28,7 @@ class _Entry(NamedTuple):
     def trade(self, symbol: Symbol, quantity: Decimal, price: Decimal, sign: int) -> TaxableEvent:
         """At a spot exchange coins against cash; of futures the contract alone moves, its value is the notional."""
         cash = Amount(quantity * price, self.exchange.currency)
-        spot = self.exchange in SPOT
+        spot = self.exchange.spot
         bought = (Amount(quantity, symbol.base if spot else f"{symbol} perpetual"),)
         paid = (cash,) if spot else ()
         received, given = (bought, paid) if sign > 0 else (paid, bought)
@@ -64,7 +64,7 @@ def list_taxable_events(account: str, events: Iterable[TradeEvent]) -> Iterator[
                     yield entry.move("fee", -Decimal(quantity), asset)
             case FundingBooked(payment=paid):
                 yield _Entry(account, paid.exchange, paid.at, paid.id, str(paid.symbol)).move("funding", paid.amount)
-            case TradeClosed(summary=trade) if trade.exchange not in SPOT:
+            case TradeClosed(summary=trade) if not trade.exchange.spot:
                 entry = _Entry(account, trade.exchange, trade.closed, trade.trade, trade.intent)
                 yield entry.move("pnl", trade.gross_pnl)
             case Adopted(exchange=exchange, cash=cash) if cash:
@@ -86,7 +86,7 @@ def _list_by_hand(
     direction = 1 if holding.side is Side.LONG else -1
     quantity, at_price = to_decimal(holding.quantity), to_decimal(price)
     yield entry.trade(holding.symbol, quantity, at_price, direction if opening else -direction)
-    if not opening and holding.exchange not in SPOT:
+    if not opening and not holding.exchange.spot:
         yield entry.move("pnl", (at_price - to_decimal(holding.entry)) * quantity * direction)
     if fee:
         yield entry.move("fee", -to_decimal(fee))

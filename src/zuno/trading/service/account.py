@@ -22,10 +22,10 @@ from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import Mandate, ManualChange, Protection
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (
@@ -215,7 +215,7 @@ class AccountDesk:
         symbol = next((symbol for symbol in self._with.desk.markets if symbol.base == coin), None)
         if symbol is None or self._with.store.origin.synthetic:
             return None
-        hours = Slice(candles(BINANCE, symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
+        hours = Slice(own_candles(symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
         state = await self._with.store.read_many([hours], at)
         return to_decimal(state.rows[0][-1].close) if state.rows[0] else None
 

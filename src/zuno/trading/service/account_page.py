@@ -15,16 +15,26 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
 from zuno.trading.data.intake import clause
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.account import Account, FeesSlot, Liquidity, PositionClosed, VenueFees, account_slots, fees_slot
+from zuno.trading.model.account import (
+    Account,
+    FeesSlot,
+    Liquidity,
+    PositionClosed,
+    VenueFees,
+    account_slots,
+    fees_slot,
+    markets_slot,
+)
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -34,7 +44,7 @@ from zuno.trading.model.trade_events import (
     account_name,
     paper_account,
 )
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.model.wanted import mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import Fees
@@ -85,6 +95,9 @@ class AccountBackends:
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
+    catalogue: Callable[[], Catalogue] = Catalogue
+    routes: Routes = DEFAULT_ROUTES
+    """What a run may use of markets and venues."""
     venues: Callable[[str], tuple[Venue, ...]] = lambda account: (DEFAULT_VENUE,)
     """Of an account at exchanges, where a mandate names none."""
 
@@ -164,7 +177,7 @@ class AccountPage:
         opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
         ages: dict[Symbol, Known[Millis]] = {}
         for symbol in {trade.symbol for trade in book.trades.values()}:
-            age = self.prices.ages.get(str(basis(BINANCE, symbol)))
+            age = self.prices.ages.get(str(mark_series(symbol)))
             if age is not None:
                 ages[symbol] = Millis(self.at - age * SECOND_MS)
         return RiskState(
@@ -272,7 +285,7 @@ class AccountPageReader:
         if account is None:
             book = await read_before(self._with.log, name, moment)
             prices = await self._read_prices(book, moment, recorded=False)
-            account = (await self._end_liquidated(name, book, moment, prices))[0].to_account()
+            account = (await self._end_liquidated(name, book, moment, prices))[0].to_account(self._with.routes.venues)
         lp = await _read_liquidity(self._with.inventory, account.liquidity, present=present)
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
         notes = () if lp.note is None else (lp.note,)
@@ -281,6 +294,12 @@ class AccountPageReader:
             own = {venue: VenueFees(maker=rates.maker, taker=rates.taker) for venue, rates in changed.items()}
             content = FeesSlot(fees=own)
             slots.append(fees_slot(content, moment))
+        catalogue, routes = self._with.catalogue(), self._with.routes
+        if catalogue.read_at or routes != DEFAULT_ROUTES:
+            listed = [
+                catalogue.find_listed(venue, symbol) for venue in routes.venues for symbol in self._with.desk.markets
+            ]
+            slots.append(markets_slot(filter(None, listed), routes, moment))
         return slots
 
     async def _read_page(
@@ -307,8 +326,7 @@ class AccountPageReader:
         """Positions entered by hand are not watched: each look finds what the market has done to them."""
         trades = [trade for trade in book.trades.values() if trade.manual and trade.margin]
         slices = [
-            Slice(candles(BINANCE, trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at)
-            for trade in trades
+            Slice(own_candles(trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at) for trade in trades
         ]
         rows = (await self._with.store.read_many(slices, at)).rows if slices else ()
         closes = (
@@ -362,7 +380,7 @@ class AccountPageReader:
         for symbol in self._with.desk.markets:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
-                series = candles(BINANCE, symbol, timeframe)
+                series = own_candles(symbol, timeframe)
                 state = await self._with.store.read_many([Slice(series, start, until)], until)
                 closes = [Close(Millis(row.at + timeframe.millis), to_decimal(row.close)) for row in state.rows[0]]
                 if closes:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
@@ -50,7 +50,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
         size += sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
-        mark = page.mark(symbol, Venue("BINANCE"))
+        mark = page.mark(symbol, symbol.venue)
         delta = held + pending + lp
         rows.append(
             ExposureView(
@@ -92,8 +92,8 @@ def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | N
 def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
     """Of what is held, and what the risk book counts in dollars."""
     held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
-    shown = [(exchange, symbol) for exchange in DEFAULT_VENUES for symbol in page.symbols]
-    wanted = [place for place in shown if place in held or place[0] is Venue("BINANCE")]
+    shown = [(exchange, symbol) for exchange in page.book.venues for symbol in page.symbols]
+    wanted = [place for place in shown if place in held or place[0] is place[1].venue]
     return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
 
 
@@ -136,7 +136,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
 
 
 def _liquidation_price(trade: OpenTrade) -> Decimal | None:
-    if trade.exchange is not Venue("BINANCE"):
+    if trade.exchange.spot:
         return None
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 

@@ -27,7 +27,7 @@ from zuno.trading.data.intake import (
     kept_since,
 )
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, timeframe_of
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
 from zuno.trading.service.data import format_minute, format_spans
 

@@ -25,11 +25,10 @@ from zuno.trading.model.market import (
     MacroRelease,
     Mode,
     Timeframe,
-    candles,
     parse_mode,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
+from zuno.trading.model.wanted import bars_of, neighbour_series, own_candles, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
@@ -110,7 +109,7 @@ class TradingDesk:
         asked, timeframe = self.parse_symbol(symbol), _parse_interval(interval)
         end = (await self.moment(asked, until)).as_of
         start = arguments.parse_market_moment(since, end, end, Millis(0))
-        series = candles(BINANCE, asked, timeframe)
+        series = own_candles(asked, timeframe)
         rows = await self.store.read(series, start, end, end, MOST_CANDLES)
         return CandlesView(
             synthetic=self.synthetic,
@@ -146,7 +145,7 @@ class TradingDesk:
 
     async def read_at(self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()) -> Bundle:
         """Everything that could be known then, not stored yet."""
-        return await build_bundle(self.store, symbol, mode, moment.as_of, slots, moment.failures)
+        return await build_bundle(self.store, symbol, mode, moment.as_of, slots, moment.failures, markets=self.markets)
 
     async def keep(self, bundle: Bundle) -> Digest:
         return await (await self.journal()).put_bundle(self._encoder.encode(bundle))
@@ -219,7 +218,7 @@ class TradingDesk:
         newest = dict(zip(wanted, await self.store.newest_known(wanted), strict=True))
         ends = [known for known in newest.values() if known is not None]
         for timeframe in _JUDGED:
-            closed = newest[candles(BINANCE, symbol, timeframe)]
+            closed = newest[own_candles(symbol, timeframe)]
             if closed is not None:
                 fresh_until = closed + STALE_BARS * timeframe.millis
                 return max(known for known in ends if known <= fresh_until)

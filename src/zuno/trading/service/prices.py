@@ -18,21 +18,18 @@ from zuno.trading.model.market import (
     Feed,
     Series,
     Timeframe,
-    basis,
-    candles,
-    rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDC_USDT, USDT_KRW
+from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import DOLLAR, Rates, currency_rates, mark_price, rate_of
 
 
 def list_marks(symbols: Iterable[Symbol]) -> tuple[Series[Any], ...]:
     """Everything that an account with these is marked by."""
-    return (*(basis(BINANCE, symbol) for symbol in symbols), *_RATES.values())
+    return (*(mark_series(symbol) for symbol in symbols), *_RATES.values())
 
 
-_RATES: Final[Mapping[str, Series[Any]]] = {"KRW": rates(UPBIT, USDT_KRW), "USDC": rates(BINANCE, USDC_USDT)}
+_RATES: Final[Mapping[str, Series[Any]]] = {"KRW": WON_RATE, "USDC": DOLLAR_RATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +48,7 @@ class Prices:
 
     def find_source(self, symbol: Symbol, exchange: Venue) -> tuple[str, int] | None:
         """The series that a price comes from, and the age of the oldest of them."""
-        mark, rate = str(basis(BINANCE, symbol)), str(_RATES.get(exchange.currency))
+        mark, rate = str(mark_series(symbol)), str(_RATES.get(exchange.currency))
         if symbol in self.closes:
             series, age = self.closes[symbol]
             found = {str(series): age}
@@ -81,7 +78,7 @@ async def read_prices(
         newest[str(series)] = found = rows[-1] if any_age and rows else _newest_fresh(series, rows, moment)
         if not isinstance(found, Missing):
             ages[str(series)] = (moment - found.at) // SECOND_MS
-    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in symbols}
+    marks = {symbol: newest[str(mark_series(symbol))] for symbol in symbols}
     closes = await _last_closes(store, moment, symbols) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     levels = (newest[str(series)] for series in _RATES.values())
@@ -102,7 +99,7 @@ async def _last_closes(
     candles are stored, as a cycle takes them."""
     several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in symbols]
     slices = [
-        Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
+        Slice(own_candles(symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
         for symbol, timeframe in several
     ]
     state = await store.read_many(slices, moment)
@@ -110,7 +107,7 @@ async def _last_closes(
     for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
         age = moment - (rows[-1].at + timeframe.millis) if rows else None
         if age is not None and age <= STALE_BARS * timeframe.millis:
-            closes[symbol] = (rows[-1].close, candles(BINANCE, symbol, timeframe), max(0, age) // SECOND_MS)
+            closes[symbol] = (rows[-1].close, own_candles(symbol, timeframe), max(0, age) // SECOND_MS)
     return closes
 
 
