@@ -74,7 +74,9 @@ class Recordings:
 
         store = self.synthetic()
         if not await store.spans():
-            await store.begin(describe_origin(seed), await asyncio.to_thread(build_batches, seed, self._settings.markets))
+            await store.begin(
+                describe_origin(seed), await asyncio.to_thread(build_batches, seed, self._settings.markets)
+            )
         return store
 
     async def close(self) -> None:

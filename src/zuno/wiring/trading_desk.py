@@ -108,7 +108,9 @@ class TradingWiring(SharedWiring):
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
         store, choice = self._recordings.selected_store(), self._recordings.describe_choice()
-        return DataDesk(store, unix_millis, fetch, invent=self._recordings.invent, choice=choice)
+        return DataDesk(
+            store, unix_millis, fetch, invent=self._recordings.invent, choice=choice, markets=self._settings.markets
+        )
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()

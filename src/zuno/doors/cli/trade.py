@@ -146,7 +146,7 @@ async def trade_runs(zuno: Zuno) -> View:
 @trade.command("start")
 def trade_start(
     ctx: typer.Context,
-    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: both).")] = "",
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: ZUNO_MARKETS).")] = "",
     mode: Mode = "swing",
     live: Live = False,
     account: Annotated[str | None, option("--account", "NAME", "Paper account (default: the home's), or demo.")] = None,
