@@ -25,6 +25,7 @@ BENCHES = (
     "journal_size",
     "backtest",
     "imports",
+    "ten_markets",
     "paper_venue",
     "lp_lab",
     "sma_cross",

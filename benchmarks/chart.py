@@ -26,6 +26,7 @@ from matplotlib.text import Text
 from benchmarks.figure import report
 from zuno.adapters.chart.painter import draw_figure, paint_png
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.model.bundle import Block, Bundle
@@ -33,7 +34,6 @@ from zuno.trading.model.chart import HEIGHT, WIDTH
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Funding, Level, Mode, Series, Timeframe, candles
 from zuno.trading.model.market import funding as funding_of
 from zuno.trading.model.market import open_interest as open_interest_of
-from zuno.trading.model.venues import BINANCE, PERPETUALS
 
 REPEATS = 15
 AS_OF = Millis(1_767_225_600_000)

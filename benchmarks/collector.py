@@ -25,6 +25,7 @@ from tests.wire.leaping import leaping
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, TAPES
 from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import (
     HOUR_MS,
@@ -38,7 +39,6 @@ from zuno.trading.model.market import (
     liquidations,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, TAPES
 from zuno.trading.ports.series import Batch
 
 START = END - 2 * HOUR_MS

@@ -24,7 +24,7 @@ from zuno.trading.data.bundle_builder import build_bundle, reach_of
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import bundle_hash
 from zuno.trading.model.market import Mode
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 
 REPEATS = 15
 SEED = 11

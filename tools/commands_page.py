@@ -57,6 +57,7 @@ EXAMPLES = {
     "config show": "zuno config show",
     "data synth": "zuno data synth --seed 11",
     "demo": "zuno demo",
+    "markets": "zuno markets --search SOL --kind perp",
     "devnet down": "zuno devnet down",
     "devnet move": "zuno devnet move --percent -6",
     "devnet status": "zuno devnet status",

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cache, partial
+from math import isfinite
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
@@ -20,9 +21,22 @@ from zuno.kernel.public_site import parse_proxies, parse_public_url
 from zuno.kernel.taxable import parse_currency
 from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_model_list
 from zuno.lp.model.chains import CHAINS, chain_named
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
+from zuno.markets.routes import Routes, parse_route
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import FILE, Fault, FileField, FileReading, expand_path, has_login, read_settings_file
+from zuno.settings_file import (
+    FILE,
+    AccountSettings,
+    Fault,
+    FileField,
+    FileReading,
+    expand_path,
+    has_login,
+    parse_accounts,
+    read_settings_file,
+)
 
+T = TypeVar("T")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
@@ -42,6 +56,8 @@ _TABLES = {
     "budget_tokens_per_run": "budget",
     "deterministic": "agents",
     "live": "trading",
+    "route_binance": "routes",
+    "accounts": "accounts",
     "memory_store": "memory",
     "fee_binance_maker_pct": "fees",
     "risk_profile": "lp",
@@ -54,7 +70,8 @@ _TABLES = {
 }
 """The first setting of each table of `zuno.toml`; those after it stand in the same table."""
 _HIDDEN = tuple(
-    "_url _key _secret _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id _hooks".split()
+    "_url _key _secret _passphrase _account _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id "
+    "_hooks".split()
 )
 """Endings of settings whose values are not shown in a chat."""
 _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
@@ -106,11 +123,20 @@ def _checked_by(parse: Callable[[str], object]) -> Callable[[str], str]:
     """The text unchanged, if `parse` accepts it."""
 
     def read(text: str) -> str:
+        _parsed_by(parse)(text)
+        return text
+
+    return read
+
+
+def _parsed_by(parse: Callable[[Any], T]) -> Callable[[Any], T]:
+    """As `parse`, whose `UsageError` is a fault of the setting."""
+
+    def read(raw: Any) -> T:
         try:
-            parse(text)
+            return parse(raw)
         except UsageError as error:
             raise ValueError(str(error).rstrip(".")) from error
-        return text
 
     return read
 
@@ -152,6 +178,22 @@ def _ip_address(text: str) -> str:
     return text if text == "127.0.0.1" else str(ip_address(text.strip("[]")))
 
 
+def _route(name: str) -> BeforeValidator:
+    def read(parts: list[str]) -> tuple[str, ...]:
+        def check(_: str) -> None:
+            shares = parse_route(parts)
+            if len(shares) < len(parts):
+                raise UsageError("a venue is named twice")
+            if not all(map(isfinite, shares.values())):
+                raise UsageError("a share is no number")
+            Routes({**Routes().shares, name: shares})
+
+        _checked_by(check)("")
+        return tuple(parts)
+
+    return _comma_separated(read)
+
+
 def _proxies(parts: list[str]) -> tuple[str, ...]:
     _checked_by(lambda _: parse_proxies(parts))("")
     return tuple(parts)
@@ -181,10 +223,7 @@ def _model_keys(parts: list[str]) -> dict[str, SecretStr]:
 
 
 def _models(text: str) -> str:
-    try:
-        return ",".join(map(str, parse_model_list(text)))
-    except UsageError as error:
-        raise ValueError(str(error).rstrip(".")) from None
+    return ",".join(map(str, _parsed_by(parse_model_list)(text)))
 
 
 def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -250,6 +289,8 @@ FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
+Markets = Annotated[tuple[Symbol, ...], _comma_separated(_parsed_by(parse_markets))]
+Accounts = Annotated[dict[str, AccountSettings], BeforeValidator(parse_accounts)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 
 
@@ -356,6 +397,19 @@ class Settings(BaseModel):
     recording: Literal["auto", "synthetic", "own"] = _setting(
         "auto", "stored data to use: synthetic, your own recordings, or your own once something is imported"
     )
+    markets: Markets = _setting(
+        DEFAULT_SYMBOLS, "markets the desk trades, comma-separated: `BTCUSDT`, `SOL` or `bybit:SOL/USDT:USDT`"
+    )
+    route_binance: Annotated[tuple[str, ...], _route("BINANCE")] = _setting(
+        ("binance",), "venues of a ruling's target BINANCE, which carries shorts: names, with shares as in `okx:0.7`"
+    )
+    route_upbit: Annotated[tuple[str, ...], _route("UPBIT")] = _setting(("upbit",), "venues of the target UPBIT")
+    route_split: Annotated[tuple[str, ...], _route("SPLIT")] = _setting(
+        ("binance", "upbit"), "venues of the target SPLIT; equal shares if none are given"
+    )
+    accounts: Accounts = _setting(
+        {}, "named accounts at venues as JSON; in `zuno.toml` each is a table `[accounts.NAME]`"
+    )
     memory_store: Literal["sqlite", "milvus", "lightrag"] = _setting(
         "sqlite", "index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"
     )
@@ -441,8 +495,22 @@ class Settings(BaseModel):
     binance_order_url: Url | None = _setting(None, "base URL of Binance's signed API, for tests")
     binance_stream_url: StreamUrl = _setting("wss://fstream.binance.com", "Binance futures WebSocket URL")
     bybit_url: Url | None = _setting(None, "Bybit REST mirror")
+    bybit_api_key: Secret = _setting(None, "Bybit API key for live orders: contract and spot trading, no withdrawals")
+    bybit_api_secret: Secret = _setting(None, "secret of `ZUNO_BYBIT_API_KEY`")
+    bybit_demo: bool = _setting(False, "true: the Bybit keys belong to its demo trading, no real money")
+    bybit_order_url: Url | None = _setting(None, "base URL of Bybit's signed API, for tests")
     bybit_stream_url: StreamUrl = _setting("wss://stream.bybit.com", "Bybit public WebSocket URL")
+    hyperliquid_account: Secret = _setting(None, "Hyperliquid address of the account, for live orders")
+    hyperliquid_agent_key: Secret = _setting(None, "key of an agent (API wallet) of `ZUNO_HYPERLIQUID_ACCOUNT`")
+    hyperliquid_demo: bool = _setting(False, "true: account and agent belong to Hyperliquid's testnet")
+    hyperliquid_order_url: Url | None = _setting(None, "base URL of Hyperliquid's signed API, for tests")
+    hyperliquid_url: Url | None = _setting(None, "Hyperliquid API mirror")
     okx_url: Url | None = _setting(None, "OKX REST mirror")
+    okx_api_key: Secret = _setting(None, "OKX API key for live orders: trading allowed, withdrawals not")
+    okx_api_secret: Secret = _setting(None, "secret of `ZUNO_OKX_API_KEY`")
+    okx_passphrase: Secret = _setting(None, "passphrase of `ZUNO_OKX_API_KEY`")
+    okx_demo: bool = _setting(False, "true: the OKX keys belong to its demo trading, no real money")
+    okx_order_url: Url | None = _setting(None, "base URL of OKX's signed API, for tests")
     okx_stream_url: StreamUrl = _setting("wss://ws.okx.com:8443", "OKX public WebSocket URL")
     upbit_url: Url | None = _setting(None, "Upbit REST mirror")
     upbit_access_key: Secret = _setting(
@@ -474,7 +542,8 @@ class Settings(BaseModel):
     def secrets(self) -> tuple[str, ...]:
         """Every secret that is set: what must never be written anywhere."""
         values = [value for name in type(self).model_fields for value in _each(getattr(self, name))]
-        return tuple(value.get_secret_value() for value in values if isinstance(value, SecretStr))
+        own = (secret for account in self.accounts.values() for secret in account.secrets())
+        return (*(value.get_secret_value() for value in values if isinstance(value, SecretStr)), *own)
 
     def describe(self, name: str, *, private: bool) -> str:
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
@@ -485,6 +554,8 @@ class Settings(BaseModel):
             return "set"
         if name == "watched_wallets":
             return f"{len(value):,} wallets"
+        if name == "accounts":
+            return ", ".join(f"{account} at {' and '.join(value[account].venues).lower()}" for account in value)
         return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
     def model_table(self) -> dict[str, tuple[ModelId, ...]]:
@@ -499,6 +570,10 @@ class Settings(BaseModel):
         if not alone or Vendor.GOOGLE not in self.vendor_keys():
             return chain
         return (*chain, ModelId(Vendor.GOOGLE, DEFAULT_MODELS[Vendor.GOOGLE]))
+
+    def routes(self) -> Routes:
+        named = {"BINANCE": self.route_binance, "UPBIT": self.route_upbit, "SPLIT": self.route_split}
+        return Routes({name: parse_route(words) for name, words in named.items()})
 
     def vendor_keys(self) -> dict[Vendor, str]:
         """The vendors' keys that are set, in the clear: for wiring alone."""
@@ -608,6 +683,7 @@ def file_fields() -> dict[str, FileField]:
     for name, field in Settings.model_fields.items():
         table = _TABLES.get(name, table)
         form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
+        key = key.upper() if table == "routes" else key
         secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
         default = field.get_default(call_default_factory=True)
         fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import stat
@@ -11,10 +12,24 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
+from zuno.kernel.accounts import RESERVED_ACCOUNTS
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
+from zuno.markets.venues import Venue, parse_venue
 
 FILE: Final = "zuno.toml"
+ACCOUNTS: Final = "accounts"
+ACCOUNT_KEYS: Final[Mapping[str, str]] = {
+    "venues": "venues of one company: binance, binance-spot, bybit, okx-spot, hyperliquid …",
+    "key": "API key, at Hyperliquid the address of the account; never written here",
+    "secret": "its secret, at Hyperliquid the key of an agent",
+    "passphrase": "its passphrase, at OKX",
+    "sub_account": "label of the sub-account that the keys are of",
+    "demo": "true: demo trading, no real money",
+    "url": "base URL of the signed API, for tests",
+}
+"""What a table `[accounts.NAME]` may hold."""
+_ACCOUNT_SECRETS: Final = ("key", "secret", "passphrase")
 _MOST_BYTES: Final = 2_000_000
 _MOST_SECRET_BYTES: Final = 65_536
 # Patterns are compiled where they are used: most homes have no file, and every command reads this module.
@@ -26,6 +41,7 @@ _OPEN_URL: Final = r"[a-z]+://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~-]{0,12})*"
 _LOGIN: Final = r"://(?:[^/?#\s]*@|\S*\?)"
 _WALLET: Final = r"(0x[0-9a-fA-F]{40})(?:[\s,;]+(.*))?"
 _LONGEST_LABEL: Final = 40
+_ACCOUNT_NAME: Final = r"[A-Za-z0-9_-]{1,32}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +107,22 @@ def read_settings_file(
 
     fields = list_fields()
     values, lines, faults, notes = dict[str, str](), dict[str, int](), list[Fault](), list[Fault]()
+    accounts: dict[str, dict[str, str]] = {}
     for line, keys, value in _split(text, faults):
+        if keys[0] == ACCOUNTS and len(keys) == 3 and keys[2] in ACCOUNT_KEYS:
+            lines.setdefault(ACCOUNTS, line)
+            secret, default = keys[2] in _ACCOUNT_SECRETS, () if keys[2] == "venues" else ""
+            named = FileField(keys[2], f"{ACCOUNTS}.{plain_text(keys[1], 40)}", keys[2], secret, False, "", "", default)
+            try:
+                accounts.setdefault(keys[1], {})[keys[2]] = _to_text(named, value, environment, line, notes)
+            except UsageError as error:
+                faults.append(Fault(line, f"{named}: {error}"))
+            continue
         field = _find_field(fields, keys)
         if field is None:
             faults.append(Fault(line, f"{_show(keys)} is not a setting of Zuno{_suggest(fields, keys)}"))
+        elif field.name == ACCOUNTS:
+            faults.append(Fault(line, f"an account is a table [{ACCOUNTS}.NAME] with {', '.join(ACCOUNT_KEYS)}"))
         elif field.name in lines:
             faults.append(Fault(line, f"{field} is set twice, first in line {lines[field.name]}"))
         else:
@@ -104,6 +132,8 @@ def read_settings_file(
                     values[field.name] = setting
             except UsageError as error:
                 faults.append(Fault(line, f"{field}: {error}"))
+    if accounts:
+        values[ACCOUNTS] = json.dumps(accounts)
     if not faults:
         try:
             tomllib.loads(text)
@@ -192,6 +222,7 @@ def _syntax_fault(error: Exception, line: int) -> Fault:
 
 def _find_field(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> FileField | None:
     table, key = keys if len(keys) == 2 else ("", keys[-1]) if len(keys) == 1 else ("", "")
+    key = key.upper() if table == "routes" else key  # named by the words of a ruling, which are in capitals
     named = fields.get(key)
     if named is not None and table in ("", named.table):
         return named
@@ -202,6 +233,8 @@ def _suggest(fields: Mapping[str, FileField], keys: tuple[str, ...]) -> str:
     """The same key of another table, else the nearest name."""
     from difflib import get_close_matches  # only on the way to an error
 
+    if keys[0] == ACCOUNTS and len(keys) == 3:
+        return f"; an account has {', '.join(ACCOUNT_KEYS)}"
     key, wanted = keys[-1], ".".join(keys)
     names = {f"{field.table}.{field.key}": field for field in fields.values()}
     same = [field for field in fields.values() if key in (field.key, field.name)]
@@ -275,6 +308,69 @@ def expand_path(name: str | Path) -> Path:
         raise UsageError(f"{plain_text(str(name), 80)} begins with the home of nobody here") from None
 
 
+@dataclass(frozen=True, slots=True)
+class AccountSettings:
+    """An account at venues with keys of its own: `[accounts.NAME]`."""
+
+    venues: tuple[Venue, ...]
+    key: str = dataclasses.field(default="", repr=False)
+    """Empty: its variable is not set here."""
+    secret: str = dataclasses.field(default="", repr=False)
+    passphrase: str = dataclasses.field(default="", repr=False)
+    sub_account: str = ""
+    demo: bool = False
+    url: str | None = None
+
+    def secrets(self) -> tuple[str, ...]:
+        return tuple(filter(None, (self.key, self.secret, self.passphrase)))
+
+
+def parse_accounts(given: object) -> dict[str, AccountSettings]:
+    """The named accounts of a JSON document, which `[accounts.NAME]` becomes. What is wrong is said without a value:
+    it may hold a key."""
+    try:
+        tables = json.loads(given) if isinstance(given, str) else given
+    except (ValueError, RecursionError):
+        raise ValueError("expected JSON; write it as [accounts.NAME] in zuno.toml") from None
+    if not isinstance(tables, dict):
+        raise ValueError("expected a table for each account")
+    accounts, owners = dict[str, AccountSettings](), dict[str, str]()
+    for name, table in tables.items():
+        account = table if isinstance(table, AccountSettings) else _account(name, table)
+        if (other := owners.setdefault(account.key or f"{name} has none", name)) != name:
+            raise ValueError(f"{name} and {other} have the same key: one ledger is kept of one account")
+        accounts[name] = account
+    return accounts
+
+
+def _account(name: str, table: object) -> AccountSettings:
+    where = f"account {plain_text(name, 40)}"
+    if not re.fullmatch(_ACCOUNT_NAME, name) or name.lower() in RESERVED_ACCOUNTS:
+        raise ValueError(f"{where}: use up to 32 letters, digits, - and _, but not {', '.join(RESERVED_ACCOUNTS)}")
+    if not isinstance(table, dict):
+        raise ValueError(f"{where}: expected a table")
+    texts = {key: ",".join(map(str, part)) if isinstance(part, list) else str(part) for key, part in table.items()}
+    if unknown := texts.keys() - ACCOUNT_KEYS.keys():
+        raise ValueError(f"{where}: {plain_text(min(unknown), 40)} is none of {', '.join(ACCOUNT_KEYS)}")
+    try:
+        venues = tuple(map(parse_venue, filter(None, texts.get("venues", "").split(","))))
+    except UsageError as error:
+        raise ValueError(f"{where}: {str(error).rstrip('.')}") from None
+    if len({venue.house for venue in venues}) != 1 or len(set(venues)) != len(venues):
+        raise ValueError(f"{where}: expected venues of one company, each once")
+    demo = texts.get("demo", "false").lower() in ("true", "1")
+    without = [venue.label for venue in venues if demo and not venue.sandbox]
+    if without:
+        raise ValueError(f"{where}: {without[0]} has no demo trading")
+    if "key" not in texts:
+        raise ValueError(f"{where}: its key is not named")
+    key, secret, passphrase = (texts.get(part, "") for part in _ACCOUNT_SECRETS)
+    url, sub = texts.get("url"), texts.get("sub_account", "")
+    if url is not None and not re.fullmatch(_OPEN_URL, url):
+        raise ValueError(f"{where}: expected an http(s) URL")
+    return AccountSettings(venues, key, secret, passphrase, plain_text(sub, 64) if sub else "", demo, url)
+
+
 def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str:
     """A commented file with every setting at its default; those that are given, as texts of the environment, stand
     there uncommented. Secrets are named by their variable."""
@@ -284,6 +380,10 @@ def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str
     )
     table = ""
     for field in fields:
+        if field.name == ACCOUNTS:  # a table for each, which holds no value of the environment: there are keys in it
+            text += f"\n# {field.meaning}\n# [{ACCOUNTS}.NAME]\n"
+            text += "".join(f"# {meaning}\n# {key} =\n" for key, meaning in ACCOUNT_KEYS.items())
+            continue
         if field.table != table:
             table = field.table
             text += f"\n[{table}]\n"
@@ -295,7 +395,7 @@ def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str
 def _literal(field: FileField, given: str | None) -> str:
     value = field.default if given is None else given
     if isinstance(field.default, tuple | dict):
-        parts = value.split(",") if isinstance(value, str) else []
+        parts = value.split(",") if isinstance(value, str) else value
         return json.dumps([part.strip() for part in parts if part.strip()], ensure_ascii=False)
     if isinstance(field.default, int | float | Decimal):
         return str(value).strip().lower()

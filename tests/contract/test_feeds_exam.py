@@ -20,6 +20,7 @@ from tests.wire.vendors import binance as binance_wire
 from tests.wire.vendors import bybit as bybit_wire
 from tests.wire.vendors import deribit as deribit_wire
 from tests.wire.vendors import figures, words
+from tests.wire.vendors import hyperliquid as hyperliquid_wire
 from tests.wire.vendors import okx as okx_wire
 from tests.wire.vendors import upbit as upbit_wire
 from tests.wire.vendors.serving import Route, vendor
@@ -27,15 +28,17 @@ from tests.wire.vendors.stream import streaming
 from tests.wire.vendors.world import HALF_PAST, NOON, SYMBOL, World, bars
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.binance import VENDOR as BINANCE_VENDOR
-from zuno.adapters.venues.binance import Binance, BinanceTape
+from zuno.adapters.venues.binance import Binance, BinanceSpot, BinanceTape
 from zuno.adapters.venues.bybit import VENDOR as BYBIT_VENDOR
-from zuno.adapters.venues.bybit import Bybit, BybitTape
+from zuno.adapters.venues.bybit import Bybit, BybitSpot, BybitTape
 from zuno.adapters.venues.deribit import VENDOR as DERIBIT_VENDOR
 from zuno.adapters.venues.deribit import Deribit
 from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
+from zuno.adapters.venues.hyperliquid import VENDOR as HYPERLIQUID_VENDOR
+from zuno.adapters.venues.hyperliquid import Hyperliquid
 from zuno.adapters.venues.macro import FearGreed, Fred, Yahoo
 from zuno.adapters.venues.okx import VENDOR as OKX_VENDOR
-from zuno.adapters.venues.okx import Okx, OkxTape
+from zuno.adapters.venues.okx import Okx, OkxSpot, OkxTape
 from zuno.adapters.venues.texts import Channels, Search
 from zuno.adapters.venues.upbit import VENDOR as UPBIT_VENDOR
 from zuno.adapters.venues.upbit import Upbit
@@ -90,6 +93,10 @@ class Candidate:
     symbol: str = SYMBOL
     unknown: str = "NOPEUSDT"
     says_taker: bool = True
+
+    @property
+    def venue_has_no_weeks(self) -> bool:
+        return self.name.startswith("hyperliquid")
 
 
 def over_exchange(
@@ -165,7 +172,28 @@ BYBIT_IN_SHORT_PAGES = replace(
     name="bybit, seven rows a page",
     knowing=over_exchange(Bybit, BYBIT_VENDOR, lambda world: bybit_wire.routes(world, 7)),
 )
-OKX = Candidate("okx", over_exchange(Okx, OKX_VENDOR, okx_wire.routes))
+OKX = Candidate("okx", over_exchange(Okx, OKX_VENDOR, okx_wire.routes), says_taker=False)
+SPOTS = (
+    Candidate("binance spot", over_exchange(BinanceSpot, BINANCE_VENDOR, binance_wire.routes)),
+    Candidate(
+        "bybit spot",
+        over_exchange(BybitSpot, BYBIT_VENDOR, lambda world: bybit_wire.routes(world, category="spot")),
+        says_taker=False,
+    ),
+    Candidate("okx spot", over_exchange(OkxSpot, OKX_VENDOR, okx_wire.routes), says_taker=False),
+)
+HYPERLIQUID = Candidate(
+    "hyperliquid",
+    over_exchange(Hyperliquid, HYPERLIQUID_VENDOR, hyperliquid_wire.routes),
+    "BTCUSDC",
+    "NOPEUSDC",
+    says_taker=False,
+)
+HYPERLIQUID_IN_SHORT_PAGES = replace(
+    HYPERLIQUID,
+    name="hyperliquid, seven rows a page",
+    knowing=over_exchange(Hyperliquid, HYPERLIQUID_VENDOR, lambda world: hyperliquid_wire.routes(world, 7)),
+)
 OKX_IN_SHORT_PAGES = replace(
     OKX, name="okx, seven rows a page", knowing=over_exchange(Okx, OKX_VENDOR, lambda world: okx_wire.routes(world, 7))
 )
@@ -187,7 +215,10 @@ def sit(*candidates: Candidate) -> pytest.MarkDecorator:
 
 # -- candles
 
-of_candles = sit(BINANCE, BINANCE_IN_SHORT_PAGES, BYBIT, BYBIT_IN_SHORT_PAGES, UPBIT, UPBIT_IN_SHORT_PAGES, RECORDED)
+of_candles = sit(
+    BINANCE, BINANCE_IN_SHORT_PAGES, BYBIT, BYBIT_IN_SHORT_PAGES, OKX, OKX_IN_SHORT_PAGES, *SPOTS, HYPERLIQUID,
+    HYPERLIQUID_IN_SHORT_PAGES, UPBIT, UPBIT_IN_SHORT_PAGES, RECORDED,
+)  # fmt: skip
 
 
 def expected(candidate: Candidate, world: World) -> list[market.Candle]:
@@ -242,6 +273,8 @@ async def test_bars_of_a_symbol_nobody_knows_are_unavailable(candidate: Candidat
 @pytest.mark.parametrize("timeframe", [Timeframe.M1, Timeframe.H4, Timeframe.D1, Timeframe.W1])
 async def test_bars_of_every_length(candidate: Candidate, timeframe: Timeframe) -> None:
     world = World(candles=bars(9, timeframe, upto=HALF_PAST), timeframe=timeframe)
+    if timeframe is Timeframe.W1 and candidate.venue_has_no_weeks:
+        pytest.skip("weeks are made of its days")
     async with candidate.knowing(world) as feed:
         found = await feed.candles(candidate.symbol, timeframe, Millis(NOON - 90 * DAY_MS), after(24))
     assert list(found) == expected(candidate, world)
@@ -329,9 +362,53 @@ async def test_derivatives_of_a_symbol_nobody_knows_are_unavailable(candidate: C
                 await question
 
 
+@sit(HYPERLIQUID, HYPERLIQUID_IN_SHORT_PAGES)
+async def test_hyperliquid_pays_every_hour_and_tells_what_is_open_now(candidate: Candidate) -> None:
+    world = World()
+    async with candidate.knowing(world) as feed:
+        rates = await feed.funding(candidate.symbol, after(-96), after(0))
+        assert list(rates) == [row._replace(interval_hours=1.0) for row in world.funding]
+        assert await feed.funding_next(candidate.symbol) == world.funding_next._replace(interval_hours=1.0)
+        assert await feed.basis(candidate.symbol) == world.basis
+        assert list(await feed.open_interest(candidate.symbol, after(-9), after(1))) == [
+            Level(HALF_PAST, world.open_interest[-1].value)
+        ]
+        late = Millis(HALF_PAST - 200)
+        assert [row.at for row in await feed.open_interest(candidate.symbol, late, late)] == [late]
+        assert not await feed.open_interest(candidate.symbol, after(-9), after(-3))
+        for question in (
+            feed.long_short(candidate.symbol, after(-9), after(-3)),
+            feed.funding(candidate.unknown, after(-9), after(-3)),
+            feed.basis(candidate.unknown),
+        ):
+            with pytest.raises(Unavailable):
+                await question
+
+
+@sit(HYPERLIQUID)
+async def test_hyperliquids_weeks_are_whole_and_open_on_monday(candidate: Candidate) -> None:
+    world = World(candles=bars(30, Timeframe.D1, upto=HALF_PAST), timeframe=Timeframe.D1)
+    async with candidate.knowing(world) as feed:
+        weeks = await feed.candles(candidate.symbol, Timeframe.W1, Millis(NOON - 90 * DAY_MS), after(24))
+    assert len(weeks) == 3
+    for week in weeks:
+        days = [day for day in world.candles if week.at <= day.at < week.at + 7 * DAY_MS]
+        assert Timeframe.W1.floor(week.at) == week.at
+        assert len(days) == 7
+        assert (week.open, week.close) == (days[0].open, days[-1].close)
+        assert (week.high, week.low) == (max(day.high for day in days), min(day.low for day in days))
+        assert week.volume == pytest.approx(sum(day.volume for day in days))
+
+
+async def test_a_coin_by_the_thousand_has_hyperliquids_own_name() -> None:
+    knowing = over_exchange(Hyperliquid, HYPERLIQUID_VENDOR, lambda world: hyperliquid_wire.routes(world, coin="kPEPE"))
+    async with knowing(World()) as feed:
+        assert await feed.basis("1000PEPEUSDC") == World().basis
+
+
 # -- books
 
-of_books = sit(BINANCE, BYBIT, RECORDED)
+of_books = sit(BINANCE, BYBIT, OKX, *SPOTS, HYPERLIQUID, RECORDED)
 
 
 @of_books

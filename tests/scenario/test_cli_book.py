@@ -12,10 +12,10 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.journal.port import Author
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Level, MarkAndIndex, basis, rates
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.wiring import Application
 

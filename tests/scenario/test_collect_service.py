@@ -17,8 +17,8 @@ from tests.wire.live_home import BARS, OWN, ran, remembered, run
 from tests.wire.vendors.living import Living, Venues, bar, venues
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import PERPETUALS
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, liquidations, open_interest
-from zuno.trading.model.venues import PERPETUALS
 
 EVER = Millis(2**62)
 

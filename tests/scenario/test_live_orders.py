@@ -15,13 +15,13 @@ from tests.wire.exchanges.harness import over_binance, over_upbit
 from tests.wire.exchanges.serving import DOWN, Request, json_answer
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import DiskFull, NotFound, Unavailable
+from zuno.markets.feeds import UPBIT, name_at
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeEvent
-from zuno.trading.model.venues import krw_symbol
 
 BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
 ALWAYS = 10_000
@@ -620,7 +620,7 @@ async def spot_desk() -> AsyncIterator[tuple[WireDesk, FullLog]]:
     """With a position at a spot exchange where the owner has coins, too: nothing keeps a sale from taking those."""
     async with over_upbit() as here:
         desk = WireDesk(here, log := FullLog())
-        here.fake.engine.position(krw_symbol(BTC)).amount += OWNED
+        here.fake.engine.position(name_at(UPBIT, BTC)).amount += OWNED
         assert await desk.open() == "open"
         yield desk, log
 

@@ -16,6 +16,7 @@ from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import post_mortem_id
@@ -33,7 +34,6 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.trade_events import ClockSet, paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.service.manual_entries import OpeningEntry
 from zuno.trading.watch.desk_loop import DeskPlan
@@ -147,7 +147,7 @@ async def test_recorded_and_real_time_are_never_mixed_in_one_account(home: Path)
     stop.set()
     plan, past = DeskPlan((Symbol("BTCUSDT"),), Mode.SWING), paper_account("recorded", "past")
     with pytest.raises(Refused, match="recorded time"):
-        await live.trade_desk()._run_live(plan, past, lambda event: None, stop)
+        await live.trade_desk()._run_live(plan, past, lambda event: None, stop, ())
     await live.close()
 
 

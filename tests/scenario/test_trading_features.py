@@ -16,6 +16,7 @@ from tests.wire.commands import Ran, run_zuno
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import Features, measure_features
@@ -35,7 +36,7 @@ from zuno.trading.model.market import (
     Timeframe,
     candles,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, FRED, OKX, PERPETUALS, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, Origin, Slice
 from zuno.trading.service.features_to_view import features_view
 

@@ -28,6 +28,8 @@ VALUES = {  # by setting: as the file has it, as the environment has it, and wha
         ("coin_wire", "desk_notes"),
         ("abcd",),
     ),
+    "markets": ('[trading]\nmarkets = ["BTC", "sol/usdt"]', "ETH", ("BTCUSDT", "SOLUSDT"), ("ETHUSDT",)),
+    "route_split": ('[routes]\nSPLIT = ["okx:0.7", "upbit:0.3"]', "bybit", ("okx:0.7", "upbit:0.3"), ("bybit",)),
     "model_chat": ('[models]\nchat = "gpt-4o"', "gpt-4.1", "gpt-4o", "gpt-4.1"),
 }
 ADDRESS, OTHER = "0x" + "Ab" * 20, "0x" + "cd" * 20
@@ -231,10 +233,10 @@ def test_the_template_says_the_defaults(tmp_path: Path) -> None:
     template = write_template(file_fields().values(), {})
     assert not read(tmp_path, template)
     assert not examine_settings(os.environ, tmp_path).file.lines
-    whole = re.sub(r"^# (?=[a-z_0-9]+ = )", "", template, flags=re.MULTILINE)
+    whole = re.sub(r"^# (?=[A-Za-z_0-9]+ = )", "", template, flags=re.MULTILINE)
     assert not read(tmp_path, whole)
     reading = examine_settings(os.environ, tmp_path)
-    assert reading.file.lines.keys() == file_fields().keys()
+    assert reading.file.lines.keys() == file_fields().keys() - {"accounts"}  # a table for each
     assert reading.settings == Settings(home=tmp_path)
 
 
@@ -276,3 +278,80 @@ def test_the_home_of_nobody_is_an_error(tmp_path: Path) -> None:
 def test_a_missing_list_of_wallets_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         read_wallets(tmp_path / "wallets.txt")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[trading]\nmarkets = ['BTC', 'BTCUSDT']",
+        "[trading]\nmarkets = ['kraken:BTC/USD']",
+        f"[trading]\nmarkets = {[f'A{number}' for number in range(51)]}",
+        "[routes]\nBINANCE = ['upbit']",  # it carries shorts
+        "[routes]\nSPLIT = ['binance:0.7', 'upbit:0.2']",
+        "[routes]\nSPLIT = ['binance:0.7', 'upbit']",
+        "[routes]\nSPLIT = ['binance', 'binance']",
+        "[routes]\nSPLIT = ['binance:nan', 'upbit:0.3']",
+        "[routes]\nSPLIT = ['binanse', 'upbit']",
+        "[routes]\nOTHER = ['binance']",
+    ],
+)
+def test_markets_and_routes_that_cannot_be_are_faults_of_their_line(tmp_path: Path, line: str) -> None:
+    (fault,) = read(tmp_path, line) or ["none"]
+    assert fault.startswith("line 2: ")
+
+
+def test_routes_are_values_with_shares(tmp_path: Path) -> None:
+    assert not read(tmp_path, '[routes]\nBINANCE = ["bybit"]\nUPBIT = ["okx-spot"]\nSPLIT = ["okx:0.7", "upbit:0.3"]')
+    routes = read_settings(os.environ, tmp_path).routes()
+    assert routes.shares == {"BINANCE": {"BYBIT": 1.0}, "UPBIT": {"OKX-SPOT": 1.0}, "SPLIT": {"OKX": 0.7, "UPBIT": 0.3}}
+    assert Settings(home=tmp_path).routes().venues == ("BINANCE", "UPBIT")
+
+
+ACCOUNT = """[accounts.swiss]
+venues = ["bybit", "bybit-spot"]
+key = { env = "SWISS_KEY" }
+secret = { env = "SWISS_SECRET" }
+"""
+
+
+def test_an_account_of_the_file_names_its_keys_and_never_holds_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SWISS_KEY", "key-of-swiss")
+    monkeypatch.setenv("SWISS_SECRET", "secret-of-swiss")
+    assert not read(tmp_path, ACCOUNT + "demo = true\n[lp]\nslippage_bps = 11\n")
+    settings = read_settings(os.environ, tmp_path)
+    account = settings.accounts["swiss"]
+    assert (account.venues, account.demo) == (("BYBIT", "BYBIT-SPOT"), True)
+    assert {"key-of-swiss", "secret-of-swiss"} <= set(settings.secrets())
+    assert "of-swiss" not in settings.describe("accounts", private=True)
+    assert "of-swiss" not in repr(settings)
+    monkeypatch.delenv("SWISS_KEY")
+    assert not read(tmp_path, ACCOUNT)  # a note; whoever trades there is told
+    assert read_settings(os.environ, tmp_path).accounts["swiss"].key == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ACCOUNT.replace("swiss", "paper"),
+        ACCOUNT.replace("accounts.swiss", "accounts.'a b'"),
+        ACCOUNT.replace('"bybit", "bybit-spot"', '"kraken"'),
+        ACCOUNT.replace('"bybit", "bybit-spot"', '"bybit", "okx"'),
+        ACCOUNT.replace('"bybit", "bybit-spot"', ""),
+        ACCOUNT.replace('{ env = "SWISS_KEY" }', '"key-of-swiss"'),
+        ACCOUNT.replace('key = { env = "SWISS_KEY" }\n', ""),
+        ACCOUNT.replace('"bybit", "bybit-spot"', '"upbit"') + "demo = true\n",
+        ACCOUNT + "leverage = 3\n",
+        ACCOUNT + ACCOUNT.replace("swiss", "other"),  # one key in two accounts
+        'accounts = \'{"swiss": {"key": "key-of-swiss"}}\'',
+    ],
+)
+def test_a_bad_account_is_a_fault_that_repeats_no_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("SWISS_KEY", "key-of-swiss")
+    monkeypatch.setenv("SWISS_SECRET", "secret-of-swiss")
+    faults = read(tmp_path, text)
+    assert faults
+    assert not any("of-swiss" in fault for fault in faults)

@@ -9,6 +9,7 @@ from tests.wire.trading_account import AccountStory, write_story
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.settings import Settings
 from zuno.trading.model.market import (
@@ -24,7 +25,6 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.trade_events import paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.wiring.application import Application
 

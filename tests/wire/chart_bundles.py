@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, PERPETUALS, TAPES
 from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.market import (
@@ -31,7 +32,6 @@ from zuno.trading.model.market import (
     liquidations,
     open_interest,
 )
-from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
 
 BTC = Symbol("BTCUSDT")
 AS_OF = Millis(1_767_225_600_000)  # 2026-01-01 00:00 UTC, a Thursday

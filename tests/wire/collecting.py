@@ -16,22 +16,11 @@ from zuno.adapters.venues.synthetic.path import draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, FRED, OKX, SEARCH, UPBIT, YAHOO
 from zuno.markets.market import Symbol
 from zuno.trading.data.intake import Sources
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Heartbeat, Series, TapeEvent, Timeframe, basis
-from zuno.trading.model.venues import (
-    ALTERNATIVE,
-    BINANCE,
-    BYBIT,
-    CHANNELS,
-    DERIBIT,
-    FRED,
-    OKX,
-    SEARCH,
-    UPBIT,
-    YAHOO,
-    neighbour_series,
-)
+from zuno.trading.model.wanted import neighbour_series
 from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.service.collector import Collector, CollectView
 

@@ -50,7 +50,7 @@ from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS
 from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.model.trade_events import paper_account
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import Batch

@@ -22,6 +22,7 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, RoleModels, Usage
 from zuno.llm.prompts import Prompts
+from zuno.markets.feeds import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model import market
@@ -51,7 +52,7 @@ from zuno.trading.model.market import (
     Timeframe,
 )
 from zuno.trading.model.memory import DeskRecord, record_slot
-from zuno.trading.model.venues import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES, wanted_series
+from zuno.trading.model.wanted import wanted_series
 
 BTC = Symbol("BTCUSDT")
 AS_OF = Millis(1_767_225_600_000)

@@ -23,13 +23,13 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Model, RoleModels
 from zuno.llm.prompts import Prompts
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.market import MINUTE_MS, Candle, Mode, Side, Timeframe, candles
 from zuno.trading.model.trade_events import ExitReason, TradeClosed, TradeSummary
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import Batch, Origin, SeriesStore
 from zuno.trading.run.record import RunJournal

@@ -10,8 +10,8 @@ from typing import Any
 from tests.wire.commands import Ran, shell
 from tests.wire.vendors.living import Living, Venues
 from zuno.adapters.series.sqlite import SqliteSeries
+from zuno.markets.feeds import PERPETUALS
 from zuno.trading.model.market import HOUR_MS, Timeframe, candles, dvol, funding, open_interest
-from zuno.trading.model.venues import PERPETUALS
 from zuno.trading.ports.series import Batch, Origin
 
 OWN = Origin(False, "recorded")

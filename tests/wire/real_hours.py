@@ -15,13 +15,13 @@ from tests.wire.accounts import build_account
 from tests.wire.fakes.series import MemorySeries
 from tests.wire.resampling import resample_bars
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import SECOND_MS, Candle, Mode, Timeframe, candles
 from zuno.trading.model.memory import DeskRecord, record_slot
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
 
 FOLDER = SHARED_DATA / "btc-eth-history"

@@ -52,7 +52,8 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.RECORD, False, "journal*.head journal*.broken mesh/*/journal.*"),
     (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
     (FileKind.RECORD, True, "market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
-    (FileKind.CACHE, False, "cycles.db memory/* market/synthetic/* chains/* devnet/* reports/* charts/* mesh/*"),
+    (FileKind.CACHE, False, "markets.json cycles.db memory/* market/synthetic/* chains/*"),
+    (FileKind.CACHE, False, "devnet/* reports/* charts/* mesh/*"),
 )
 """The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a
 wallet is, where it is encrypted by its passphrase. A journal's lock holds the note of an unfinished write."""

@@ -13,7 +13,7 @@ from typing import Final, LiteralString
 from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import FileLock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 
@@ -71,6 +71,7 @@ class KillLockFile:
         return frozenset()
 
     def lock(self, account: str, door: str) -> None:
+        account = short_name(account)
         check_account_name(account)
         with suppress(OSError):  # or the write says why
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

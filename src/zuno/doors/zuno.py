@@ -39,6 +39,7 @@ from zuno.lp.service.recommend import RecommendService
 from zuno.lp.service.wallets import WalletOnChain, WalletService
 from zuno.lp.watch.alerts import AlertDesk
 from zuno.lp.watch.monitor import Monitor
+from zuno.markets.market import Symbol
 from zuno.trading.service.account import AccountDesk
 from zuno.trading.service.collector import Collector
 from zuno.trading.service.data import DataDesk
@@ -46,6 +47,7 @@ from zuno.trading.service.download import Downloads
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.imports import Imports
 from zuno.trading.service.learning import LearningDesk
+from zuno.trading.service.markets import MarketDesk
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.runs import Cycles
 from zuno.trading.service.trade_desk import TradeDesk
@@ -135,6 +137,16 @@ class Zuno(Protocol):
 
     def doctor(self) -> Doctor:
         """Whether everything that is configured works."""
+
+    @property
+    def markets(self) -> tuple[Symbol, ...]:
+        """Those that the trading desk trades."""
+
+    def market_desk(self) -> MarketDesk:
+        """What venues list."""
+
+    def find_account(self, name: str | None) -> str | None:
+        """The whole name of an account of the settings, `live:NAME` or `demo:NAME`; any other name as it is."""
 
     def list_chains(self) -> tuple[str, ...]:
         """The chains that are configured, the default one first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
@@ -15,7 +15,8 @@ LIVE_ACCOUNT: Final = "live"
 """At the exchanges, with money."""
 DEMO_ACCOUNT: Final = "demo"
 """At an exchange's demo trading, without money."""
-_ACCOUNT_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+RESERVED_ACCOUNTS: Final = (PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT)
+_ACCOUNT_NAME: Final = re.compile(rf"(?:(?:{LIVE_ACCOUNT}|{DEMO_ACCOUNT}):)?[A-Za-z0-9_-]{{1,64}}")
 
 
 class KillLock(Protocol):
@@ -39,12 +40,20 @@ def check_account_name(name: str) -> None:
     if not _ACCOUNT_NAME.fullmatch(name):
         raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
     word = name.lower()
-    if word in (LIVE_ACCOUNT, DEMO_ACCOUNT, PAPER_ACCOUNT) and name != word:
+    if word in RESERVED_ACCOUNTS and name != word:
         raise UsageError(f"No account is called {name}; write {word}.")
+
+
+def account_mode(account: str) -> Literal["paper", "demo", "live"]:
+    """By its whole name: `live` and `demo` for keys of the environment, `live:NAME` for those of a named account."""
+    word = account.partition(":")[0]
+    return "live" if word == LIVE_ACCOUNT else "demo" if word == DEMO_ACCOUNT else "paper"
 
 
 def short_name(account: str) -> str:
     """What `--account` says for an account's whole name: `live`, `demo`, `paper` for a market's own, or a name."""
+    if account_mode(account) != "paper":
+        return account.partition(":")[2] or account
     if not account.startswith(PAPER_WORD):
         return account
     return account.removeprefix(PAPER_WORD).partition(":")[2] or PAPER_ACCOUNT

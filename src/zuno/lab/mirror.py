@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import ChangedSeries
+from zuno.markets.feeds import BINANCE, FIGURES, UPBIT, name_at
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.options import PLAUSIBLE_IV, YEAR_MS
@@ -39,7 +40,6 @@ from zuno.trading.model.market import (
     candles,
     macro,
 )
-from zuno.trading.model.venues import BINANCE, FIGURES, UPBIT, krw_symbol
 from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
@@ -88,7 +88,7 @@ async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
     """The mirror image of a market as it was known at a moment."""
     anchors: dict[str, float] = {}
     pairs = [(BINANCE, str(symbol)) for symbol in DEFAULT_SYMBOLS] + [
-        (UPBIT, krw_symbol(symbol)) for symbol in DEFAULT_SYMBOLS
+        (UPBIT, name_at(UPBIT, symbol)) for symbol in DEFAULT_SYMBOLS
     ]
     for venue, name in pairs:
         hours = await store.read(candles(venue, name, Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1)

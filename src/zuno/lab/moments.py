@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import Final, TypeVar
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, funding_next
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.risk_rules import CROWDED_FUNDING
 

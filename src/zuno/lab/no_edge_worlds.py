@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from zuno.kernel.units import Millis
 from zuno.lab.market_views import MarketRows
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.portable import NANO, exp, nano_log
 from zuno.trading.model.bundle import CANDLES_ONLY
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Series, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import Origin
 
 Ints = NDArray[np.int64]

@@ -9,12 +9,12 @@ from zuno.kernel.units import Millis
 from zuno.lab.mirror import mirror_account, open_mirror
 from zuno.lab.model import MomentResult, RulingSummary, TradeScore
 from zuno.lab.moments import Moment, MomentKind, StudyMarket
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import Account, Holding, Liquidity
 from zuno.trading.model.cycle import Decision, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Mode, Side, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.expectancy import trade_prices

@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from zuno.kernel.errors import NotFound, Refused, UsageError
+from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Venue, venue_of
+from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Venue, find_near, venue_of
 
 MAX_LIST_AGE: Final = 24 * 3_600_000
 """Milliseconds. For live orders a venue's list is not older."""
@@ -29,6 +28,8 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {"XBT": "BTC", "XDG": "DOGE"}
 """Coins that a venue or its customers call otherwise, one for one."""
 _UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
 """How a venue's name of a coin begins whose unit is many coins."""
+MOST_MARKETS: Final = 50
+"""That one desk trades: each is a cycle, and a set of feeds."""
 
 
 class Symbol(str):
@@ -140,6 +141,8 @@ _BUILT_IN: Final[Mapping[str, tuple[float, float, float]]] = {
     "TRX": (0.00001, 1.0, 5.0),
 }
 """Tick, lot and least order of the default venue's perpetuals, where no list was ever read."""
+KNOWN_COINS: Final = frozenset(_BUILT_IN)
+"""Those that a phrase may call by their short names."""
 
 
 def assume_market(venue: Venue, base: str) -> Market:
@@ -158,7 +161,6 @@ class Catalogue:
 
     markets: tuple[Market, ...] = ()
     read_at: Mapping[Venue, Millis] = field(default_factory=dict)
-    source: str = "built-in"
 
     @cached_property
     def _by_place(self) -> Mapping[tuple[Venue, str, str], Market]:
@@ -180,48 +182,122 @@ class Catalogue:
             )
         raise NotFound(f"{venue.label} lists no {symbol.base}/{quote}.")
 
+    def find_listed(self, venue: Venue, symbol: Symbol) -> Market | None:
+        """None where the venue does not list it."""
+        try:
+            return self.find(venue, symbol)
+        except NotFound:
+            return None
+
     def list_at(self, venue: Venue) -> tuple[Market, ...]:
         if venue in self.read_at:
             return tuple(market for market in self.markets if market.venue is venue)
         return tuple(assume_market(venue, base) for base in _BUILT_IN)
 
-    def require_fresh(self, venue: Venue, now: Millis) -> None:
-        """`Refused` where the venue's list is missing or older than a day."""
+    def find_stale(self, venue: Venue, now: Millis) -> str | None:
+        """Why the venue's list does not serve for live orders: it is missing or older than a day."""
         at = self.read_at.get(venue)
-        if at is None or now - at > MAX_LIST_AGE:
-            age = "was never read" if at is None else f"is {(now - at) / 3_600_000:.0f} hours old"
-            raise Refused(f"The list of {venue.label} {age}; `zuno markets --refresh` reads it.")
+        if at is not None and 0 <= now - at <= MAX_LIST_AGE:
+            return None
+        age = "was never read" if at is None else f"is {abs(now - at) / 3_600_000:.0f} hours old"
+        age = age if at is None or at <= now else "is dated after this machine's clock"
+        return f"the list of {venue.label} {age}; `zuno markets --refresh --venue {venue.lower()}` reads it"
+
+    def require_listed(self, symbol: Symbol) -> None:
+        """`UsageError` with the nearest names for a coin that its venue does not list, and never did. Where its list
+        was never read, a coin is taken as it is if no coin that is known is called nearly so."""
+        bases = [market.base for market in self.list_at(symbol.venue) if market.quote == symbol.quote]
+        if symbol.base in bases:
+            return
+        read, coin = symbol.venue in self.read_at, _UNITS.sub("", symbol.base)
+        near = [base for base in bases if _UNITS.sub("", base) == coin]
+        near = near or find_near(symbol.base, bases, 3, 0.5 if read else 0.8)
+        if near or read:
+            names = f"; the nearest: {', '.join(near)}" if near else ""
+            advice = "" if read else ". Its list was never read: `zuno markets --refresh` does"
+            raise UsageError(f"{symbol.venue.label} lists no {symbol.base}/{symbol.quote}{names}{advice}.")
+
+    def renew(self, venue: Venue, listed: Iterable[Market], at: Millis) -> Catalogue:
+        """With the venue's list as it was read at a moment. A market that it had and has no more stays, as one that is
+        not traded: something may be held there."""
+        named = {(market.base, market.quote): market for market in listed}
+        gone = (
+            replace(market, trading=False)
+            for market in (self.list_at(venue) if venue in self.read_at else ())
+            if (market.base, market.quote) not in named
+        )
+        others = (market for market in self.markets if market.venue is not venue)
+        return Catalogue((*others, *named.values(), *gone), {**self.read_at, venue: at})
 
     def search(self, venue: Venue | None = None, kind: Kind | None = None, text: str = "") -> Iterator[Market]:
         wanted = _OTHER_NAMES.get(text.upper(), text.upper())
         for place in VENUES:
             if (venue is None or place is venue) and (kind is None or place.kind is kind):
-                yield from (market for market in self.list_at(place) if wanted in market.name.upper())
+                listed = self.list_at(place)
+                yield from (each for each in listed if wanted in f"{each.name} {each.base}{each.quote}".upper())
+
+
+def describe_limits(venue: Venue) -> tuple[str, ...]:
+    """What a venue cannot do, in words, to be said before anything is decided for it."""
+    perpetual = venue_of(venue.house, Kind.PERPETUAL), venue_of(venue.house, Kind.SPOT)
+    limits = (
+        (not venue.holds_stops, "holds no stop orders: the desk watches them"),
+        (not venue.shorts, "cannot be sold short"),
+        (venue.spot and venue.holds_stops and not venue.oco, "holds the stop alone: the desk watches the target"),
+        (perpetual == (venue, None), "perpetuals only"),
+        (venue.agent_key, "an agent key, never the wallet's own"),
+    )
+    return tuple(words for limited, words in limits if limited)
+
+
+def describe_venue(venue: Venue) -> str:
+    return f"{venue}: {'; '.join(describe_limits(venue)) or 'everything that the desk asks of a venue'}"
+
+
+def spell_symbol(text: str) -> Symbol:
+    """The name of a market as a person writes it: `SOL`, `sol/usdt`, `SOLUSDT`, `binance:SOL/USDT:USDT`. `UsageError`
+    for what cannot be one."""
+    word = plain_text(text, 60).strip()
+    house, _, rest = word.partition(":")
+    try:
+        if rest:
+            full = Symbol(f"{house.lower()}:{rest.upper()}")
+            short = full.venue is DEFAULT_VENUE and full.quote == DEFAULT_VENUE.quote
+            return Symbol(full.pair) if short else full
+        name = word.upper().replace("/", "").replace("-", "").removesuffix(DEFAULT_VENUE.quote)
+        return Symbol(f"{_OTHER_NAMES.get(name, name)}{DEFAULT_VENUE.quote}")
+    except ValueError as error:
+        raise UsageError(f"{word!r} is {error}.") from None
 
 
 def parse_symbol(text: str, known: Iterable[Symbol] = DEFAULT_SYMBOLS) -> Symbol:
-    """One of these markets by what a person writes: `SOL`, `sol/usdt`, `SOLUSDT`, `binance:SOL/USDT:USDT`."""
+    """One of these markets by what a person writes: its name, or its coin where only one of them is of it."""
     several = tuple(known)
     word = plain_text(text, 60).strip()
-    name = word.upper().replace("/", "").replace("-", "")
-    name = _OTHER_NAMES.get(name, name)
-    for symbol in several:
-        if name in (symbol, symbol.base) or word.lower() == str(symbol).lower():
-            return symbol
-    house, _, rest = word.partition(":")
-    if rest:
-        try:
-            full = Symbol(f"{house.lower()}:{rest.upper()}")
-        except ValueError as error:
-            raise UsageError(f"{word!r} is {error}.") from None
-        short = full.venue is DEFAULT_VENUE and full.quote == DEFAULT_VENUE.quote
-        symbol = Symbol(full.pair) if short else full
-        if symbol in several:
-            return symbol
-    near = get_close_matches(name, [*several, *(symbol.base for symbol in several)], n=1, cutoff=0.6)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(
-        f"{word!r} is not traded here{hint} This desk trades {', '.join(several)} (ZUNO_MARKETS)."
-        if near
-        else f"{word!r} is not traded here; this desk trades {', '.join(several)} (ZUNO_MARKETS)."
-    )
+    coin = _OTHER_NAMES.get(word.upper(), word.upper())
+    symbol: Symbol | None = None
+    try:
+        symbol = spell_symbol(word)
+    except UsageError:
+        if ":" in word:
+            raise
+    if symbol is not None and symbol in several:
+        return symbol
+    named = [each for each in several if each.base == coin]
+    if len(named) == 1:
+        return named[0]
+    near = [] if named else find_near(coin, [*several, *(each.base for each in several)])
+    hint = f"; did you mean {near[0]}? This" if near else "; this"
+    raise UsageError(f"{word!r} is not traded here{hint} desk trades {', '.join(several)} (ZUNO_MARKETS).")
+
+
+def parse_markets(texts: Iterable[str]) -> tuple[Symbol, ...]:
+    """Markets for a desk to trade, in this order. `UsageError` for none, for one that is named twice, and for more than
+    `MOST_MARKETS`."""
+    several = tuple(map(spell_symbol, texts))
+    twice = next((symbol for place, symbol in enumerate(several) if symbol in several[:place]), None)
+    if twice is not None:
+        raise UsageError(f"{twice} is named twice.")
+    if not 0 < len(several) <= MOST_MARKETS:
+        raise UsageError(f"A desk trades 1 to {MOST_MARKETS} markets, not {len(several)}.")
+    return several

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from difflib import get_close_matches
 from enum import StrEnum
 from typing import Any, Final
 
@@ -48,6 +47,8 @@ class Capabilities:
     client_id_lookup: bool = True
     funding_hours: int = 0
     """Between two payments of funding, where the venue's list does not say; 0: it settles none."""
+    agent_key: bool = False
+    """Orders are signed by a key that the wallet named for it, never by the wallet's own."""
     sandbox: bool = False
     """It has demo trading."""
     wallet: str
@@ -140,7 +141,7 @@ _define(
 _define(
     "HYPERLIQUID", label="Hyperliquid perpetuals", house="hyperliquid", feed="hyperliquid", kind=Kind.PERPETUAL,
     quote="USDC", currency="USDC", maker=0.015, taker=0.045, funding_hours=1, sandbox=True, wallet="hyperliquid",
-    least_notional=10.0,
+    least_notional=10.0, agent_key=True,
 )  # fmt: skip
 
 VENUES: Final = tuple(_ROWS.values())
@@ -154,12 +155,19 @@ def venue_of(house: str, kind: Kind) -> Venue | None:
     return next((venue for venue in VENUES if venue.house == house and venue.kind is kind), None)
 
 
+def find_near(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """The nearest of these names, if any is near."""
+    from difflib import get_close_matches  # only on the way to an error
+
+    return get_close_matches(name, list(names), n=most, cutoff=cutoff)
+
+
 def parse_venue(text: str) -> Venue:
     """A venue by what a person writes: `binance`, `bybit-spot`."""
     name = plain_text(text, 40).strip().upper()
     if name in _ROWS:
         return _ROWS[name]
-    near = get_close_matches(name, _ROWS, n=1, cutoff=0.5)
+    near = find_near(name, _ROWS, cutoff=0.5)
     hint = f"did you mean {near[0].lower()}? " if near else ""
     raise UsageError(f"{name.lower()!r} is no venue; {hint}There are {', '.join(_ROWS).lower()}.")
 

@@ -20,7 +20,6 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis, Seconds
-from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
 from zuno.wiring.lp_desk import LpWiring
@@ -201,7 +200,9 @@ class Application(LpWiring, TradingWiring):
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(self._settings, unix_millis, lambda: self._trade_log().history(account)),
+                build_venue_check(
+                    self._settings, unix_millis, lambda named: self._trade_log().history(named or account)
+                ),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
                 *([] if self._settings.binance_demo else [record]),
@@ -233,7 +234,7 @@ class Application(LpWiring, TradingWiring):
 
         from zuno.adapters.store.alerts_file import AlertsFile
         from zuno.doors.metrics import DeskMetrics, MetricSources
-        from zuno.trading.model.venues import wanted_series
+        from zuno.trading.model.wanted import wanted_series
         from zuno.wiring.venues import exchanges_with_keys
 
         settings, home = self._settings, self._settings.home
@@ -241,7 +242,7 @@ class Application(LpWiring, TradingWiring):
         async def read_feeds() -> Mapping[str, Millis]:
             if settings.market != "live":
                 return {}
-            several = list(dict.fromkeys(series for symbol in DEFAULT_SYMBOLS for series in wanted_series(symbol)))
+            several = list(dict.fromkeys(series for symbol in self.markets for series in wanted_series(symbol)))
             known = await self._recordings.selected_store().newest_known(several)
             return {str(series): at for series, at in zip(several, known, strict=True) if at is not None}
 

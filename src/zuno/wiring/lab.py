@@ -51,6 +51,7 @@ from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
 from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_world
 from zuno.lab.rulings import OpenCycles, study_moment
 from zuno.lab.service import StudyDesk, build_view
+from zuno.markets.feeds import BINANCE, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, memory_record
@@ -59,7 +60,6 @@ from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Timeframe, candles
 from zuno.trading.model.memory import POST_MORTEM, PostMortem
-from zuno.trading.model.venues import BINANCE, USDT_KRW
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import Batch, SeriesStore
 from zuno.trading.run.record import RunJournal

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
-from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Markets:
             self._sources = self._open_venues()
         return self._sources
 
-    def collector(self, store: SeriesStore, symbols: Sequence[str]) -> Collector:
+    def collector(self, store: SeriesStore, symbols: Sequence[str], markets: tuple[Symbol, ...]) -> Collector:
         from zuno.markets.market import parse_symbol
         from zuno.trading.service.collector import Collector
 
@@ -44,28 +44,28 @@ class Markets:
             sources=self.sources(),
             store=store,
             seat=collector_lock(self._settings.home / "market" / "own"),
-            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(DEFAULT_SYMBOLS),
+            symbols=tuple(dict.fromkeys(parse_symbol(symbol, markets) for symbol in symbols)) or markets,
             now=unix_millis,
             sleep=asyncio.sleep,
             chance=random.random,
         )
 
-    def downloads(self, store: SeriesStore, *, read_here: bool) -> Downloads:
+    def downloads(self, store: SeriesStore, markets: tuple[Symbol, ...], *, read_here: bool) -> Downloads:
         from zuno.trading.service.download import Downloads
 
-        return Downloads(self.sources(), store, unix_millis, read_here=read_here)
+        return Downloads(self.sources(), store, unix_millis, read_here=read_here, markets=markets)
 
     def refresh(self, store: SeriesStore) -> Refresh:
         from zuno.trading.data.intake import refresh_market
 
         return lambda symbol: refresh_market(self._open_intake(store), store, symbol, unix_millis)
 
-    def refresh_marks(self, store: SeriesStore) -> Refresh:
+    def refresh_marks(self, store: SeriesStore, markets: Sequence[Symbol]) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
         from zuno.trading.data.intake import refresh_series
-        from zuno.trading.service.prices import MARKED_BY
+        from zuno.trading.service.prices import list_marks
 
-        return lambda symbol: refresh_series(self._open_intake(store), MARKED_BY, unix_millis)
+        return lambda symbol: refresh_series(self._open_intake(store), list_marks(markets), unix_millis)
 
     def _open_intake(self, store: SeriesStore) -> Intake:
         from zuno.trading.data.intake import Intake
@@ -83,12 +83,12 @@ class Markets:
             await self._opened.pop()()
 
     def _open_venues(self) -> Sources:
-        from zuno.adapters.venues import binance, bybit, deribit, okx, upbit
+        from zuno.adapters.venues import binance, bybit, deribit, hyperliquid, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.macro import FearGreed, Yahoo
         from zuno.adapters.venues.web import WebService
+        from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
         from zuno.trading.data.intake import Sources
-        from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, DERIBIT, OKX, UPBIT, YAHOO
 
         settings = self._settings
 
@@ -97,18 +97,23 @@ class Markets:
             self._opened.append(opened.close)
             return opened
 
-        binances = binance.Binance(exchange(binance.VENDOR, settings.binance_url))
-        bybits = bybit.Bybit(exchange(bybit.VENDOR, settings.bybit_url))
-        okxs = okx.Okx(exchange(okx.VENDOR, settings.okx_url))
+        clients = exchange(binance.VENDOR, settings.binance_url), exchange(bybit.VENDOR, settings.bybit_url)
+        binances, bybits = binance.Binance(clients[0]), bybit.Bybit(clients[1])
+        okx_client = exchange(okx.VENDOR, settings.okx_url)
+        okxs = okx.Okx(okx_client)
+        perpetuals: list[Any] = [binances, bybits, okxs]
+        perpetuals.append(hyperliquid.Hyperliquid(exchange(hyperliquid.VENDOR, settings.hyperliquid_url)))
+        spots = (binance.BinanceSpot(clients[0]), bybit.BybitSpot(clients[1]), okx.OkxSpot(okx_client))
+        priced = {feed.venue: feed for feed in (*perpetuals, *spots)}
         upbits = upbit.Upbit(exchange(upbit.VENDOR, settings.upbit_url))
         deribits = deribit.Deribit(exchange(deribit.VENDOR, settings.deribit_url))
         yahoos = Yahoo(self._web(WebService("Yahoo", settings.yahoo_url)))
         moods = FearGreed(self._web(WebService("alternative.me", settings.fear_greed_url)), unix_millis)
         macro, texts, closed = self._with_keys()
         return Sources(
-            candles={BINANCE: binances, BYBIT: bybits, UPBIT: upbits},
-            derivatives={BINANCE: binances, BYBIT: bybits, OKX: okxs},
-            books={BINANCE: binances, BYBIT: bybits},
+            candles={**priced, UPBIT: upbits},
+            derivatives={feed.venue: feed for feed in perpetuals},
+            books=priced,
             options={DERIBIT: deribits},
             macro={YAHOO: yahoos, **macro},
             levels={ALTERNATIVE: moods, UPBIT: upbits, BINANCE: binances},
@@ -125,7 +130,7 @@ class Markets:
         """Feeds that need a key or a setting: macro, texts, and why some of them cannot be asked."""
         from zuno.adapters.venues.texts import PATIENCE, PUBLIC_URL, Channels, Search
         from zuno.adapters.venues.web import WebService
-        from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
+        from zuno.markets.feeds import CHANNELS, FRED, SEARCH
 
         settings = self._settings
         macro: dict[str, Any] = {}

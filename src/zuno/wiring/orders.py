@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -11,6 +11,7 @@ from typing import Final
 from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperFunds, PaperVenue
 from zuno.kernel.units import Millis
+from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.execute.order_gate import OrderGate
@@ -40,19 +41,20 @@ def build_paper_gate(
     account: str,
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
+    catalogue: Catalogue | None = None,
 ) -> OrderGate:
-    """The gate of a paper account, which reaches paper venues alone."""
-    live = settings.market == "live"
+    """The gate of a paper account, which reaches paper venues alone: those of the routes."""
+    live, venues = settings.market == "live", settings.routes().venues
     fees = read_fees(settings)
     return OrderGate(
         GateContext(
             log=log,
             account=account,
-            venues=build_paper_venues(store, log, account, now, fees, live=live),
+            venues=build_paper_venues(store, log, account, now, fees, venues, catalogue, live=live),
             now=now,
             killed=killed,
             funds=PaperFunds(account, log, now),
-            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in DEFAULT_VENUES},
+            manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in venues},
         )
     )
 
@@ -82,7 +84,15 @@ def build_exchange_gate(
 
 
 def build_paper_venues(
-    store: SeriesStore, log: AccountLog, account: str, now: Callable[[], Millis], fees: Fees, *, live: bool = False
+    store: SeriesStore,
+    log: AccountLog,
+    account: str,
+    now: Callable[[], Millis],
+    fees: Fees,
+    venues: Sequence[Venue] = DEFAULT_VENUES,
+    catalogue: Catalogue | None = None,
+    *,
+    live: bool = False,
 ) -> Mapping[Venue, OrderVenue]:
     async def read_clock() -> Millis:
         return now()
@@ -95,10 +105,11 @@ def build_paper_venues(
             open_tape(store, exchange, live=live),
             read_clock,
             fees.at(exchange),
+            catalogue=catalogue,
             latency_ms=choose_latency(store),
             sleep=asyncio.sleep if live else None,
         )
-        for exchange in DEFAULT_VENUES
+        for exchange in venues
     }
 
 

@@ -9,10 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zuno.kernel.errors import Broken
+from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
     from zuno.adapters.series.sqlite import SqliteSeries
+    from zuno.markets.market import Symbol
     from zuno.trading.ports.series import Batch, Origin, RenewedStore, SeriesStore
 
 
@@ -44,11 +46,13 @@ class Recordings:
     def own(self) -> SqliteSeries:
         return self._store("own")
 
-    async def invent(self, seed: int) -> RenewedStore:
+    async def invent(self, seed: int, symbols: Sequence[Symbol]) -> RenewedStore:
         """Replace the synthetic market by another; a crash leaves one of them whole."""
         from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 
-        return await self.replace_synthetic(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
+        return await self.replace_synthetic(
+            describe_origin(seed), await asyncio.to_thread(build_batches, seed, symbols)
+        )
 
     async def replace_synthetic(self, origin: Origin, rows: Sequence[Batch[Any]]) -> RenewedStore:
         """A damaged store is deleted first: a seed makes it anew."""
@@ -70,7 +74,9 @@ class Recordings:
 
         store = self.synthetic()
         if not await store.spans():
-            await store.begin(describe_origin(seed), await asyncio.to_thread(build_batches, seed))
+            await store.begin(
+                describe_origin(seed), await asyncio.to_thread(build_batches, seed, self._settings.markets)
+            )
         return store
 
     async def close(self) -> None:

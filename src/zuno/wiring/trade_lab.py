@@ -48,7 +48,8 @@ from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
 from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
 from zuno.llm.ask import ModelContext
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
@@ -57,7 +58,7 @@ from zuno.trading.model.bundle import Bundle, BundleEncoder
 from zuno.trading.model.cycle import Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Timeframe, candles, funding, rates
 from zuno.trading.model.trade_events import paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import INVENTED, RECORDED, SeriesStore
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.run.nodes import Cycle
@@ -84,12 +85,12 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
         if folder is None:
             own = recordings.selected_store()
             name = "synthetic" if own.origin.synthetic else "own"
-            yield await read_market(own, settings.home / "market" / name, "")
+            yield await read_market(own, settings.home / "market" / name, "", settings.markets)
             return
         with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as place:
             store = await import_history(folder, Path(place))
             try:
-                yield await read_market(store, Path(place), folder)
+                yield await read_market(store, Path(place), folder, settings.markets)
             finally:
                 await store.close()
 
@@ -113,12 +114,12 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
     return store
 
 
-async def read_market(store: SeriesStore, place: Path, folder: str) -> TradeMarket:
+async def read_market(store: SeriesStore, place: Path, folder: str, markets: Sequence[Symbol]) -> TradeMarket:
     ever = Millis(2**53 - 1)
     prices: dict[Symbol, PriceSeries] = {}
     funded: dict[Symbol, frozenset[int]] = {}
     content, minutes = hashlib.sha256(store.origin.label.encode()), False
-    for symbol in DEFAULT_SYMBOLS:
+    for symbol in markets:
         rows = await store.read(candles(BINANCE, symbol, Timeframe.H1), Millis(0), ever, ever)
         if rows:
             prices[symbol] = PriceSeries(

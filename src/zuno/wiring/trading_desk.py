@@ -8,16 +8,16 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import DEFAULT_SYMBOLS, Market, Symbol
+from zuno.markets.venues import VENUES, Venue
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -27,6 +27,7 @@ from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
     from zuno.adapters.account.trade_log import JournalTradeLog, LoggedTradeRecord
+    from zuno.adapters.store.markets_file import MarketsFile
     from zuno.doors.doctor import Doctor
     from zuno.journal.audit import JournalAudit
     from zuno.trading.execute.order_gate import OrderGate
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.imports import Imports
     from zuno.trading.service.learning import LearningDesk
     from zuno.trading.service.live_start import LiveStart
+    from zuno.trading.service.markets import MarketDesk
     from zuno.trading.service.memory import MemoryDesk
     from zuno.trading.service.runs import Cycles
     from zuno.trading.service.trade_desk import TradeDesk
@@ -59,13 +61,43 @@ class TradingWiring(SharedWiring):
         self._evaluator: Evaluator | None = None
         self._memory: MemoryIndex | None = None
         self._news: MemoryIndex | None = None
-        self._venues: dict[Venue, OrderVenue] = {}
+        self._venues: dict[tuple[str, Venue], OrderVenue] = {}
         """Accounts at exchanges in which this process may open positions."""
         self._recordings = Recordings(settings)
         self._markets = Markets(settings)
 
     @abstractmethod
     def doctor(self) -> Doctor: ...
+
+    @cached_property
+    def markets(self) -> tuple[Symbol, ...]:
+        """Those that the desk trades. `UsageError` with the nearest names for one that its venue does not list."""
+        if self._settings.markets != DEFAULT_SYMBOLS:
+            catalogue = self._catalogue.read()
+            for symbol in self._settings.markets:
+                catalogue.require_listed(symbol)
+        return self._settings.markets
+
+    @cached_property
+    def _catalogue(self) -> MarketsFile:
+        from zuno.adapters.store.markets_file import MarketsFile
+
+        return MarketsFile(self._settings.home)
+
+    def market_desk(self) -> MarketDesk:
+        from zuno.trading.service.markets import MarketDesk
+        from zuno.wiring.venues import list_markets
+
+        def renew(venue: Venue, listed: Sequence[Market], at: Millis) -> None:
+            self._chains.require_writable()
+            self._catalogue.renew(venue, listed, at)
+
+        return MarketDesk(self._catalogue.read, renew, partial(list_markets, self._settings), unix_millis)
+
+    def find_account(self, name: str | None) -> str | None:
+        from zuno.wiring.venues import find_account
+
+        return find_account(self._settings, name)
 
     @abstractmethod
     def _inventory(self) -> Inventory:
@@ -76,15 +108,17 @@ class TradingWiring(SharedWiring):
 
         fetch = self._markets.fetch() if self._settings.market == "live" else None
         store, choice = self._recordings.selected_store(), self._recordings.describe_choice()
-        return DataDesk(store, unix_millis, fetch, invent=self._recordings.invent, choice=choice)
+        return DataDesk(
+            store, unix_millis, fetch, invent=self._recordings.invent, choice=choice, markets=self._settings.markets
+        )
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()
-        return self._markets.collector(self._recordings.own(), symbols)
+        return self._markets.collector(self._recordings.own(), symbols, self.markets)
 
     def downloads(self) -> Downloads:
         self._chains.require_writable()
-        return self._markets.downloads(self._recordings.own(), read_here=self._recordings.reads_own)
+        return self._markets.downloads(self._recordings.own(), self.markets, read_here=self._recordings.reads_own)
 
     def imports(self) -> Imports:
         from zuno.adapters.imports.files import HistoryFiles
@@ -101,8 +135,8 @@ class TradingWiring(SharedWiring):
 
     def _marked_desk(self) -> TradingDesk:
         """A desk that asks a live market for marks alone."""
-        live = self._settings.market == "live"
-        return self._desk(self._markets.refresh_marks(self._recordings.selected_store()) if live else None)
+        live, store = self._settings.market == "live", self._recordings.selected_store()
+        return self._desk(self._markets.refresh_marks(store, self.markets) if live else None)
 
     def _desk(self, refresh: Refresh | None) -> TradingDesk:
         """`refresh`: what is asked of the live sources before each look."""
@@ -117,6 +151,7 @@ class TradingWiring(SharedWiring):
             invent=self._recordings.invent_first if store.origin.synthetic else None,
             refresh=refresh,
             now=None if store.origin.synthetic else unix_millis,
+            markets=self.markets,
         )
 
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
@@ -124,7 +159,6 @@ class TradingWiring(SharedWiring):
         from zuno.adapters.account.trade_log import LoggedTradeRecord
         from zuno.trading.learn.memory_book import LessonBook
         from zuno.trading.learn.recall import CaseRecall, NewsRecall
-        from zuno.trading.model.trade_events import account_mode
         from zuno.trading.service.account_page import AccountPageReader
         from zuno.trading.service.runs import Cycles, RunBackends
         from zuno.wiring import cycles as wiring
@@ -173,20 +207,26 @@ class TradingWiring(SharedWiring):
 
     def live_start(self) -> LiveStart:
         from zuno.trading.service.live_start import LiveBackends, LiveStart
-        from zuno.wiring.venues import KEY_VARIABLES, exchanges_with_keys
+        from zuno.wiring.venues import exchanges_with_keys, name_keys
 
         async def find_failures() -> list[str]:
             view = await self.doctor().examine(live=True)
             unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
+        async def find_stale(venue: Venue) -> str | None:
+            if self._catalogue.read().find_stale(venue, unix_millis()) is not None:
+                await self.market_desk().list(venue, refresh=True)
+            return self._catalogue.read().find_stale(venue, unix_millis())
+
         return LiveStart(
             LiveBackends(
                 enabled=self._settings.live,
                 market_live=self._settings.market == "live",
                 demo=self._settings.binance_demo,
-                keys={exchange: " and ".join(names) for exchange, names in KEY_VARIABLES.items()},
-                keyed=lambda: exchanges_with_keys(self._settings),
+                keys=partial(name_keys, self._settings),
+                keyed=partial(exchanges_with_keys, self._settings),
+                find_stale=find_stale,
                 log=self._trade_log(),
                 record=self._real_time_record(),
                 find_failures=find_failures,
@@ -210,14 +250,14 @@ class TradingWiring(SharedWiring):
         from zuno.trading.model.trade_events import paper_account
         from zuno.trading.service.account_page import require_account
 
-        if name in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+        if name is not None and account_mode(name) != "paper":
             # An exchange says its prices itself: what is held there can be closed whatever market is read here.
             return await self._open_gate(name, unix_millis)
         live, desk = self._settings.market == "live", self._marked_desk()
         moment = None if live else await desk.newest_moment(None)
         if moment is None:
             with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
-                await desk.moment(Symbol("BTCUSDT"), None)
+                await desk.moment(self.markets[0], None)
 
         def now() -> Millis:
             """An account in recorded time acts at its own last moment."""
@@ -242,6 +282,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
         from zuno.wiring.orders import read_fees
+        from zuno.wiring.venues import list_venues
 
         def find_process(account: str) -> str | None:
             lock = desk_lock(self._settings.home, desk_name(account))
@@ -253,7 +294,7 @@ class TradingWiring(SharedWiring):
 
         async def ask(account: str, book: TradingBook) -> tuple[ExchangeAnswer, ...]:
             venues = await self._open_exchanges(account, named=False)
-            expected = await self._find_named_exchanges(account) or (Venue("BINANCE"),)
+            expected = await self._find_named_exchanges(account) or list_venues(self._settings, account)
             return (
                 *await asyncio.gather(*(ask_exchange(venue, book, unix_millis) for venue in venues.values())),
                 *(
@@ -277,12 +318,16 @@ class TradingWiring(SharedWiring):
             ask=ask,
             learn=lambda gate: self.evaluator().try_to_learn_from(gate),
             kill_lock=self.kill_lock,
+            venues=lambda account: list_venues(self._settings, account),
+            catalogue=self._catalogue.read,
+            routes=self._settings.routes(),
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:
         from zuno.trading.service.learning import LearningDesk
 
-        return LearningDesk(self._desk(None), self.evaluator(), self._trade_log(), unix_millis, name)
+        named = self.find_account(name)
+        return LearningDesk(self._desk(None), self.evaluator(), self._trade_log(), unix_millis, named)
 
     def trade_desk(self) -> TradeDesk:
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
@@ -311,6 +356,8 @@ class TradingWiring(SharedWiring):
                 evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
+                find_account=self.find_account,
+                venues=self._settings.routes().venues,
                 push=push,
                 ping=self._build_ping("trade"),
                 keep_room=build_disk_watch(budget, self.compaction, outbox, print_line),
@@ -365,6 +412,7 @@ class TradingWiring(SharedWiring):
             MemoryIndexes(book, [memory_file(self._settings.home), self._memory_index()], print_progress),
             lambda: store.origin.label,
             unix_millis if self._settings.market == "live" else None,
+            self.markets,
         )
 
     def audit(self) -> JournalAudit:
@@ -388,17 +436,15 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
-        """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone. Upbit has
-        no demo trading."""
+        """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone."""
         from zuno.wiring.venues import build_venue, exchanges_with_keys
 
-        known = await self._find_named_exchanges(account) if named else DEFAULT_VENUES
-        own = {Venue("BINANCE"): account == self._exchange_account(), Venue("UPBIT"): account == LIVE_ACCOUNT}
-        usable = [exchange for exchange in exchanges_with_keys(self._settings) if own[exchange] and exchange in known]
-        for exchange in usable:
-            if exchange not in self._venues:
-                self._venues[exchange] = build_venue(self._settings, exchange)
-        return {exchange: self._venues[exchange] for exchange in usable}
+        known = await self._find_named_exchanges(account) if named else VENUES
+        usable = [venue for venue in exchanges_with_keys(self._settings, account) if venue in known]
+        for venue in usable:
+            if (account, venue) not in self._venues:
+                self._venues[account, venue] = build_venue(self._settings, venue, account)
+        return {venue: self._venues[account, venue] for venue in usable}
 
     async def _open_gate(
         self,
@@ -412,7 +458,6 @@ class TradingWiring(SharedWiring):
         """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
         `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
-        from zuno.trading.model.trade_events import account_mode
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
         killed = partial(self.kill_lock.why_locked, short_name(account))
@@ -421,4 +466,6 @@ class TradingWiring(SharedWiring):
             log = self._trade_log()
             return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(self._settings, self._recordings.selected_store(), paper_log, account, now, killed)
+        return build_paper_gate(
+            self._settings, self._recordings.selected_store(), paper_log, account, now, killed, self._catalogue.read()
+        )

@@ -2,73 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.adapters.http import is_loopback
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.doors.doctor import Check, CheckView, State
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, short_name
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Market, Symbol, describe_limits
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, VENUES, Venue
 from zuno.settings import Settings
+from zuno.settings_file import AccountSettings
 from zuno.trading.execute.reconcile import ask_exchange
 from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
 
+if TYPE_CHECKING:
+    from zuno.adapters.venues.orders.core import VenueAccount
+
 R = TypeVar("R")
 
-KEY_VARIABLES: Final = {
-    Venue("BINANCE"): ("ZUNO_BINANCE_API_KEY", "ZUNO_BINANCE_API_SECRET"),
-    Venue("UPBIT"): ("ZUNO_UPBIT_ACCESS_KEY", "ZUNO_UPBIT_SECRET_KEY"),
+KEY_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
+    "binance": ("binance_api_key", "binance_api_secret"),
+    "bybit": ("bybit_api_key", "bybit_api_secret"),
+    "hyperliquid": ("hyperliquid_account", "hyperliquid_agent_key"),
+    "okx": ("okx_api_key", "okx_api_secret", "okx_passphrase"),
+    "upbit": ("upbit_access_key", "upbit_secret_key"),
 }
+"""By the house: its venues have the same keys."""
+KEY_VARIABLES: Final = {venue: tuple(f"ZUNO_{name.upper()}" for name in KEY_SETTINGS[venue.house]) for venue in VENUES}
 MOST_SKEW_MS: Final = 2_000
 """Some venues give the time in whole seconds."""
 WRONG_CLOCK_MS: Final = 60_000
 """Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
-def build_venue(settings: Settings, exchange: Venue) -> OrderVenue:
-    """The exchange's account. `Refused` without keys."""
-    keys = _read_keys(settings, exchange)
+def find_account(settings: Settings, name: str | None) -> str | None:
+    """The whole name of an account that `--account` means: `live:NAME` or `demo:NAME` for one of the settings."""
+    account = settings.accounts.get(name or "")
+    return name if account is None else f"{DEMO_ACCOUNT if account.demo else LIVE_ACCOUNT}:{name}"
+
+
+def name_keys(settings: Settings, account: str) -> dict[Venue, str]:
+    """The settings that hold the keys of an account's venues."""
+    own = _find_named(settings, account)
+    if own is not None:
+        return dict.fromkeys(own.venues, f"[accounts.{short_name(account)}] key and secret")
+    return {venue: " and ".join(names) for venue, names in KEY_VARIABLES.items()}
+
+
+def list_venues(settings: Settings, account: str) -> tuple[Venue, ...]:
+    """Of an account at exchanges, where nothing else says which are meant."""
+    own = _find_named(settings, account)
+    return (DEFAULT_VENUE,) if own is None else own.venues
+
+
+def build_venue(settings: Settings, exchange: Venue, account: str | None = None) -> OrderVenue:
+    """An account at an exchange; None: by the keys of the environment. `Refused` without keys."""
+    own = None if account is None else _find_named(settings, account)
+    keys = _read_keys(settings, exchange, own)
     if keys is None:
-        raise Refused(f"There are no keys for {exchange}: set {' and '.join(KEY_VARIABLES[exchange])}.")
+        where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
+        raise Refused(f"There are no keys for {exchange}: set {where}.")
+    demo = own.demo if own is not None else _is_demo(settings, exchange)
+    return _open_account(settings, exchange, keys, own, demo=demo)
 
+
+async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
+    """What a venue lists, from itself. Lists are public: any key of the venue's, or none, will do."""
+    venue = _open_account(settings, exchange, ApiKeys("none", "none"), None, demo=False)
+    try:
+        return await venue.list_markets()
+    finally:
+        await venue.close()
+
+
+def _open_account(
+    settings: Settings, exchange: Venue, keys: ApiKeys, own: AccountSettings | None, *, demo: bool
+) -> VenueAccount:
+    from zuno.adapters.venues.orders.wires import build_account
+
+    named = next((each.url for each in settings.accounts.values() if exchange in each.venues and each.url), None)
+    url = own.url if own is not None else getattr(settings, f"{exchange.house}_order_url") or named
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    if exchange is Venue("BINANCE"):
-        from zuno.adapters.venues.orders import binance
-
-        url = settings.binance_order_url
-        client = binance.build_client(keys, url, demo=settings.binance_demo, throttled=not is_loopback(url))
-        return binance.BinanceOrders(client, demo=settings.binance_demo)
-    from zuno.adapters.venues.orders import upbit
-
-    url = settings.upbit_order_url
-    return upbit.UpbitOrders(upbit.build_client(keys, url, throttled=not is_loopback(url)))
+    return build_account(exchange, keys, settings.markets, url, demo=demo, throttled=not is_loopback(url))
 
 
-def exchanges_with_keys(settings: Settings) -> tuple[Venue, ...]:
-    return tuple(exchange for exchange in DEFAULT_VENUES if _read_keys(settings, exchange) is not None)
+def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple[Venue, ...]:
+    """Venues of an account that have keys; None: any of the environment."""
+    if account is not None and (own := _find_named(settings, account)) is not None:
+        return own.venues if own.key and own.secret else ()
+    return tuple(
+        venue
+        for venue in dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues))
+        if account in (None, DEMO_ACCOUNT if _is_demo(settings, venue) else LIVE_ACCOUNT)
+        and _read_keys(settings, venue, None) is not None
+    )
+
+
+def _is_demo(settings: Settings, venue: Venue) -> bool:
+    return venue.sandbox and bool(getattr(settings, f"{venue.house}_demo", False))
+
+
+def _find_named(settings: Settings, account: str) -> AccountSettings | None:
+    own = settings.accounts.get(short_name(account))
+    return own if own is not None and account == find_account(settings, short_name(account)) else None
 
 
 def build_venue_check(
-    settings: Settings, now: Callable[[], Millis], read_book: Callable[[], Awaitable[TradingBook]]
+    settings: Settings, now: Callable[[], Millis], read_book: Callable[[str | None], Awaitable[TradingBook]]
 ) -> Check:
     """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
-    the account's log."""
+    the log of its account; None: the account of the environment's keys."""
 
     async def look() -> Sequence[CheckView]:
-        keyed = exchanges_with_keys(settings)
+        own = [name for name in (find_account(settings, each) for each in settings.accounts) if name is not None]
+        keyed: list[tuple[Venue, str | None]] = [(venue, None) for venue in exchanges_with_keys(settings)]
+        keyed += [(venue, account) for account in own for venue in exchanges_with_keys(settings, account)]
         if not keyed:
             names = " and ".join(KEY_VARIABLES[Venue("BINANCE")])
             return [_line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
         lines: list[CheckView] = []
-        for exchange in keyed:
-            venue = build_venue(settings, exchange)
+        for exchange, account in keyed:
+            venue = build_venue(settings, exchange, account)
             try:
-                lines += await examine_venue(venue, now, await read_book())
+                lines += await examine_venue(venue, settings.markets, now, await read_book(account))
             finally:
                 await venue.close()
         return lines
@@ -76,13 +137,16 @@ def build_venue_check(
     return Check("venue", look, "`docs/guides/going-live.md` says how keys are made", needed_live=True)
 
 
-async def examine_venue(venue: OrderVenue, now: Callable[[], Millis], book: TradingBook) -> list[CheckView]:
+async def examine_venue(
+    venue: OrderVenue, symbols: Sequence[Symbol], now: Callable[[], Millis], book: TradingBook
+) -> list[CheckView]:
     """Reads only. What cannot be read becomes a line of its own."""
     lines = await _look(venue, venue.rights, _describe_rights)
     lines += await _look(venue, venue.now, lambda at: [_describe_clock(at - now())])
-    for symbol in DEFAULT_SYMBOLS:
+    for symbol in symbols:
         lines += await _look(venue, lambda symbol=symbol: venue.filters(symbol), _describe_filters)  # type: ignore[misc]
     lines += _describe_answer(await ask_exchange(venue, book, now))
+    lines += [_line("ok", limit) for limit in describe_limits(venue.exchange)]
     name = f"{venue.exchange} (demo)" if venue.paper else venue.exchange.value
     return [line.model_copy(update={"text": f"{name}: {line.text}"}) for line in lines]
 
@@ -128,7 +192,7 @@ def _describe_filters(filters: Filters) -> list[CheckView]:
     )
     if not filters.trading:
         return [_line("fail", f"{filters.symbol} is not trading", "trade another symbol")]
-    return [_line("ok", text if filters.holds_stops else f"{text}; no stop orders: the desk watches them")]
+    return [_line("ok", text)]
 
 
 def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
@@ -144,15 +208,19 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
     return [balance, *(unbooked or [_line("ok", "positions and open orders as in the log")])]
 
 
-def _read_keys(settings: Settings, exchange: Venue) -> ApiKeys | None:
-    binance = settings.binance_api_key, settings.binance_api_secret
-    upbit = settings.upbit_access_key, settings.upbit_secret_key
-    key, secret = binance if exchange is Venue("BINANCE") else upbit
-    if key is None and secret is None:
+def _read_keys(settings: Settings, venue: Venue, own: AccountSettings | None) -> ApiKeys | None:
+    if own is not None:
+        values = [own.key, own.secret, own.passphrase] if venue in own.venues else []
+        values = values[:2] if len(values) == 3 and not values[2] else values
+    else:
+        held = [getattr(settings, name) for name in KEY_SETTINGS[venue.house]]
+        values = ["" if value is None else value.get_secret_value() for value in held]
+    if not any(values):
         return None
-    if key is None or secret is None:
-        raise UsageError(f"{exchange} needs both of {' and '.join(KEY_VARIABLES[exchange])}.")
-    return ApiKeys(key.get_secret_value(), secret.get_secret_value())
+    if not all(values):
+        where = " and ".join(KEY_VARIABLES[venue]) if own is None else "its key and its secret"
+        raise UsageError(f"{venue} needs all of {where}.")
+    return ApiKeys(*values)
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:

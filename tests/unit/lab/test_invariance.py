@@ -22,11 +22,11 @@ from zuno.lab.invariance import (
 from zuno.lab.market_study import MarketPlan
 from zuno.lab.market_views import MarketRows
 from zuno.lab.rulings import STARTING_ACCOUNT
+from zuno.markets.feeds import BINANCE, DERIBIT
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding
 from zuno.trading.model.market import Candle, Feed, Series, Side, Text, Timeframe, candles, options
-from zuno.trading.model.venues import BINANCE, DERIBIT
 from zuno.trading.ports.series import Origin
 
 BTC, ETH = (candles(BINANCE, symbol, Timeframe.H1) for symbol in DEFAULT_SYMBOLS)

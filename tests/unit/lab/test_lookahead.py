@@ -22,8 +22,8 @@ from zuno.lab.market_views import ChangedSeries
 from zuno.lab.moments import Moment, MomentKind
 from zuno.lab.no_edge_worlds import NoEdgeWorld, WorldKind, find_breakouts, make_world
 from zuno.lab.rulings import STARTING_ACCOUNT
+from zuno.markets.feeds import BINANCE
 from zuno.trading.model.market import HOUR_MS, Mode, Series, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
 from zuno.wiring.lab import open_rules
 

@@ -32,6 +32,7 @@ from zuno.lab.memory_study import (
     opens_with_memory,
     rule_case,
 )
+from zuno.markets.feeds import ALTERNATIVE, BINANCE
 from zuno.markets.market import Symbol
 from zuno.present.text import to_text
 from zuno.present.values import share
@@ -51,7 +52,6 @@ from zuno.trading.model.market import (
     whales,
 )
 from zuno.trading.model.memory import Channel, MemoryRecord, RecallQuery, Verdict
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE
 from zuno.trading.ports.series import Batch, Origin
 from zuno.wiring.lab import build_arm, memory_moments, study_memory_plan
 

@@ -16,6 +16,7 @@ from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Refused
 from zuno.lab.mirror import MirroredSeries, mirror_account, mirror_call, open_mirror
 from zuno.lab.model import MirrorDifferenceView
+from zuno.markets.feeds import BINANCE, DERIBIT
 from zuno.markets.market import Symbol
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.data_quality import find_row_fault
@@ -23,7 +24,6 @@ from zuno.trading.measure.options import measure_surface
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call
 from zuno.trading.model.market import Feed, Heartbeat, Side, Timeframe, candles, options
-from zuno.trading.model.venues import BINANCE, DERIBIT
 from zuno.trading.ports.series import Batch, Origin
 
 WORLDS = [World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03), World(drift=0.003, lean=0.75, whales=0.5, seed=4)]

@@ -37,10 +37,10 @@ from zuno.lab.noedge import (
 )
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import Symbol
 from zuno.trading.measure.portable import price_units
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, simulate_trade
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import read_settings
 from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import Candle, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, BYBIT, CHANNELS, FRED, OKX, SEARCH, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, Source
 from zuno.wiring.markets import Markets
 from zuno.wiring.recordings import Recordings
@@ -77,10 +78,10 @@ def test_a_collector_is_for_every_symbol_or_for_those_that_are_named(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened, store = markets(home, monkeypatch), Recordings(read_settings({}, home)).own()
-    assert opened.collector(store, ())._symbols == tuple(DEFAULT_SYMBOLS)
-    assert opened.collector(store, ("eth", "ETHUSDT"))._symbols == (Symbol("ETHUSDT"),)
+    assert opened.collector(store, (), DEFAULT_SYMBOLS)._symbols == tuple(DEFAULT_SYMBOLS)
+    assert opened.collector(store, ("eth", "ETHUSDT"), DEFAULT_SYMBOLS)._symbols == (Symbol("ETHUSDT"),)
     with pytest.raises(UsageError, match="BTCUSDT, ETHUSDT"):
-        opened.collector(store, ("DOGE",))
+        opened.collector(store, ("DOGE",), DEFAULT_SYMBOLS)
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,20 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.wire.exchanges import binance, upbit
+from tests.wire.exchanges import binance, bybit, upbit
 from tests.wire.exchanges.binance import FakeBinance
-from tests.wire.exchanges.serving import HTML, serve_exchange
+from tests.wire.exchanges.bybit import FakeBybit
+from tests.wire.exchanges.serving import DOWN, HTML, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
-from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys
+from zuno.wiring import Application
+from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys, find_account, list_markets
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[FakeBinance, FakeUpbit, Se
         yield (*fakes, settings)
 
 
-async def read_book() -> TradingBook:
+async def read_book(account: str | None) -> TradingBook:
     return TradingBook()
 
 
@@ -179,3 +181,53 @@ async def test_demo_trading_needs_no_permissions_of_a_wallet(both: tuple[FakeBin
 )
 def test_requests_go_without_pace_to_this_machine_alone(url: str | None, local: bool) -> None:
     assert is_loopback(url) is local
+
+
+async def test_a_venues_own_list_is_read_without_keys(
+    both: tuple[FakeBinance, FakeUpbit, Settings], tmp_path: Path
+) -> None:
+    futures, spot, keyed = both
+    settings = Settings(home=tmp_path, binance_order_url=keyed.binance_order_url, upbit_order_url=keyed.upbit_order_url)
+    futures.engine.markets["ETHUSDT"].lot = Decimal(0)
+    desk = Application(settings).market_desk()
+    view = await desk.list("binance", refresh=True)
+    assert view.ok
+    assert [market.name for market in view.markets] == ["binance:BTC/USDT:USDT"]
+    assert view.lists[0].skipped == ("ETH/USDT",)
+    assert {market.base for market in await list_markets(settings, Venue("UPBIT"))} == {"BTC", "ETH"}
+    assert not [name for name in spot.server.asked if "chance" in name]
+    for answer in (HTML, DOWN):
+        futures.server.fail("GET /fapi/v1/exchangeInfo", answer, times=9)
+        view = await desk.list("binance", refresh=True)
+        assert not view.ok
+        assert view.lists[0].failure
+        assert [market.name for market in view.markets] == ["binance:BTC/USDT:USDT"]
+
+
+async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> None:
+    fake = FakeBybit()
+    async with serve_exchange(fake.server):
+        account = {"venues": ["bybit"], "key": bybit.KEY, "secret": bybit.SECRET, "url": fake.server.url}
+        settings = Settings(home=tmp_path, accounts={"swiss": account, "empty": {"venues": ["okx"], "key": ""}})
+        assert find_account(settings, "swiss") == "live:swiss"
+        assert find_account(settings, "other") == "other"
+        assert exchanges_with_keys(settings, "live:swiss") == (Venue("BYBIT"),)
+        assert exchanges_with_keys(settings, "live:empty") == exchanges_with_keys(settings, "live") == ()
+        assert {bybit.KEY, bybit.SECRET} <= set(settings.secrets())
+        venue = build_venue(settings, Venue("BYBIT"), "live:swiss")
+        assert (await venue.rights()).can_trade
+        await venue.close()
+        for exchange, name in ((Venue("BYBIT"), "live"), (Venue("OKX"), "live:swiss"), (Venue("OKX"), "live:empty")):
+            with pytest.raises(Refused):
+                build_venue(settings, exchange, name)
+        zuno = Application(settings)
+        assert zuno.account("swiss")._reader.account == "live:swiss"
+        limits = ("10", "30", "5", "1d", "venue")
+        mandate = zuno.account("swiss").build_mandate((), (), *limits, judge_fallback=False)
+        assert (mandate.venues, mandate.symbols) == ((Venue("BYBIT"),), settings.markets)
+
+
+async def test_a_venue_without_a_wire_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zuno.adapters.venues.orders.wires.ACCOUNTS", {})
+    with pytest.raises(Unavailable):
+        await list_markets(Settings(home=tmp_path), Venue("HYPERLIQUID"))

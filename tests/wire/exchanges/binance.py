@@ -19,8 +19,10 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
 
-from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, FakeTrade, Market, Rejected
-from tests.wire.exchanges.serving import Answer, Clock, Declined, FakeServer, Request, json_answer
+from tests.wire.exchanges.account import FakeExchange
+from tests.wire.exchanges.binance_spot import FakeBinanceSpot, error
+from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, FakeTrade, Market, Rejected, build_market
+from tests.wire.exchanges.serving import Clock, Declined, Request
 
 KEY, SECRET = "binance-key-7Qm", "binance-secret-9Zt"
 ERRORS: dict[str, tuple[int, str]] = {
@@ -37,51 +39,50 @@ ERRORS: dict[str, tuple[int, str]] = {
     "would_trigger": (-2021, "Order would immediately trigger."),
     "no_order": (-2011, "Unknown order sent."),
 }
-LIMITED = json_answer({"code": -1003, "msg": "Too many requests."}, 429, retry_after="7")
-BANNED = json_answer({"code": -1003, "msg": "Way too many requests; IP banned."}, 418, retry_after="3600")
-PAGE = 1_000
-
-
-def error(code: int, message: str, status: int = 400) -> Answer:
-    return json_answer({"code": code, "msg": message}, status)
 
 
 def standard_markets() -> dict[str, Market]:
-    def market(symbol: str, tick: str, price: str, least: str) -> Market:
-        at = Decimal(price)
-        return Market(
-            symbol,
-            Decimal(tick),
-            Decimal("0.001"),
-            Decimal("0.001"),
-            Decimal(120),
-            Decimal(least),
-            at - Decimal(tick),
-            at + Decimal(tick),
-            at,
-        )
-
-    return {"BTCUSDT": market("BTCUSDT", "0.10", "60000", "50"), "ETHUSDT": market("ETHUSDT", "0.01", "3000", "20")}
+    rows = (("BTCUSDT", "60000", "0.10", "50"), ("ETHUSDT", "3000", "0.01", "20"))
+    return {
+        symbol: build_market(symbol, price, tick, "0.001", least, base=symbol.removesuffix("USDT"))
+        for symbol, price, tick, least in rows
+    }
 
 
-class FakeBinance:
-    """One account over the wire. What a test sets: markets, faults, permissions, modes."""
+class FakeBinance(FakeExchange):
+    """The futures wallet of an account; `spot` is the other one, behind the same server."""
 
-    def __init__(self, cash: Decimal = Decimal(10_000)) -> None:
-        self.clock = Clock()
-        self.engine = Engine(self.clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.0005"))
-        self.withdrawals = False
-        self.futures = True
-        self.hedge = False
+    place_name = "POST /fapi/v1/order"
+    find_name = "GET /fapi/v1/order"
+    cancel_name = "DELETE /fapi/v1/order"
+    filters_name = "GET /fapi/v1/exchangeInfo"
+    funding_name = "GET /fapi/v1/income"
+    limited = FakeBinanceSpot.limited
+    banned = FakeBinanceSpot.banned
+    overloaded = error(-1015, "Too many new orders.", 429)
+    maintenance = error(-1016, "This service is no longer available.", 503)
+    outdated = error(-1021, "Timestamp for this request is outside of the recvWindow.")
+    events = ("userTrades", "income", "openOrders", "AlgoOrders")
+    secrets = (KEY, SECRET, "signature=")
+
+    def __init__(self, cash: Decimal = Decimal(10_000), spot_cash: Decimal = Decimal(10_000)) -> None:
+        clock = Clock()
+        engine = Engine(clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.0005"))
+        self.secret = SECRET
+        self.spot = FakeBinanceSpot(clock, self.sign_in, engine, spot_cash)
+        super().__init__(engine, clock)
+        self.spot.home, self.spot.server, self.spot.secrets = self, self.server, self.secrets
         self.multi_assets = False
         self.fee_burn = False
         self.margin_types = dict.fromkeys(self.engine.markets, "CROSSED")
-        self.page = PAGE
         self.order_windows: list[int] = []
         """For how long each order was good after its date, in milliseconds."""
         self.hidden_trades = 0
         """How many of the newest trades the list of trades does not show yet; one fewer after every look."""
-        self.server = FakeServer(self.routes(), self.clock)
+
+    @property
+    def stop_name(self) -> str:
+        return "POST /fapi/v1/algoOrder"
 
     def routes(self) -> dict[str, Any]:
         signed = {
@@ -113,7 +114,8 @@ class FakeBinance:
             "GET /fapi/v1/ticker/bookTicker": self.book_ticker,
             "GET /fapi/v1/premiumIndex": self.premium_index,
         }
-        return {**public, **{name: self.sign_in(handler) for name, handler in signed.items()}}
+        wrapped = {name: self.sign_in(handler) for name, handler in signed.items()}
+        return {**public, **wrapped, **self.spot.routes()}
 
     def sign_in(self, handler: Any) -> Any:
         """Key, signature over the bytes as sent, and a date inside the window."""
@@ -124,13 +126,13 @@ class FakeBinance:
                 raise Declined(error(-2015, "Invalid API-key, IP, or permissions for action.", 401))
             total, _, signature = raw.rpartition("&signature=")
             if not hmac.compare_digest(
-                signature, hmac.new(SECRET.encode(), total.encode(), hashlib.sha256).hexdigest()
+                signature, hmac.new(self.secret.encode(), total.encode(), hashlib.sha256).hexdigest()
             ):
                 raise Declined(error(-1022, "Signature for this request is not valid."))
             params = dict(parse_qsl(total))
             stamp, window, now = int(params["timestamp"]), int(params.get("recvWindow", 5_000)), self.clock.now()
             if not now - window <= stamp < now + 1_000:
-                raise Declined(error(-1021, "Timestamp for this request is outside of the recvWindow."))
+                raise Declined(self.outdated)
             self.engine.end_due()
             return handler(params)
 
@@ -143,15 +145,15 @@ class FakeBinance:
             "ipRestrict": True,
             "createTime": 1_698_645_219_000,
             "enableReading": True,
-            "enableWithdrawals": self.withdrawals,
+            "enableWithdrawals": self.withdrawals or self.spot.withdrawals,
             "enableInternalTransfer": False,
             "enableMargin": False,
-            "enableFutures": self.futures,
-            "permitsUniversalTransfer": False,
+            "enableFutures": self.trading,
+            "permitsUniversalTransfer": self.spot.may_transfer,
             "enableVanillaOptions": False,
             "enableFixApiTrade": False,
             "enableFixReadOnly": True,
-            "enableSpotAndMarginTrading": False,
+            "enableSpotAndMarginTrading": self.spot.trading,
             "enablePortfolioMarginTrading": False,
         }
 
@@ -199,9 +201,7 @@ class FakeBinance:
             if not position.amount or params.get("symbol", symbol) != symbol:
                 continue
             mark, margin = self.engine.markets[symbol].mark, self.engine.margin(symbol)
-            profit = position.amount * (mark - position.entry)
-            away = margin / abs(position.amount)
-            liquidation = position.entry - away if position.amount > 0 else position.entry + away
+            profit, liquidation = self.engine.unrealised(symbol), self.engine.liquidation(symbol)
             rows.append(
                 {
                     "symbol": symbol,
@@ -211,7 +211,7 @@ class FakeBinance:
                     "breakEvenPrice": f"{position.entry:f}",
                     "markPrice": f"{mark:f}",
                     "unRealizedProfit": f"{profit:f}",
-                    "liquidationPrice": f"{max(liquidation, Decimal(0)):.2f}",
+                    "liquidationPrice": f"{liquidation:.2f}",
                     "isolatedMargin": f"{margin + profit:f}",
                     "notional": f"{position.amount * mark:f}",
                     "marginAsset": "USDT",
@@ -295,14 +295,14 @@ class FakeBinance:
             ],
         }
 
-    def market(self, request: Request) -> Market:
+    def asked_market(self, request: Request) -> Market:
         found = self.engine.markets.get(request.query["symbol"])
         if found is None:
             raise Declined(error(*ERRORS["no_symbol"]))
         return found
 
     def book_ticker(self, request: Request) -> Any:
-        market = self.market(request)
+        market = self.asked_market(request)
         return {
             "symbol": market.symbol,
             "bidPrice": f"{market.bid:f}",
@@ -313,7 +313,7 @@ class FakeBinance:
         }
 
     def premium_index(self, request: Request) -> Any:
-        market = self.market(request)
+        market = self.asked_market(request)
         return {
             "symbol": market.symbol,
             "markPrice": f"{market.mark:f}",
@@ -328,7 +328,7 @@ class FakeBinance:
     # -- orders
 
     def take(self, place: Any) -> Any:
-        if not self.futures:
+        if not self.trading:
             raise Declined(error(-2015, "Invalid API-key, IP, or permissions for action.", 401))
         try:
             return place()
@@ -336,6 +336,9 @@ class FakeBinance:
             raise Declined(error(*ERRORS[rejected.why])) from None
 
     def new_order(self, params: dict[str, str]) -> Any:
+        self.broker_marks += [name for name in [params.get("newClientOrderId", "")] if name.startswith("x-")]
+        if self.hedge:
+            raise Declined(error(-4061, "Order's position side does not match user's setting."))
         self.order_windows.append(int(params.get("recvWindow", 5_000)))
         if params["type"] not in ("LIMIT", "MARKET"):
             message = "Order type not supported for this endpoint. Please use the Algo Order API endpoints instead."
@@ -388,9 +391,8 @@ class FakeBinance:
         return [self.order_row(order) for order in rows][-self.page :]
 
     def order_row(self, order: FakeOrder) -> Any:
-        average = order.funds / order.filled if order.filled else Decimal(0)
         return {
-            "avgPrice": f"{average:.5f}",
+            "avgPrice": f"{order.average:.5f}",
             "clientOrderId": order.client_id,
             "cumQuote": f"{order.funds:f}",
             "executedQty": f"{order.filled:f}",
@@ -445,9 +447,7 @@ class FakeBinance:
 
     def cancel_algo(self, params: dict[str, str]) -> Any:
         algo = self.find_algo(params, -2011)
-        if algo.status != "NEW":
-            raise Declined(error(-2011, "Unknown order sent."))
-        algo.status, algo.updated = "CANCELED", self.clock.now()
+        self.take(lambda: self.engine.cancel_algo(algo))
         return {"algoId": algo.id, "clientAlgoId": algo.client_id, "code": "200", "msg": "success"}
 
     def open_algos(self, params: dict[str, str]) -> Any:
@@ -542,17 +542,17 @@ class FakeBinance:
 
     def income(self, params: dict[str, str]) -> Any:
         low, high = int(params.get("startTime", 0)), int(params.get("endTime", 2**62))
-        rows = [row for row in self.engine.funding if row[1] == params["symbol"] and low <= row[3] <= high]
+        rows = [row for row in self.engine.funding if row.symbol == params["symbol"] and low <= row.at <= high]
         return [
             {
-                "symbol": symbol,
+                "symbol": row.symbol,
                 "incomeType": "FUNDING_FEE",
-                "income": f"{amount:f}",
+                "income": f"{row.amount:f}",
                 "asset": "USDT",
                 "info": "FUNDING_FEE",
-                "time": at,
-                "tranId": number,
+                "time": row.at,
+                "tranId": row.id,
                 "tradeId": "",
             }
-            for number, symbol, amount, at in rows[: min(self.page, int(params.get("limit", 100)))]
+            for row in rows[: min(self.page, int(params.get("limit", 100)))]
         ]

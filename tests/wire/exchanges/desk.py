@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from tests.wire.exchanges.harness import WireHarness
+from tests.wire.exchanges.matching import Market
 from tests.wire.order_gate import card, rule
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
@@ -15,7 +16,6 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
-from zuno.trading.model.venues import krw_symbol
 
 ACCOUNT = "paper:wire"
 
@@ -44,8 +44,11 @@ class WireDesk:
 
     def held(self, symbol: Symbol = Symbol("BTCUSDT")) -> Decimal:
         """At the exchange."""
-        name = symbol.value if symbol.value in self.here.fake.engine.markets else krw_symbol(symbol)
-        return self.here.fake.engine.position(name).amount
+        return self.here.fake.engine.position(self.market(symbol).symbol).amount
+
+    def market(self, symbol: Symbol) -> Market:
+        """At the exchange, by whatever name it has there."""
+        return self.here.fake.engine.markets[self.here.market.replace(self.here.symbol.base, symbol.base)]
 
     async def open(
         self, symbol: Symbol = Symbol("BTCUSDT"), quantity: float = 0.02, style: Style = Style.MOMENTUM_SNIPER
@@ -55,8 +58,7 @@ class WireDesk:
 
     def opening(self, symbol: Symbol, quantity: float, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
         as_of = self.here.fake.clock.now()
-        markets, exchange = self.here.fake.engine.markets, self.here.venue.exchange
-        price = (markets.get(symbol.value) or markets[krw_symbol(symbol)]).mark
+        exchange, price = self.here.venue.exchange, self.market(symbol).mark
         entry = float(price)
         leg = Leg(
             venue=exchange,
@@ -73,7 +75,7 @@ class WireDesk:
             execution_style=style,
             legs=(leg,),
             card=card(Side.LONG, entry, entry * 0.98, entry * 1.04, quantity),
-            target_exchange=Target(exchange.value),
+            target_exchange=Target(exchange) if exchange in list(Target) else Target.BINANCE,
         )
         return self._order(symbol, ruling, as_of, price)
 

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from typing import Any, Protocol
 
-from tests.wire.exchanges import binance as binance_wire
-from tests.wire.exchanges import upbit as upbit_wire
+from tests.wire.exchanges import binance, bybit, hyperliquid, okx, upbit
+from tests.wire.exchanges.account import FakeExchange
 from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.bybit import FakeBybit
+from tests.wire.exchanges.hyperliquid import FakeHyperliquid
 from tests.wire.exchanges.matching import PLENTY
-from tests.wire.exchanges.serving import Answer, FakeServer, serve_exchange
+from tests.wire.exchanges.okx import FakeOkx
+from tests.wire.exchanges.serving import FakeServer, serve_exchange
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.http import RequestLimits
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders
-from zuno.adapters.venues.orders.binance import build_client as build_binance_client
-from zuno.adapters.venues.orders.upbit import UpbitOrders
-from zuno.adapters.venues.orders.upbit import build_client as build_upbit_client
-from zuno.markets.market import Symbol
-from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType, client_order_id
+from zuno.adapters.venues.orders.wires import build_account
+from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.model.orders import (
+    Order,
+    OrderRequest,
+    OrderSide,
+    OrderStatus,
+    OrderType,
+    client_order_id,
+)
 from zuno.trading.ports.venue import OrderVenue
 
 PAGE = 3
 """Trades a page: few, so that a test turns several."""
+ALWAYS = Millis(0)
 QUICK = RequestLimits(timeout=5.0, attempts=2, first_wait=0.01, max_bytes=8_000_000)
 
 
@@ -88,51 +99,99 @@ def request_order(
     )
 
 
+def limit(here: VenueHarness, name: str, price: Decimal, side: OrderSide = OrderSide.BUY, **more: Any) -> OrderRequest:
+    return request_order(here, name, side, OrderType.LIMIT, price=price, **more)
+
+
+async def find(here: VenueHarness, order: OrderRequest) -> Order | None:
+    return await here.venue.find(here.symbol, order.client_id)
+
+
+async def hold(here: VenueHarness) -> Decimal:
+    """How much is held of what is traded; a spot exchange that takes its fee of what was bought gives less."""
+    return sum((position.quantity for position in await here.venue.positions()), Decimal(0))
+
+
+async def open_long(here: VenueHarness, name: str = "in") -> Decimal:
+    """How much is held then."""
+    assert (await here.venue.place(request_order(here, name))).status is OrderStatus.FILLED
+    return await hold(here)
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A venue's fake, the keys that it knows, and the market that is traded there."""
+
+    build: Callable[[], FakeExchange]
+    keys: ApiKeys
+    market: str
+    """As the fake's engine calls it."""
+    quantity: Decimal = Decimal("0.05")
+
+
+WIRES: dict[str, Wire] = {
+    "BINANCE": Wire(FakeBinance, ApiKeys(binance.KEY, binance.SECRET), "BTCUSDT"),
+    "BINANCE-SPOT": Wire(lambda: FakeBinance().spot, ApiKeys(binance.KEY, binance.SECRET), "BTCUSDT"),
+    "BYBIT": Wire(FakeBybit, ApiKeys(bybit.KEY, bybit.SECRET), "BTCUSDT"),
+    "BYBIT-SPOT": Wire(FakeBybit, ApiKeys(bybit.KEY, bybit.SECRET), "spot:BTCUSDT"),
+    "OKX": Wire(FakeOkx, ApiKeys(okx.KEY, okx.SECRET, okx.PASSPHRASE), "BTC-USDT-SWAP"),
+    "OKX-SPOT": Wire(FakeOkx, ApiKeys(okx.KEY, okx.SECRET, okx.PASSPHRASE), "BTC-USDT"),
+    "HYPERLIQUID": Wire(FakeHyperliquid, ApiKeys(hyperliquid.owner(), hyperliquid.AGENT_KEY), "BTC"),
+    "UPBIT": Wire(FakeUpbit, ApiKeys(upbit.KEY, upbit.SECRET), "KRW-BTC", Decimal("0.02")),
+}
+"""By the venue's name. A fake whose adapter is missing (`ACCOUNTS`) waits for it."""
+
+
 @dataclass
 class WireHarness:
     """An adapter that speaks to a fake exchange over loopback."""
 
-    fake: FakeBinance | FakeUpbit
-    opening: Callable[[FakeServer, Callable[[float], Awaitable[None]]], OrderVenue]
-    market: str
-    place_name: str
-    find_name: str
-    cancel_name: str
-    limited: Answer
-    banned: Answer
-    quantity: Decimal
+    exchange: Venue
     symbol: Symbol = Symbol("BTCUSDT")
+    symbols: Sequence[Symbol] = DEFAULT_SYMBOLS
     waits: list[float] = field(default_factory=list)
     """Seconds the adapter would have slept."""
 
     def __post_init__(self) -> None:
-        self.venue = self._open()
+        wire = WIRES[self.exchange]
+        self.fake, self.market, self.quantity = wire.build(), wire.market, wire.quantity
         market = self.fake.engine.markets[self.market]
         self.price, self.tick = market.mark, market.tick
+        self.place_name, self.find_name, self.cancel_name = (
+            self.fake.place_name,
+            self.fake.find_name,
+            self.fake.cancel_name,
+        )
+
+    venue: OrderVenue = field(init=False)
 
     @property
     def server(self) -> FakeServer:
         return self.fake.server
 
-    def _open(self) -> OrderVenue:
+    def open_venue(self) -> OrderVenue:
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
 
-        return self.opening(self.fake.server, sleep)
+        return open_wire(self.exchange, self.server.url, sleep, self.symbols)
 
     async def restart(self) -> None:
         await self.venue.close()
-        self.venue = self._open()
+        self.venue = self.open_venue()
 
     async def move(self, price: Decimal, size: Decimal = PLENTY, mark: Decimal | None = None) -> None:
         self.fake.engine.move(self.market, price - self.tick, price + self.tick, size, mark)
 
     def count_orders(self, client_id: str) -> int:
-        plain = sum(order.client_id == client_id for order in self.fake.engine.orders.values())
-        return plain + sum(algo.client_id == client_id for algo in self.fake.engine.algos.values())
+        """The venue's spelling of an id may be another than ours."""
+        return self.fake.engine.count_orders(client_id) or self.fake.engine.count_orders(self.spell(client_id))
+
+    def spell(self, client_id: str) -> str:
+        spelling = getattr(self.venue, "spell_id", None)
+        return client_id if spelling is None else str(spelling(client_id))
 
     async def delist(self) -> None:
-        self.fake.engine.markets[self.market].trading = False
+        self.fake.delist(self.market)
 
     async def owe(self, cash: Decimal) -> None:
         self.fake.engine.cash = cash
@@ -145,54 +204,29 @@ class WireHarness:
         self.fake.engine.liquidate(self.market)
 
 
-def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> BinanceOrders:
-    keys = ApiKeys(binance_wire.KEY, binance_wire.SECRET)
-    client = build_binance_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep)
-    return BinanceOrders(client, page=PAGE)
-
-
-def open_upbit(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> UpbitOrders:
-    keys = ApiKeys(upbit_wire.KEY, upbit_wire.SECRET)
-    return UpbitOrders(build_upbit_client(keys, server.url, patience=QUICK, throttled=False, sleep=sleep))
-
-
 @asynccontextmanager
-async def over_binance() -> AsyncIterator[WireHarness]:
-    fake = FakeBinance()
-    async with serve_exchange(fake.server):
-        here = WireHarness(
-            fake,
-            open_binance,
-            "BTCUSDT",
-            "POST /fapi/v1/order",
-            "GET /fapi/v1/order",
-            "DELETE /fapi/v1/order",
-            binance_wire.LIMITED,
-            binance_wire.BANNED,
-            Decimal("0.050"),
-        )
+async def over_wire(name: str) -> AsyncIterator[WireHarness]:
+    """A venue's adapter over its fake."""
+    here = WireHarness(Venue(name))
+    async with serve_exchange(here.server):
+        here.venue = here.open_venue()
         try:
             yield here
         finally:
             await here.venue.close()
 
 
-@asynccontextmanager
-async def over_upbit() -> AsyncIterator[WireHarness]:
-    fake = FakeUpbit()
-    async with serve_exchange(fake.server):
-        here = WireHarness(
-            fake,
-            open_upbit,
-            "KRW-BTC",
-            "POST /v1/orders",
-            "GET /v1/order",
-            "DELETE /v1/order",
-            upbit_wire.LIMITED,
-            upbit_wire.BANNED,
-            Decimal("0.02"),
-        )
-        try:
-            yield here
-        finally:
-            await here.venue.close()
+def open_wire(
+    name: str, url: str, sleep: Callable[[float], Awaitable[None]], symbols: Sequence[Symbol] = DEFAULT_SYMBOLS
+) -> OrderVenue:
+    """A venue's adapter with the keys that its fake knows."""
+    options: dict[str, Any] = {"page": PAGE, "patience": QUICK, "throttled": False, "sleep": sleep}
+    return build_account(Venue(name), WIRES[name].keys, tuple(symbols), url, **options)
+
+
+def open_binance(server: FakeServer, sleep: Callable[[float], Awaitable[None]]) -> OrderVenue:
+    return open_wire("BINANCE", server.url, sleep)
+
+
+over_binance = partial(over_wire, "BINANCE")
+over_upbit = partial(over_wire, "UPBIT")

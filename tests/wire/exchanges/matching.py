@@ -1,7 +1,8 @@
-"""A small matching engine: a touch with sizes per symbol, resting and conditional orders, one account.
+"""A small matching engine: a touch with sizes per symbol, resting and conditional orders, one account with one wallet.
 
 Whoever places an order takes what stands at the touch; what rests is filled when the touch reaches it. The rest of the
-market is the test: it moves the touch and the mark.
+market is the test: it moves the touch and the mark. Spot markets and perpetuals may share the wallet; quantities are in
+the base currency whatever the wire counts in.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 from zuno.kernel.units import Millis
 
@@ -31,6 +33,7 @@ class Market:
     """A symbol: its rules and its touch."""
 
     symbol: str
+    """By which the engine knows it: unique in the wallet."""
     tick: Decimal
     lot: Decimal
     min_quantity: Decimal
@@ -42,6 +45,26 @@ class Market:
     bid_size: Decimal = PLENTY
     ask_size: Decimal = PLENTY
     trading: bool = True
+    spot: bool = False
+    """What is bought is held, and nothing can be owed."""
+    base: str = ""
+    quote: str = "USDT"
+    contract: Decimal = Decimal(1)
+    """Base currency in one of what the wire counts in."""
+    wire_name: str = ""
+    fees: tuple[Decimal, Decimal] | None = None
+    """Maker's and taker's, where they are not the account's."""
+
+    @property
+    def name(self) -> str:
+        """As the wire calls it."""
+        return self.wire_name or self.symbol
+
+
+def build_market(symbol: str, price: str, tick: str, lot: str, least: str, most: str = "120", **more: Any) -> Market:
+    """A market whose touch is one tick around a price; the least quantity is one lot."""
+    at, step, size = Decimal(price), Decimal(tick), Decimal(lot)
+    return Market(symbol, step, size, size, Decimal(most), Decimal(least), at - step, at + step, at, **more)
 
 
 @dataclass
@@ -62,6 +85,14 @@ class FakeOrder:
     funds: Decimal = ZERO
     fee: Decimal = ZERO
     good_till: int = 0
+    reason: str = ""
+    """Why it ended without being filled, in the engine's words."""
+    algo: int | None = None
+    """The conditional order that became this one."""
+
+    @property
+    def average(self) -> Decimal:
+        return self.funds / self.filled if self.filled else ZERO
 
     @property
     def left(self) -> Decimal:
@@ -90,6 +121,9 @@ class FakeAlgo:
     close_position: bool = False
     status: str = "NEW"
     child: int | None = None
+    reason: str = ""
+    price: Decimal | None = None
+    """The worst it may be filled at, where the wire asks for one."""
 
     def triggered_by(self, mark: Decimal) -> bool:
         falling = (self.type == "STOP_MARKET") == (self.side == SELL)
@@ -107,6 +141,24 @@ class FakeTrade:
     fee: Decimal
     maker: bool
     at: Millis
+    fee_currency: str = ""
+    pnl: Decimal = ZERO
+    """What it realised."""
+    before: Decimal = ZERO
+    """Position before it."""
+    liquidation: bool = False
+
+
+@dataclass(frozen=True)
+class FakeFunding:
+    id: int
+    symbol: str
+    amount: Decimal
+    """Above zero: received."""
+    at: Millis
+    rate: Decimal
+    position: Decimal
+    mark: Decimal
 
 
 @dataclass
@@ -117,20 +169,29 @@ class FakePosition:
 
 @dataclass
 class Engine:
-    """One account at one exchange. `spot`: what is bought is held, and nothing can be owed."""
+    """One account at one exchange."""
 
     clock: Callable[[], Millis]
     markets: dict[str, Market]
     cash: Decimal
     maker_fee: Decimal
     taker_fee: Decimal
-    spot: bool = False
+    fee_in_base: bool = False
+    """Spot: the fee of what is bought is kept back from it."""
+    keeps_ids: bool = False
+    """A conditional order that is triggered keeps its id and its client id."""
+    unique_ids: bool = False
+    """A client id is never taken twice; else not while an order of it is open."""
+    stops_lock: bool = False
+    """Spot: a conditional order to sell locks what it would sell."""
     orders: dict[int, FakeOrder] = field(default_factory=dict)
     algos: dict[int, FakeAlgo] = field(default_factory=dict)
     trades: list[FakeTrade] = field(default_factory=list)
-    funding: list[tuple[int, str, Decimal, Millis]] = field(default_factory=list)
+    funding: list[FakeFunding] = field(default_factory=list)
     positions: dict[str, FakePosition] = field(default_factory=dict)
     leverage: dict[str, int] = field(default_factory=dict)
+    isolated: set[str] = field(default_factory=set)
+    """Symbols whose margin is."""
     last_id: int = 1_000
 
     def next_id(self) -> int:
@@ -139,6 +200,22 @@ class Engine:
 
     def position(self, symbol: str) -> FakePosition:
         return self.positions.setdefault(symbol, FakePosition())
+
+    def fee_rate(self, market: Market, maker: bool) -> Decimal:
+        return (market.fees or (self.maker_fee, self.taker_fee))[0 if maker else 1]
+
+    def held(self, spot: bool) -> list[tuple[Market, FakePosition]]:
+        """What is held: coins, or positions on margin."""
+        return [
+            (self.markets[symbol], position)
+            for symbol, position in self.positions.items()
+            if position.amount and self.markets[symbol].spot is spot
+        ]
+
+    def count_orders(self, client_id: str) -> int:
+        """How many orders of that id were ever made; one that a conditional order became is none of its own."""
+        plain = sum(order.client_id == client_id and order.algo is None for order in self.orders.values())
+        return plain + sum(algo.client_id == client_id for algo in self.algos.values())
 
     # -- orders
 
@@ -155,13 +232,46 @@ class Engine:
         good_till: int = 0,
     ) -> FakeOrder:
         market = self.check(symbol, quantity, price, reduce_only)
-        if any(order.client_id == client_id and order.status in OPEN for order in self.orders.values()):
-            raise Rejected("duplicate")
+        self.check_id(client_id)
+        order = self.make_order(client_id, symbol, side, kind, quantity, price, time_in_force, reduce_only)
+        order.good_till = good_till
+        return self.execute(order, market)
+
+    def make_order(
+        self,
+        client_id: str,
+        symbol: str,
+        side: str,
+        kind: str,
+        quantity: Decimal,
+        price: Decimal | None,
+        time_in_force: str = "GTC",
+        reduce_only: bool = False,
+    ) -> FakeOrder:
         now = self.clock()
-        order = FakeOrder(
+        return FakeOrder(
             self.next_id(), client_id, symbol, side, kind, quantity, price, time_in_force, reduce_only, now, now
         )
-        order.good_till = good_till
+
+    def record_rejection(self, order: FakeOrder, why: str, status: str = "CANCELED") -> FakeOrder:
+        """An order that the exchange made and ended at once."""
+        order.reason = why
+        self.end(order, status)
+        self.orders[order.id] = order
+        return order
+
+    def check_id(self, client_id: str) -> None:
+        if not client_id:
+            return
+        taken = any(
+            order.client_id == client_id and (self.unique_ids or order.status in OPEN) for order in self.orders.values()
+        )
+        if taken or (self.unique_ids and any(algo.client_id == client_id for algo in self.algos.values())):
+            raise Rejected("duplicate")
+
+    def execute(self, order: FakeOrder, market: Market) -> FakeOrder:
+        """An order that was read: matched, and what of it may rest does."""
+        side, price, time_in_force = order.side, order.price, order.time_in_force
         self.check_funds(order, market)
         takes = price is None or (market.ask <= price if side == BUY else market.bid >= price)
         if time_in_force == "GTX" and takes:
@@ -186,8 +296,12 @@ class Engine:
         close_position: bool = False,
     ) -> FakeAlgo:
         market = self.check(symbol, quantity or market_lot(self.markets.get(symbol)), trigger, True)
-        if any(algo.client_id == client_id and algo.status == "NEW" for algo in self.algos.values()):
+        if self.keeps_ids:
+            self.check_id(client_id)
+        if client_id and any(algo.client_id == client_id and algo.status == "NEW" for algo in self.algos.values()):
             raise Rejected("duplicate")
+        if market.spot and self.stops_lock and side == SELL and quantity > self.free_base(symbol):
+            raise Rejected("no_base")
         now = self.clock()
         algo = FakeAlgo(
             self.next_id(), client_id, symbol, side, kind, quantity, trigger, reduce_only, working_type, now, now
@@ -218,11 +332,11 @@ class Engine:
         held = self.position(order.symbol).amount
         if order.reduce_only and held * order.sign >= 0:
             raise Rejected("reduce_only")
-        if self.spot:
-            if order.side == SELL and order.quantity > held - self.locked_base(order.symbol):
+        if market.spot:
+            if order.side == SELL and order.quantity > self.free_base(order.symbol):
                 raise Rejected("no_base")
-            cost = order.quantity * (order.price or market.ask) * (1 + self.taker_fee)
-            if order.side == BUY and cost > self.cash - self.locked_cash():
+            cost = order.quantity * (order.price or market.ask) * (1 if self.fee_in_base else 1 + self.taker_fee)
+            if order.side == BUY and cost > self.available():
                 raise Rejected("no_cash")
         elif not order.reduce_only and held * order.sign >= 0:
             margin = order.quantity * (order.price or market.mark) / self.leverage.get(order.symbol, 20)
@@ -233,6 +347,11 @@ class Engine:
         if order.status not in OPEN:
             raise Rejected("no_order")
         self.end(order, "CANCELED")
+
+    def cancel_algo(self, algo: FakeAlgo) -> None:
+        if algo.status != "NEW":
+            raise Rejected("no_order")
+        algo.status, algo.updated = "CANCELED", self.clock()
 
     def end_due(self) -> None:
         """Orders whose date has come."""
@@ -267,20 +386,20 @@ class Engine:
 
     def trigger(self, algo: FakeAlgo) -> None:
         algo.updated = self.clock()
+        algo.status = "FINISHED"
         quantity = abs(self.position(algo.symbol).amount) if algo.close_position else algo.quantity
+        reduces = algo.reduce_only or algo.close_position
+        client_id = algo.client_id if self.keeps_ids else f"x-engine{algo.id}"
+        child = self.make_order(client_id, algo.symbol, algo.side, "MARKET", quantity, algo.price, "IOC", reduces)
+        child.algo = algo.id
+        if self.keeps_ids:
+            child.id, child.created = algo.id, algo.created
         try:
-            child = self.place(
-                f"x-engine{algo.id}",
-                algo.symbol,
-                algo.side,
-                "MARKET",
-                quantity,
-                reduce_only=algo.reduce_only or algo.close_position,
-            )
-        except Rejected:
-            algo.status = "EXPIRED"
+            self.execute(child, self.check(algo.symbol, quantity, None, True))
+        except Rejected as rejected:
+            algo.status, algo.reason = "EXPIRED", rejected.why
         else:
-            algo.status, algo.child = "FINISHED", child.id
+            algo.child = child.id
 
     def match(self, order: FakeOrder, market: Market, maker: bool) -> None:
         size = market.ask_size if order.side == BUY else market.bid_size
@@ -299,54 +418,73 @@ class Engine:
             self.end(order, "EXPIRED")
 
     def fill(self, order: FakeOrder, quantity: Decimal, price: Decimal, maker: bool) -> None:
-        fee = quantity * price * (self.maker_fee if maker else self.taker_fee)
+        market = self.markets[order.symbol]
+        rate = self.fee_rate(market, maker)
+        kept_back = market.spot and self.fee_in_base and order.side == BUY
+        fee = quantity * rate if kept_back else quantity * price * rate
         order.filled += quantity
         order.funds += quantity * price
         order.fee += fee
         self.end(order, "FILLED" if not order.left else "PARTIALLY_FILLED")
-        trade = FakeTrade(
-            self.next_id(), order.id, order.symbol, order.side, quantity, price, fee, maker, order.updated
+        before = self.position(order.symbol).amount
+        pnl = self.take(order.symbol, quantity * order.sign, price)
+        self.trades.append(
+            FakeTrade(
+                self.next_id(),
+                order.id,
+                order.symbol,
+                order.side,
+                quantity,
+                price,
+                fee,
+                maker,
+                order.updated,
+                market.base if kept_back else market.quote,
+                pnl,
+                before,
+                order.client_id.startswith("autoclose-"),
+            )
         )
-        self.trades.append(trade)
-        self.cash -= fee
-        self.take(order.symbol, quantity * order.sign, price)
+        if kept_back:
+            self.position(order.symbol).amount -= fee
+        else:
+            self.cash -= fee
 
-    def take(self, symbol: str, amount: Decimal, price: Decimal) -> None:
-        """Change a position; what is closed is realised."""
-        position = self.position(symbol)
-        if self.spot:
+    def take(self, symbol: str, amount: Decimal, price: Decimal) -> Decimal:
+        """Change a position; what is closed is realised, and is returned."""
+        position, spot, pnl = self.position(symbol), self.markets[symbol].spot, ZERO
+        if spot:
             self.cash -= amount * price
         opens = position.amount * amount >= 0
         if opens:
             total = position.amount + amount
             position.entry = (position.entry * abs(position.amount) + price * abs(amount)) / abs(total)
             position.amount = total
-            return
+            return pnl
         closed = min(abs(amount), abs(position.amount))
-        if not self.spot:
-            self.cash += (price - position.entry) * closed * (1 if position.amount > 0 else -1)
+        if not spot:
+            pnl = (price - position.entry) * closed * (1 if position.amount > 0 else -1)
+            self.cash += pnl
         left = position.amount + amount
         if position.amount * left < 0:
             position.entry = price
         position.amount = left
         if not left:
             position.entry = ZERO
+        return pnl
 
     def settle_funding(self, symbol: str, rate: Decimal) -> None:
-        position = self.position(symbol)
-        amount = -position.amount * self.markets[symbol].mark * rate
+        held, mark = self.position(symbol).amount, self.markets[symbol].mark
+        amount = -held * mark * rate
         self.cash += amount
-        self.funding.append((self.next_id(), symbol, amount, self.clock()))
+        self.funding.append(FakeFunding(self.next_id(), symbol, amount, self.clock(), rate, held, mark))
 
     def liquidate(self, symbol: str) -> None:
         position = self.position(symbol)
-        side = SELL if position.amount > 0 else BUY
-        now = self.clock()
-        order = FakeOrder(
-            self.next_id(), f"autoclose-{now}", symbol, side, "LIMIT", abs(position.amount), None, "IOC", True, now, now
-        )
-        market = self.markets[symbol]
-        order.price = market.bid if side == SELL else market.ask
+        side, market = SELL if position.amount > 0 else BUY, self.markets[symbol]
+        price = market.bid if side == SELL else market.ask
+        name = f"autoclose-{self.clock()}"
+        order = self.make_order(name, symbol, side, "LIMIT", abs(position.amount), price, "IOC", True)
         self.orders[order.id] = order
         self.match(order, market, maker=False)
 
@@ -356,36 +494,54 @@ class Engine:
         position = self.position(symbol)
         return abs(position.amount) * position.entry / self.leverage.get(symbol, 20)
 
+    def liquidation(self, symbol: str) -> Decimal:
+        """The mark at which nothing of a position's margin is left."""
+        position = self.position(symbol)
+        away = self.margin(symbol) / position.amount
+        return max(position.entry - away, ZERO)
+
+    def unrealised(self, symbol: str) -> Decimal:
+        position = self.position(symbol)
+        return position.amount * (self.markets[symbol].mark - position.entry)
+
     def available(self) -> Decimal:
         waiting = sum(
             (
                 order.left * (order.price or ZERO) / self.leverage.get(order.symbol, 20)
                 for order in self.orders.values()
-                if order.status in OPEN and not order.reduce_only
+                if order.status in OPEN and not order.reduce_only and not self.markets[order.symbol].spot
             ),
             ZERO,
         )
-        return self.cash - sum((self.margin(symbol) for symbol in self.positions), ZERO) - waiting
+        margins = sum((self.margin(market.symbol) for market, _ in self.held(spot=False)), ZERO)
+        return self.cash - margins - waiting - self.locked_cash()
 
     def locked_cash(self) -> Decimal:
+        """By orders to buy coins."""
         return sum(
             (
-                order.left * (order.price or ZERO) * (1 + self.taker_fee)
+                order.left * (order.price or ZERO) * (1 if self.fee_in_base else 1 + self.taker_fee)
                 for order in self.orders.values()
-                if order.status in OPEN and order.side == BUY
+                if order.status in OPEN and order.side == BUY and self.markets[order.symbol].spot
             ),
             ZERO,
         )
 
     def locked_base(self, symbol: str) -> Decimal:
-        return sum(
-            (
-                order.left
-                for order in self.orders.values()
-                if order.status in OPEN and order.side == SELL and order.symbol == symbol
-            ),
-            ZERO,
-        )
+        plain = [
+            order.left
+            for order in self.orders.values()
+            if order.status in OPEN and order.side == SELL and order.symbol == symbol
+        ]
+        stops = [
+            algo.quantity
+            for algo in self.algos.values()
+            if self.stops_lock and algo.status == "NEW" and algo.side == SELL and algo.symbol == symbol
+        ]
+        return sum([*plain, *stops], ZERO)
+
+    def free_base(self, symbol: str) -> Decimal:
+        return self.position(symbol).amount - self.locked_base(symbol)
 
 
 def market_lot(market: Market | None) -> Decimal:

@@ -99,6 +99,8 @@ class FakeServer:
     """What is done to a document before it is sent."""
     before: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What happens at the exchange just before the next request of a name arrives."""
+    name: Callable[[Request], str] = lambda request: request.name
+    """What routes, faults and counts call a request, where its path says too little."""
     faults: list[Fault] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     url: str = ""
@@ -115,19 +117,20 @@ class FakeServer:
         return self.asked.count(name)
 
     def answer(self, request: Request) -> Answer | None:
-        self.asked.append(request.name)
-        fault = next((fault for fault in self.faults if fault.times and fault.name in (request.name, "*")), None)
+        name = self.name(request)
+        self.asked.append(name)
+        fault = next((fault for fault in self.faults if fault.times and fault.name in (name, "*")), None)
         if fault is not None:
             fault.times -= 1
             if fault.answer is not None:
                 return fault.answer
-        self.before.pop(request.name, lambda: None)()
-        handler = self.routes.get(request.name, refuse_path)
+        self.before.pop(name, lambda: None)()
+        handler = self.routes.get(name, refuse_path)
         try:
             document = handler(request)
         except Declined as declined:
             document = declined.answer
-        found = document if isinstance(document, Answer) else json_answer(self.change(request.name, document))
+        found = document if isinstance(document, Answer) else json_answer(self.change(name, document))
         return None if fault is not None else found
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -19,8 +19,9 @@ from decimal import Decimal
 from typing import Any
 from urllib.parse import unquote
 
-from tests.wire.exchanges.matching import OPEN, Engine, FakeOrder, FakeTrade, Market, Rejected
-from tests.wire.exchanges.serving import Answer, Clock, Declined, FakeServer, Request, json_answer
+from tests.wire.exchanges.account import FakeExchange
+from tests.wire.exchanges.matching import OPEN, Engine, FakeOrder, FakeTrade, Market, Rejected, build_market
+from tests.wire.exchanges.serving import Answer, Clock, Declined, Request, json_answer
 
 KEY, SECRET = "upbit-access-3Rk", "upbit-secret-5Wd-long-enough-for-hmac"
 KST = timezone(timedelta(hours=9))
@@ -47,8 +48,6 @@ ERRORS: dict[str, tuple[str, str]] = {
     "duplicate": ("validation_error", "identifier has already been taken"),
     "no_order": ("order_not_found", "주문을 찾지 못했습니다."),
 }
-LIMITED = json_answer({"error": {"name": "too_many_requests", "message": "Too many API requests."}}, 429)
-BANNED = json_answer({"error": {"name": "too_many_requests", "message": "Blocked."}}, 418, retry_after="3600")
 
 
 def error(name: str, message: str, status: int = 400) -> Answer:
@@ -61,28 +60,42 @@ def won_tick(price: Decimal) -> Decimal:
 
 def standard_markets() -> dict[str, Market]:
     def market(symbol: str, price: int) -> Market:
-        at = Decimal(price)
-        tick, lot = won_tick(at), Decimal("0.00000001")
-        return Market(symbol, tick, lot, lot, Decimal(10**9), Decimal(5_000), at - tick, at + tick, at)
+        tick, coin = won_tick(Decimal(price)), symbol.removeprefix("KRW-")
+        lot, most = "0.00000001", str(10**9)
+        return build_market(symbol, str(price), str(tick), lot, "5000", most, spot=True, base=coin, quote="KRW")
 
     return {"KRW-BTC": market("KRW-BTC", 90_000_000), "KRW-ETH": market("KRW-ETH", 4_500_000)}
 
 
-class FakeUpbit:
-    """One account over the wire."""
+class FakeUpbit(FakeExchange):
+    """One account over the wire. `late`: how often an order that has ended is still shown as it was before."""
+
+    place_name = "POST /v1/orders"
+    find_name = "GET /v1/order"
+    cancel_name = "DELETE /v1/order"
+    filters_name = "GET /v1/orders/chance"
+    limited = error("too_many_requests", "Too many API requests.", 429)
+    banned = json_answer({"error": {"name": "too_many_requests", "message": "Blocked."}}, 418, retry_after="3600")
+    overloaded = limited
+    maintenance = error("server_error", "점검 중입니다.", 503)
+    limit_word = "limit"
+    events = ("orders/open", "orders/closed", "GET /v1/order")
+    sizes_are_fixed = True
+    secrets = (KEY, SECRET, "Bearer ")
 
     def __init__(self, cash: Decimal = Decimal(10_000_000)) -> None:
-        self.clock = Clock()
-        fee = Decimal("0.0005")
-        self.engine = Engine(self.clock.now, standard_markets(), cash, fee, fee, spot=True)
-        self.withdrawals = False
-        self.trading = True
-        self.late = 0
-        """How often an order that has ended is still shown as it was before."""
+        clock, fee = Clock(), Decimal("0.0005")
+        self.secret = SECRET
+        super().__init__(Engine(clock.now, standard_markets(), cash, fee, fee), clock)
         self.nonces: set[str] = set()
         self.identifiers: set[str] = set()
         self.ids: dict[int, str] = {}
-        self.server = FakeServer(self.routes(), self.clock)
+
+    def place_meanwhile(
+        self, client_id: str, symbol: str, side: str, quantity: Decimal, price: Decimal | None
+    ) -> FakeOrder:
+        self.identifiers.add(client_id)
+        return super().place_meanwhile(client_id, symbol, side, quantity, price)
 
     def routes(self) -> dict[str, Any]:
         signed = {
@@ -98,6 +111,7 @@ class FakeUpbit:
         }
         public = {
             "GET /v1/orderbook/instruments": self.instruments,
+            "GET /v1/market/all": self.market_list,
             "GET /v1/orderbook": self.orderbook,
             "GET /v1/ticker": self.ticker,
         }
@@ -119,7 +133,7 @@ class FakeUpbit:
     def verify(self, header: str) -> dict[str, str]:
         try:
             head, body, signature = header.removeprefix("Bearer ").split(".")
-            expected = hmac.new(SECRET.encode(), f"{head}.{body}".encode(), hashlib.sha256).digest()
+            expected = hmac.new(self.secret.encode(), f"{head}.{body}".encode(), hashlib.sha256).digest()
             claims: dict[str, str] = json.loads(_unbase64(body))
             assert hmac.compare_digest(_unbase64(signature), expected)
         except (ValueError, AssertionError):
@@ -191,8 +205,14 @@ class FakeUpbit:
             raise Declined(error("404", "Code not found", 404))
         return found
 
+    def market_list(self, request: Request) -> Any:
+        names = [*self.engine.markets, "BTC-ETH"]
+        return [{"market": name, "korean_name": name, "english_name": name} for name in names]
+
     def instruments(self, request: Request) -> Any:
-        market = self.asked_market(request)
+        """Of as many markets as are asked for."""
+        asked = request.query["markets"].split(",")
+        markets = [self.engine.markets[name] for name in asked if name in self.engine.markets]
         return [
             {
                 "market": market.symbol,
@@ -200,6 +220,7 @@ class FakeUpbit:
                 "tick_size": f"{won_tick(market.mark)}",
                 "supported_levels": ["0", "10000"],
             }
+            for market in markets or [self.asked_market(request)]
         ]
 
     def orderbook(self, request: Request) -> Any:
@@ -269,9 +290,7 @@ class FakeUpbit:
 
     def cancelled_at_once(self, params: dict[str, str]) -> Any:
         """A post-only order that would take is made and cancelled."""
-        now = self.clock.now()
-        order = FakeOrder(
-            self.engine.next_id(),
+        order = self.engine.make_order(
             params["identifier"],
             params["market"],
             {"bid": "BUY", "ask": "SELL"}[params["side"]],
@@ -279,12 +298,8 @@ class FakeUpbit:
             Decimal(params["volume"]),
             Decimal(params["price"]),
             "GTX",
-            False,
-            now,
-            now,
-            status="CANCELED",
         )
-        self.engine.orders[order.id] = order
+        self.engine.record_rejection(order, "post_only")
         return self.order_row(order)
 
     def find_order(self, params: dict[str, str]) -> FakeOrder:

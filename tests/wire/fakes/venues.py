@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from zuno.adapters.venues.vendor_json import check_uncrossed
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, FIGURES
 from zuno.trading.model.market import (
     MINUTE_MS,
     Book,
@@ -46,7 +47,6 @@ from zuno.trading.model.market import (
     texts,
     whales,
 )
-from zuno.trading.model.venues import ALTERNATIVE, FIGURES
 from zuno.trading.ports.series import SeriesStore
 
 BEGINNING: Final = Millis(0)

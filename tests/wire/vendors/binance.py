@@ -121,6 +121,9 @@ def routes(world: World, most: int = 1_500) -> dict[str, Route]:
         "/fapi/v1/depth": of_symbol(depth),
         "/api/v3/time": lambda query: {"serverTime": world.now},
         "/api/v3/klines": of_symbol(klines),
+        "/api/v3/depth": of_symbol(
+            lambda query: {name: told for name, told in depth(query).items() if name not in ("E", "T")}
+        ),
     }
 
 

@@ -22,10 +22,10 @@ NO_SYMBOL = said(reply({}, 1_760_000_000_000, 10001, "params error: symbol inval
 LIMITED = said(reply({}, 1_760_000_000_000, 10006, "Too many visits!"))
 
 
-def routes(world: World, most: int = 1_000) -> dict[str, Route]:
+def routes(world: World, most: int = 1_000, category: str = "linear") -> dict[str, Route]:
     def of_symbol(answer: Route) -> Route:
         def answered(query: Query) -> Any:
-            assert query["category"] == "linear"
+            assert query["category"] == category
             return reply(answer(query), world.now) if query.get("symbol") == SYMBOL else NO_SYMBOL
 
         return answered
@@ -36,7 +36,7 @@ def routes(world: World, most: int = 1_000) -> dict[str, Route]:
         return [row for row in rows if low <= row.at <= high][::-1][: min(most, int(query["limit"]))]
 
     def listed(rows: list[Any]) -> Any:
-        return {"symbol": SYMBOL, "category": "linear", "list": rows, "nextPageCursor": ""}
+        return {"symbol": SYMBOL, "category": category, "list": rows, "nextPageCursor": ""}
 
     def kline(query: Query) -> Any:
         rows = cut(world.candles, query, "start", "end")

@@ -78,7 +78,31 @@ def routes(world: World, most: int = 100) -> dict[str, Route]:
     def index(query: Query) -> Any:
         return [{"instId": INDEX, "idxPx": str(world.basis.spot), "high24h": "61000", "ts": str(world.now)}]
 
+    def candles(query: Query) -> Any:
+        assert query["bar"] in ("1m", "1H", "4H", "1Dutc", "1Wutc")
+        lots = 1 if query["instId"] == INDEX else CONTRACT
+        return [
+            [
+                str(bar.at),
+                *(str(number) for number in bar[1:5]),
+                *((str(bar.volume), "1") if query["instId"] == INDEX else (repr(bar.volume / lots), str(bar.volume))),
+                "730000.5",
+                str(int(bar.at + world.timeframe.millis <= world.now)),
+            ]
+            for bar in cut(world.candles, int(query["before"]), int(query["after"]), query)
+        ]
+
+    def book(query: Query) -> Any:
+        lots, count = 1 if query["instId"] == INDEX else CONTRACT, int(query["sz"])
+        sides = {
+            name: [[str(price), repr(size / lots), "0", "3"] for price, size in side[:count]]
+            for name, side in (("asks", world.book.asks), ("bids", world.book.bids))
+        }
+        return [{**sides, "ts": str(world.book.at), "seqId": 3_235_851_742}]
+
     found = {
+        "market/history-candles": candles,
+        "market/books": book,
         "public/funding-rate": rate,
         "public/funding-rate-history": rate_history,
         "rubik/stat/contracts/open-interest-history": interest,
@@ -87,7 +111,8 @@ def routes(world: World, most: int = 100) -> dict[str, Route]:
         "public/mark-price": marks,
         "market/index-tickers": index,
     }
-    return {f"/api/v5/{path}": of(answer) for path, answer in found.items()}
+    clock = {"/api/v5/public/time": lambda query: {"code": "0", "msg": "", "data": [{"ts": str(world.now)}]}}
+    return {f"/api/v5/{path}": of(answer) for path, answer in found.items()} | clock
 
 
 def taken(channel: str = "liquidation-orders") -> str:

@@ -48,7 +48,7 @@ class Vendor:
             return self.mood
         if path not in self.routes:
             return said({"error": "no such path"}, 404)
-        document = self.routes[path](query)
+        document = self.routes[path](heard.body if isinstance(heard.body, dict) and not query else query)
         return document if isinstance(document, bytes) else said(self.change(path, document))
 
 

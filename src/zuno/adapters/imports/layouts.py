@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, FIGURES
+from zuno.markets.market import Catalogue, Symbol, spell_symbol
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.trading.model import market
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FIGURES
 from zuno.trading.ports.imports import NotNeeded
 
 KLINES: Final = (
@@ -34,7 +35,8 @@ _TIME: Final = (
     "ts", "day", "calc_time", "create_time", "funding_time", "fundingtime", "index_level_0", "",
 )  # fmt: skip
 _SYMBOL: Final = ("symbol", "pair", "ticker", "tic")
-_VOLUME: Final = ("volume", "vol", "base_volume", "volume_btc", "volume_eth", "volume_base")
+_VOLUME: Final = ("volume", "vol", "base_volume", "volume_base")
+_COIN_VOLUME: Final = re.compile(r"volume_(?!usd|quote)[a-z0-9]{2,16}")
 _TAKER: Final = (
     "taker_buy_volume", "taker_buy_base_asset_volume", "taker_buy_base_volume", "taker_buy_base", "taker_base_vol",
 )  # fmt: skip
@@ -44,8 +46,10 @@ _INTEREST: Final = ("sum_open_interest", "open_interest", "openinterest")
 _RATIO: Final = ("count_long_short_ratio", "long_short_ratio", "longshortratio")
 _MOOD: Final = ("fng", "fear_greed", "fear_and_greed", "fear_greed_index")
 _DAILY_MEAN: Final = "funding_mean"
-_NAMED_SYMBOL: Final = re.compile(r"(?<![a-z])(btc|eth)(?:[-_/]?usdt?)?(?![a-z])", re.IGNORECASE)
-_OTHER_COIN: Final = re.compile(r"(?<![a-z])(ada|bnb|doge|dot|link|ltc|sol|trx|xrp)(?:[-_]?usdt?)?(?![a-z])", re.I)
+_COINS: Final = frozenset(market.base for market in Catalogue().list_at(DEFAULT_VENUE))
+"""Those that are known by their names alone; any other is named with its quote."""
+_NAMED_PAIR: Final = re.compile(r"(?<![a-z0-9])(?=\d*[a-z])([a-z0-9]{2,16}?)[-_/]?usdt?(?![a-z])", re.IGNORECASE)
+_NAMED_COIN: Final = re.compile(rf"(?<![a-z])({'|'.join(sorted(_COINS))})(?![a-z])", re.IGNORECASE)
 _NAMED_TIME: Final = re.compile(r"(?<![0-9a-z])(\d{1,2})(s|m|h|d|w|mo)(?![0-9a-z])", re.IGNORECASE)
 
 
@@ -187,6 +191,8 @@ def _candles(head: FileHead, names: Sequence[str], wanted: market.Series[Any] | 
         raise NotNeeded(f"It holds candles of the {kind} price, and what is kept here are candles of trades.")
     volume = _place(names, _VOLUME)
     if volume is None:
+        volume = next((place for place, name in enumerate(names) if _COIN_VOLUME.fullmatch(name)), None)
+    if volume is None:
         raise Refused(f"It has prices and no volume: {_listed(names)}.")
     series = wanted or market.candles(BINANCE, _symbol(head), _timeframe(head))
     timeframe = market.Timeframe(series.name.rpartition("/")[2])
@@ -276,21 +282,24 @@ def _only_number(names: Sequence[str], series: market.Series[Any]) -> _Found | N
 def _symbol(head: FileHead) -> Symbol:
     if head.symbol is not None:
         return name_symbol(head.symbol)
-    symbols = {match.lower() for match in _NAMED_SYMBOL.findall(head.name)}
-    if not symbols and (other := _OTHER_COIN.search(head.name)) is not None:
-        return name_symbol(other[1])
-    if len(symbols) != 1:
-        raise Refused("Neither its columns nor its name say whose it is: name it by `--series`.")
-    return name_symbol(symbols.pop())
+    coins = {coin.upper() for coin in _NAMED_PAIR.findall(head.name) or _NAMED_COIN.findall(head.name)}
+    if len(coins) != 1:
+        raise Refused(
+            "Neither its columns nor its name say whose it is: call it SOLUSDT-1h or so, or name it by `--series`."
+        )
+    return name_symbol(f"{coins.pop()}{DEFAULT_VENUE.quote}")
 
 
 def name_symbol(text: str) -> Symbol:
-    """The symbol somebody else writes so. `Refused` for one that is not traded here."""
-    letters = re.sub(r"[^A-Z]", "", text.upper())
-    for symbol in DEFAULT_SYMBOLS:
-        if letters in (symbol, symbol.base, f"{symbol.base}USD", f"{symbol}USDT"):
-            return symbol
-    raise NotNeeded(f"It is about {plain_text(text, 40)!r}; this desk knows {', '.join(DEFAULT_SYMBOLS)}.")
+    """The symbol somebody else writes so. `Refused` for what is no coin against the dollar."""
+    letters = re.sub(r"[^A-Z0-9]", "", text.upper())
+    base = re.sub(r"USDT?(USDT)?$", "", letters)
+    try:
+        if base != letters or spell_symbol(base).base in _COINS:
+            return spell_symbol(base)
+    except UsageError:
+        pass
+    raise NotNeeded(f"It is about {plain_text(text, 40)!r}, which is no coin that is known; write it with its quote.")
 
 
 def is_about(text: str, series: market.Series[Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Binance's USDⓈ-M perpetuals, and the dollar's rate from its spot market.
+"""Binance's USDⓈ-M perpetuals and spot, and the dollar's rate from its spot market.
 
 Endpoints: https://developers.binance.com/docs/derivatives/usds-margined-futures/market-data/rest-api and,
 for klines of the spot market, https://developers.binance.com/docs/binance-spot-api-docs/rest-api/market-data-endpoints.
@@ -17,6 +17,7 @@ from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, Strea
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, USDC_USDT
 from zuno.trading.measure.tape import WHALE_USD
 from zuno.trading.model.market import (
     DAY_MS,
@@ -34,7 +35,6 @@ from zuno.trading.model.market import (
     liquidations,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, USDC_USDT
 
 VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", "fapi.binance.com")
 STREAM_URL: Final = "wss://fstream.binance.com"
@@ -45,7 +45,40 @@ USUAL_HOURS: Final = 8.0
 """Between two fundings of a symbol that the list of exceptions does not name."""
 
 
-class Binance(ExchangeFeed):
+class BinanceSpot(ExchangeFeed):
+    venue = "binance-spot"
+
+    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
+        now = await self._spot_now()
+        return await self._bars("publicGetKlines", symbol, timeframe, since, until, now, SPOT_BARS_A_PAGE)
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        """It carries no time: the venue's clock is asked first, so that a book is never younger than it says."""
+        now = await self._spot_now()
+        answer = await self._exchange.ask("publicGetDepth", "book", symbol=symbol, limit=depth)
+        return parse_book(answer, now, "bids", "asks", depth)
+
+    async def _spot_now(self) -> Millis:
+        return (await self._exchange.ask("publicGetTime", "time")).moment("serverTime")
+
+    async def _bars(
+        self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
+    ) -> Sequence[Candle]:
+        step = timeframe.millis
+
+        async def page(low: Millis, high: Millis) -> Sequence[Candle]:
+            answer = await self._exchange.ask(
+                endpoint, "klines", symbol=symbol, interval=str(timeframe), startTime=low, endTime=high, limit=limit
+            )
+            return [_candle(row) for row in answer.items() if row.moment(6) < now]
+
+        first = timeframe.floor(since + step - 1)
+        newest = timeframe.floor(now) - step
+        last = Millis(min(timeframe.floor(until), newest))
+        return await fetch_regular("Binance's klines", page, first, last, step, limit, newest)
+
+
+class Binance(BinanceSpot):
     venue = BINANCE
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
@@ -95,27 +128,10 @@ class Binance(ExchangeFeed):
             raise Unavailable(f"Binance is not asked for the rate {name}: it gives {USDC_USDT}")
         timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
         step = timeframe.millis
-        now = (await self._exchange.ask("publicGetTime", "time")).moment("serverTime")
         opened = Millis(since - step), Millis(until - step)
         symbol = name.replace("-", "")
-        bars = await self._bars("publicGetKlines", symbol, timeframe, *opened, now, SPOT_BARS_A_PAGE)
+        bars = await super().candles(symbol, timeframe, *opened)
         return [Level(Millis(bar.at + step), bar.close) for bar in bars]
-
-    async def _bars(
-        self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
-    ) -> Sequence[Candle]:
-        step = timeframe.millis
-
-        async def page(low: Millis, high: Millis) -> Sequence[Candle]:
-            answer = await self._exchange.ask(
-                endpoint, "klines", symbol=symbol, interval=str(timeframe), startTime=low, endTime=high, limit=limit
-            )
-            return [_candle(row) for row in answer.items() if row.moment(6) < now]
-
-        first = timeframe.floor(since + step - 1)
-        newest = timeframe.floor(now) - step
-        last = Millis(min(timeframe.floor(until), newest))
-        return await fetch_regular("Binance's klines", page, first, last, step, limit, newest)
 
     async def _points(
         self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str

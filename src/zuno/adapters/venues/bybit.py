@@ -1,4 +1,4 @@
-"""Bybit's linear perpetuals.
+"""Bybit's linear perpetuals and spot.
 
 Endpoints: https://bybit-exchange.github.io/docs/v5/market (kline, history-fund-rate, instrument, tickers,
 open-interest, long-short-ratio, orderbook). Every answer carries the venue's time. Lists come newest first.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
@@ -26,6 +27,7 @@ from zuno.adapters.venues.streams import (
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BYBIT
 from zuno.trading.model.market import (
     Book,
     Candle,
@@ -40,19 +42,19 @@ from zuno.trading.model.market import (
     alive,
     liquidations,
 )
-from zuno.trading.model.venues import BYBIT
 
 VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
 STREAM_URL: Final = "wss://stream.bybit.com"
 BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
-MOST_LEVELS: Final = 500
 INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
 
-class Bybit(ExchangeFeed):
+class BybitSpot(ExchangeFeed):
     """It does not say which side took, so bars have no taker volume."""
 
-    venue = BYBIT
+    venue = "bybit-spot"
+    category = "spot"
+    most_levels = 200
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
         step = timeframe.millis
@@ -67,6 +69,22 @@ class Bybit(ExchangeFeed):
         newest = timeframe.floor(now) - step
         first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
         return await fetch_regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, self.most_levels))
+        result = answer.child("result")
+        return parse_book(result, result.moment("ts"), "b", "a", depth)
+
+    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
+        return await self._exchange.ask(
+            f"publicGetV5Market{endpoint}", what, category=self.category, symbol=symbol, **params
+        )
+
+
+class Bybit(BybitSpot):
+    venue = BYBIT
+    category = "linear"
+    most_levels = 500
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         hours = await self._interval(symbol)
@@ -99,16 +117,6 @@ class Bybit(ExchangeFeed):
         answer = await self._ask("Tickers", "tickers", symbol)
         ticker = _result_item(answer)
         return MarkAndIndex(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
-
-    async def book(self, symbol: str, depth: int) -> Book:
-        answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, MOST_LEVELS))
-        result = answer.child("result")
-        return parse_book(result, result.moment("ts"), "b", "a", depth)
-
-    async def _ask(self, endpoint: str, what: str, symbol: str, **params: object) -> VendorJson:
-        return await self._exchange.ask(
-            f"publicGetV5Market{endpoint}", what, category="linear", symbol=symbol, **params
-        )
 
     async def _points(
         self,
@@ -144,7 +152,21 @@ class BybitTape(VenueTape):
     venue = BYBIT
     default_url = STREAM_URL
 
-    def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+        """A wish that names one unknown symbol is declined as a whole: the others are asked for without it."""
+        names = list(symbols)
+        while True:
+            try:
+                async with aclosing(self._listen(names)) as stream:
+                    async for item in stream:
+                        yield item
+                return
+            except _UnknownTopic as unknown:
+                if unknown.symbol not in names or len(names) == 1:
+                    raise
+                names.remove(unknown.symbol)
+
+    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
@@ -152,10 +174,16 @@ class BybitTape(VenueTape):
         return listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
+class _UnknownTopic(Unavailable):
+    def __init__(self, reason: str) -> None:
+        super().__init__("Bybit's stream does not take that wish; check the symbols")
+        self.symbol = reason.rpartition(".")[2]
+
+
 def _parse_message(message: VendorJson) -> StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
-            raise Unavailable("Bybit's stream does not take that wish; check the symbols")
+            raise _UnknownTopic(message.text("ret_msg"))
         return StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else StreamSign.PONG
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":

@@ -14,8 +14,8 @@ from zuno.adapters.venues.paging import fetch_regular, time_limit
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import DERIBIT
 from zuno.trading.model.market import HOUR_MS, Level, OptionChain, OptionQuote
-from zuno.trading.model.venues import DERIBIT
 
 VENDOR: Final = ExchangeVendor("deribit", "Deribit", "www.deribit.com")
 HOURS_A_PAGE: Final = 1_000

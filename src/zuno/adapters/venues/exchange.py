@@ -8,7 +8,7 @@ import logging
 import math
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
@@ -26,11 +26,20 @@ PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 LIMITED: Final = frozenset({418, 429})
 PAUSE: Final = 10.0
 """Seconds of silence after an exchange limited us without saying for how long."""
+BAN: Final = 600.0
+"""The same, where it banned our address."""
 
+Params = Mapping[str, object] | Sequence[Mapping[str, object]]
+"""Of a request: fields, or a list of such where an endpoint takes several at once."""
 SILENT: Final = logging.Logger("silent", logging.CRITICAL + 1)
 
+
+class NotListed(Unavailable):
+    """The exchange has no such market."""
+
+
 MAPPED: Final[Mapping[str, tuple[type[ZunoError], str]]] = {
-    "BadSymbol": (Unavailable, "does not know that symbol"),
+    "BadSymbol": (NotListed, "does not know that symbol"),
     "BadRequest": (Unavailable, "does not take that request"),
     "AuthenticationError": (Unavailable, "does not let us in"),
     "PermissionDenied": (Unavailable, "does not let us in"),
@@ -66,16 +75,24 @@ class ExchangeVendor:
     `VenueDeclined` to a client that sends orders."""
     pace_ms: int | None = None
     """Between two requests of weight 1, where the exchange allows a faster pace than ccxt's."""
+    declines_with_ok: bool = False
+    """An answer that declines comes with HTTP 200, too."""
+    limit_codes: frozenset[str] = frozenset()
+    """Codes in such an answer that mean: too many requests."""
+    ban_statuses: frozenset[int] = frozenset()
+    """HTTP statuses of an answer without words that bans an address for a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiKeys:
     key: str = field(repr=False)
+    """Where keys are those of a wallet: the address of the account."""
     secret: str = field(repr=False)
+    passphrase: str = field(default="", repr=False)
 
 
 class VenueDeclined(Refused):
-    """The exchange declined a request (HTTP 4xx): it did nothing."""
+    """The exchange declined a request (HTTP 4xx, or 200 where it declines so): it did nothing."""
 
     def __init__(self, name: str, status: int, code: str, reason: str) -> None:
         super().__init__(f"{name} declined: {reason} ({code})")
@@ -117,7 +134,7 @@ class ExchangeClient:
         """The answer of a raw endpoint; `what` names it in errors."""
         return await self._ask(endpoint, what, params, self._patience.attempts)
 
-    async def _ask(self, endpoint: str, what: str, params: Mapping[str, object], attempts: int) -> VendorJson:
+    async def _ask(self, endpoint: str, what: str, params: Params, attempts: int) -> VendorJson:
         attempt = 1
         while True:
             left = self._quiet_until - self._monotonic()
@@ -125,7 +142,7 @@ class ExchangeClient:
                 raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
                 await self._reach()
-                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(dict(params)))
+                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(_copy(params)))
             except RateLimited as asked:
                 self._quiet_until = self._monotonic() + asked.seconds
                 raise
@@ -184,10 +201,14 @@ class ExchangeClient:
             options = {"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled}
             opened = kind(options if vendor.pace_ms is None else {**options, "rateLimit": vendor.pace_ms})
             opened.timeout_on_exit = 0
-            if self._keys is not None:
+            if self._keys is not None and opened.requiredCredentials["privateKey"]:
+                opened.walletAddress, opened.privateKey = self._keys.key, self._keys.secret
+            elif self._keys is not None:
                 opened.apiKey, opened.secret = self._keys.key, self._keys.secret
+                opened.password = self._keys.passphrase
             if self._demo:
-                opened.enable_demo_trading(True)
+                trades_on_demo = opened.urls.keys() & {"demo", "demotrading"}
+                (opened.enable_demo_trading if trades_on_demo else opened.set_sandbox_mode)(True)
             opened.ssl_context = _certificates(opened.cafile)
             if self._url is not None:
                 here, urls = self._url.rstrip("/"), opened.urls["api"]
@@ -196,6 +217,11 @@ class ExchangeClient:
                 }
             self._ccxt = opened
         return self._ccxt
+
+
+def _copy(params: Params) -> dict[str, object] | list[dict[str, object]]:
+    """ccxt adds fields of its own."""
+    return dict(params) if isinstance(params, Mapping) else [dict(part) for part in params]
 
 
 class ExchangeFeed:
@@ -242,6 +268,12 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
                     connector=self.tcp_connector, response_class=Bounded, trust_env=self.aiohttp_trust_env
                 )
 
+        def sign(self, *args: Any, **options: Any) -> Any:
+            """Without ccxt's mark as a broker, who would be paid for our orders."""
+            request = super().sign(*args, **options)
+            (request["headers"] or {}).pop("Referer", None)
+            return request
+
         def parse_json(self, text: str) -> object:
             """None for what is no JSON, as ccxt wants it."""
             try:
@@ -252,14 +284,18 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
         def handle_errors(
             self, code: int, reason: str, url: str, method: str, headers: Any, body: str, response: Any, *asked: Any
         ) -> None:
-            if code in LIMITED:
+            banned = code in vendor.ban_statuses and not isinstance(response, dict)
+            if code in LIMITED or banned:
                 wait = asked_wait({name.lower(): value for name, value in headers.items()})
-                wait = PAUSE if wait is None else wait
+                wait = (BAN if banned else PAUSE) if wait is None else wait
                 raise RateLimited(
                     f"{vendor.name} limits our requests (HTTP {code}) and asks to wait {wait:.0f} s", wait
                 )
-            declined = vendor.read_decline(response) if vendor.read_decline and 400 <= code < 500 else None
+            declines = 400 <= code < 500 or (code == 200 and vendor.declines_with_ok)
+            declined = vendor.read_decline(response) if vendor.read_decline and declines else None
             if declined is not None:
+                if declined[0] in vendor.limit_codes:
+                    raise RateLimited(f"{vendor.name} limits our requests ({declined[0]})", PAUSE)
                 raise VenueDeclined(vendor.name, code, *declined)
             if code < 400 and vendor.envelope and (not isinstance(response, dict) or vendor.envelope not in response):
                 raise Malformed(f"{vendor.name} answered without {vendor.envelope!r}")

@@ -15,8 +15,8 @@ from zuno.adapters.venues.vendor_json import VendorJson, order_rows
 from zuno.adapters.venues.web import RequestDeclined, WebFeed, WebService
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, FIGURES, FRED, YAHOO
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Level, MacroRelease
-from zuno.trading.model.venues import ALTERNATIVE, FIGURES, FRED, YAHOO
 
 BEHIND: Final = 6 * HOUR_MS
 """St. Louis after UTC, in winter; in summer its day is taken to begin an hour late."""

@@ -1,20 +1,22 @@
-"""OKX's linear perpetuals: what it says of funding, open interest and positions, and its stream of liquidations.
+"""OKX's linear perpetuals and spot, and its stream of liquidations.
 
-Endpoints: https://www.okx.com/docs-v5/en (Get funding rate, Get funding rate history, Get open
-interest history, Get contract long/short ratio, Get mark price, Get index tickers, Get instruments). Open interest is
-told in contracts; one contract is `ctVal` of the base currency. Stream: …/docs-v5/en/#public-data-websocket
-(Liquidation orders channel, Mark price channel) and …/#overview-websocket (ping, subscribe, error). Its liquidations
-are a part of all there are, by OKX's own word, and not in the order of time.
+Endpoints: https://www.okx.com/docs-v5/en (Get candlesticks history, Get order book, Get system time, Get funding rate,
+Get funding rate history, Get open interest history, Get contract long/short ratio, Get mark price, Get index tickers,
+Get instruments). Open interest and the sizes of a swap's book are told in contracts; one contract is `ctVal` of the
+base currency. Days and weeks open in Hong Kong unless they are asked for by UTC.
+Stream: …/docs-v5/en/#public-data-websocket (Liquidation orders channel, Mark price channel) and …/#overview-websocket
+(ping, subscribe, error). Its liquidations are a part of all there are, by OKX's own word, and not in the order of time.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
+from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor, NotListed
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
 from zuno.adapters.venues.streams import (
     USUAL_TIMING,
@@ -27,33 +29,87 @@ from zuno.adapters.venues.streams import (
     VenueTape,
     listen_to,
 )
-from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import OKX
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
+    Book,
+    Candle,
     Feed,
     Funding,
     Level,
     MarkAndIndex,
+    Quote,
     Series,
     Side,
     TapeEvent,
+    Timeframe,
     alive,
     liquidations,
 )
-from zuno.trading.model.venues import OKX
 
 VENDOR: Final = ExchangeVendor("okx", "OKX", "www.okx.com", envelope="code")
 POINTS_A_PAGE: Final = 100
+MOST_LEVELS: Final = 400
+BARS: Final = {Timeframe.M1: "1m", Timeframe.H1: "1H", Timeframe.H4: "4H", Timeframe.D1: "1Dutc", Timeframe.W1: "1Wutc"}
+QUOTES: Final = ("USDT", "USDC", "EUR", "USD", "BTC", "ETH")
 STREAM_URL: Final = "wss://ws.okx.com:8443"
 FORCED: Final = "liquidation-orders"
 MARKS: Final = "mark-price"
 
 
-class Okx(ExchangeFeed):
+class OkxSpot(ExchangeFeed):
+    """It does not say which side took, so bars have no taker volume."""
+
+    venue = "okx-spot"
+    volume = 5
+
+    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
+        step, instrument = timeframe.millis, self.instrument(symbol)
+        now = _only(await self._ask("PublicTime", "time"), symbol).moment("ts")
+
+        async def page(low: Millis, high: Millis) -> Sequence[Candle]:
+            asked = {"bar": BARS[timeframe], "before": low - 1, "after": high + 1, "limit": POINTS_A_PAGE}
+            rows = await self._ask("MarketHistoryCandles", "candles", instId=instrument, **asked)
+            return [self._candle(row) for row in rows if row.choice(8, ("0", "1")) == "1"]
+
+        last = Millis(min(until, now - step))
+        return await fetch_irregular("OKX's candles", page, since, last, newest_first=True, apart=step)
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        return await self._book(symbol, depth, 1.0)
+
+    def instrument(self, symbol: str) -> str:
+        return "-".join(_split(symbol))
+
+    def _candle(self, row: VendorJson) -> Candle:
+        start, high, low, close = (row.number(place) for place in range(1, 5))
+        return Candle(row.moment(0), start, high, low, close, row.number(self.volume), None)
+
+    async def _book(self, symbol: str, depth: int, contract: float) -> Book:
+        levels = min(depth, MOST_LEVELS)
+        rows = await self._ask("MarketBooks", "book", instId=self.instrument(symbol), sz=levels)
+        answer = _only(rows, symbol)
+        book = parse_book(answer, answer.moment("ts"), "bids", "asks", depth)
+        sides = ([Quote(price, size * contract) for price, size in side] for side in (book.bids, book.asks))
+        return Book(book.at, *map(tuple, sides))
+
+    async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
+        return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")
+
+
+class Okx(OkxSpot):
     venue = OKX
+    volume = 6
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        return await self._book(symbol, depth, await self.contract(symbol))
+
+    def instrument(self, symbol: str) -> str:
+        return _swap(symbol)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         """The rate that was paid, with the interval the venue has now."""
@@ -90,9 +146,6 @@ class Okx(ExchangeFeed):
         mark, spot = _only(marks, symbol), _only(index, symbol)
         return MarkAndIndex(mark.moment("ts"), mark.number("markPx"), spot.number("idxPx"))
 
-    async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
-        return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")
-
     async def _rate(self, symbol: str) -> VendorJson:
         return _only(await self._ask("PublicFundingRate", "rate", instId=_swap(symbol)), symbol)
 
@@ -102,7 +155,7 @@ class Okx(ExchangeFeed):
             await self._ask("PublicInstruments", "instruments", instType="SWAP", instId=_swap(symbol)), symbol
         )
         base, size = listed.text("ctValCcy"), listed.number("ctVal")
-        if base != symbol.removesuffix("USDT") or size <= 0:
+        if base != _split(symbol)[0] or size <= 0:
             raise Malformed(
                 f"OKX says that a contract of {symbol} is {size:g} {base[:10]}, which is not its base currency"
             )
@@ -148,11 +201,14 @@ class OkxTape(VenueTape):
         self._contract = contract
 
     async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
-        sizes = {_swap(symbol): (symbol, await self._contract(symbol)) for symbol in symbols}
+        sizes: dict[str, tuple[str, float]] = {}
+        for symbol in symbols:
+            with suppress(NotListed):  # the others are heard all the same
+                sizes[_swap(symbol)] = symbol, await self._contract(symbol)
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
         stream = StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
-        proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol in symbols}
+        proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
         async for item in listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
             yield item
 
@@ -187,7 +243,15 @@ def _liquidation(detail: VendorJson, symbol: str, contract: float, place: int) -
 
 
 def _swap(symbol: str) -> str:
-    return f"{symbol.removesuffix('USDT')}-USDT-SWAP"
+    return f"{'-'.join(_split(symbol))}-SWAP"
+
+
+def _split(symbol: str) -> tuple[str, str]:
+    """Base and quote of a name that has nothing between them."""
+    for quote in QUOTES:
+        if (base := symbol.removesuffix(quote)) not in ("", symbol):
+            return base, quote
+    raise Unavailable(f"OKX is not asked for {symbol[:20]}: its quote currency is none of {', '.join(QUOTES)}")
 
 
 def _only(rows: list[VendorJson], symbol: str) -> VendorJson:

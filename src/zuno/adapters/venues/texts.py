@@ -15,8 +15,8 @@ from zuno.adapters.venues.vendor_json import parse_instant
 from zuno.adapters.venues.web import WebFeed, WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import CHANNELS, SEARCH
 from zuno.trading.model.market import MINUTE_MS, Feed, Text
-from zuno.trading.model.venues import CHANNELS, SEARCH
 
 PUBLIC_URL: Final = "https://t.me"
 LONGEST: Final = 1_000

@@ -14,8 +14,8 @@ from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import UPBIT
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Candle, Level, Timeframe
-from zuno.trading.model.venues import UPBIT
 
 VENDOR: Final = ExchangeVendor("upbit", "Upbit", "api.upbit.com")
 BARS_A_PAGE: Final = 200

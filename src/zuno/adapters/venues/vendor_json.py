@@ -46,6 +46,9 @@ class VendorJson:
                 return found[field]
         raise Malformed(f"{self.what} has no field {field!r}")
 
+    def __contains__(self, field: str) -> bool:
+        return isinstance(self.value, dict) and field in self.value
+
     def number(self, field: str | int) -> float:
         """JSON's number or one in quotes, as exchanges send them."""
         value = self.maybe_number(field)
@@ -84,6 +87,10 @@ class VendorJson:
     def maybe_decimal(self, field: str | int) -> Decimal | None:
         """None for null."""
         return None if self[field] is None else self.decimal(field)
+
+    def decimal_if_any(self, field: str | int) -> Decimal | None:
+        """None for null or an empty text; the field itself has to be there."""
+        return None if self[field] in (None, "") else self.decimal(field)
 
     def moment(self, field: str | int) -> Millis:
         return self._moment(field, 1, 1)

@@ -14,11 +14,12 @@ from typing import Final
 
 from zuno.doors.reading.intents import Reading, intent_of
 from zuno.kernel.text import plain_text
+from zuno.markets.market import KNOWN_COINS
 
 _WORD: Final = re.compile(r"[a-z']+")
 _NAMED: Final = re.compile(r"[A-Za-z0-9_]+")
 _MODES: Final = frozenset({"swing", "position"})
-_SYMBOLS: Final = frozenset({"BTC", "ETH", "BTCUSDT", "ETHUSDT"})
+_SYMBOLS: Final = KNOWN_COINS | {f"{coin}USDT" for coin in KNOWN_COINS}
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ TOOLS: Final = {
         Tool(
             "memory_list",
             "/memory",
-            "post-mortems of closed trades; symbol: BTCUSDT or ETHUSDT",
+            "post-mortems of closed trades; symbol: a market, as BTCUSDT",
             lambda zuno, slots: zuno.memory().list(_MOST_LINES, slots.get("symbol")),
             "memories",
             {"symbol": False},

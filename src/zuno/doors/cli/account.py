@@ -11,7 +11,7 @@ import typer
 from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Home, Json, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import Out, save_picture, trade
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, check_account_name
+from zuno.kernel.accounts import LIVE_ACCOUNT, PAPER_ACCOUNT, RESERVED_ACCOUNTS, account_mode, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
@@ -24,10 +24,9 @@ mandate = group("Mandate: what the desk may do with real money. Without one it t
 trade.add_typer(mandate, name="mandate")
 
 Account = Annotated[
-    str | None, option("--account", "NAME", "Another paper account of this home (default: its own), live or demo.")
+    str | None, option("--account", "NAME", "Paper account (default: the home's), live, demo or one of zuno.toml.")
 ]
-Granted = Annotated[str, option("--account", "live|demo", "Account that the mandate is for.")]
-AtExchange = Annotated[str, option("--account", "live|demo", "Account at an exchange.")]
+AtExchange = Annotated[str, option("--account", "NAME", "Account at an exchange: live, demo or one of zuno.toml.")]
 Lines = Annotated[int, number("--lines -n", "N", "Show the last N lines.")]
 Yes = Annotated[bool, flag("--yes", "Skip the typed confirmation; not with real money.")]
 
@@ -125,7 +124,9 @@ def trade_set(
     json: Json = False,
 ) -> Answer:
     """Move a position's stop or target: tightening at once, loosening after a typed confirmation."""
-    return zuno.account(account).set_levels(position, stop, target, _ask(account, json=json, yes=yes))
+    return zuno.account(account).set_levels(
+        position, stop, target, _ask(zuno.find_account(account), json=json, yes=yes)
+    )
 
 
 @command(trade, "pause")
@@ -146,7 +147,9 @@ def trade_kill(
         """The lock waits for nothing that has to be imported, read or answered first."""
         name = PAPER_ACCOUNT if account is None else account
         check_account_name(name)
-        if not _ask(account, json=json, yes=yes)("kill", f"{name.upper()} account: {what}"):
+        named = yes and name not in RESERVED_ACCOUNTS  # whether money is in it the settings say
+        whole = session.opener(place).find_account(name) if named else name
+        if not _ask(whole, json=json, yes=yes)("kill", f"{name.upper()} account: {what}"):
             raise Refused("The word was not typed; nothing was changed.")
         with suppress(Unavailable):  # a full disk keeps nobody from getting out; the desk tries again, and says so
             session.lock_account(place, name)
@@ -182,8 +185,12 @@ def trade_adopt(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT, json: Json = Fal
 @command(mandate, "grant")
 async def mandate_grant(
     zuno: Zuno,
-    symbols: Annotated[list[str] | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT; repeatable.")] = None,
-    exchanges: Annotated[list[str] | None, option("--exchange", "NAME", "binance or upbit; repeatable.")] = None,
+    symbols: Annotated[
+        list[str] | None, option("--symbol --symbols", "SYMBOL", "Market; repeatable. Default: all of ZUNO_MARKETS.")
+    ] = None,
+    exchanges: Annotated[
+        list[str] | None, option("--exchange", "NAME", "Venue, see `zuno markets`; repeatable.")
+    ] = None,
     per_trade: Annotated[str, option("--margin-per-trade", "USD", "Maximum margin per trade.")] = "100",
     per_day: Annotated[str, option("--margin-per-day", "USD", "Maximum margin per day.")] = "300",
     daily_loss: Annotated[str, option("--daily-loss", "USD", "Daily loss at which no new trade is opened.")] = "50",
@@ -199,14 +206,14 @@ async def mandate_grant(
     judge_fallback: Annotated[
         bool, flag("--judge-fallback", "Let rules open trades when the Judge's model fails.")
     ] = False,
-    account: Granted = LIVE_ACCOUNT,
+    account: AtExchange = LIVE_ACCOUNT,
     json: Json = False,
 ) -> View:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
-    desk = zuno.account(_check_granted(account))
+    desk = zuno.account(_check_granted(zuno, account))
     mandate = desk.build_mandate(
-        symbols or ["BTCUSDT", "ETHUSDT"],
-        exchanges or ["binance"],
+        [word for symbol in symbols or () for word in symbol.split(",")],
+        exchanges or [],
         per_trade,
         per_day,
         daily_loss,
@@ -218,23 +225,23 @@ async def mandate_grant(
 
 
 @command(mandate, "show")
-def mandate_show(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_show(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT) -> Answer:
     """Show the mandate: symbols, exchanges, limits, expiry, hash."""
-    return zuno.account(_check_granted(account)).mandate()
+    return zuno.account(_check_granted(zuno, account)).mandate()
 
 
 @command(mandate, "revoke")
-def mandate_revoke(zuno: Zuno, account: Granted = LIVE_ACCOUNT) -> Answer:
+def mandate_revoke(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT) -> Answer:
     """Revoke the mandate: no live order is placed under it any more."""
-    return zuno.account(_check_granted(account)).revoke_mandate()
+    return zuno.account(_check_granted(zuno, account)).revoke_mandate()
 
 
 def _ask(account: str | None, *, json: bool, yes: bool) -> Confirm:
     """With real money a word is typed, whatever `--yes` says."""
-    return consent.ask_to_type(json=json, yes=yes and account != LIVE_ACCOUNT)
+    return consent.ask_to_type(json=json, yes=yes and account_mode(account or PAPER_ACCOUNT) != "live")
 
 
-def _check_granted(account: str) -> str:
-    if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
-        raise UsageError(f"A mandate is for the account {LIVE_ACCOUNT} or {DEMO_ACCOUNT}; paper needs none.")
+def _check_granted(zuno: Zuno, account: str) -> str:
+    if account_mode(zuno.find_account(account) or account) == "paper":
+        raise UsageError(f"A mandate is for an account at an exchange, as {LIVE_ACCOUNT} is; paper needs none.")
     return account

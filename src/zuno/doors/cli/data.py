@@ -24,9 +24,15 @@ def data_status(zuno: Zuno) -> Answer:
 
 
 @command(data, "synth")
-def data_synth(zuno: Zuno, seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1) -> Answer:
+def data_synth(
+    zuno: Zuno,
+    seed: Annotated[int, option("--seed", "N", "Random seed.")] = 1,
+    markets: Annotated[
+        str | None, option("--markets", "LIST", "Markets, comma-separated (default: ZUNO_MARKETS).")
+    ] = None,
+) -> Answer:
     """Generate a SYNTHETIC market from a seed; replaces the previous one."""
-    return zuno.data().synth(seed)
+    return zuno.data().synth(seed, markets)
 
 
 @command(data, "check", by=partial(run_command.verdict, no=run_command.REFUSED))
@@ -58,7 +64,7 @@ def data_collect(
 @command(data, "download", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
 def data_download(
     zuno: Zuno,
-    symbol: Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")],
+    symbol: Annotated[str, argument("SYMBOL", "Market, one of ZUNO_MARKETS: BTCUSDT, eth.")],
     since: Annotated[str, option("--from", "T", "Start: date, ISO time, or 30d ago.")],
     until: Annotated[str | None, option("--to", "T", "End, exclusive (default: now).")] = None,
 ) -> Answer:

@@ -95,7 +95,7 @@ async def lab_trade(
             "--data", "DIR", "Folder of market history (as `data import` reads it); default: this home's own recording."
         ),
     ] = None,
-    symbols: Annotated[str, option("--symbols", "LIST", "Symbols to trade: BTCUSDT, ETHUSDT.")] = "BTCUSDT,ETHUSDT",
+    symbols: Annotated[str, option("--symbols", "LIST", "Markets to trade (default: all of ZUNO_MARKETS).")] = "",
     since: Annotated[str | None, option("--from", "WHEN", "Default: 200 days after the first candle.")] = None,
     until: Annotated[str | None, option("--to", "WHEN", "Default: the last candle.")] = None,
     arms: Annotated[
@@ -116,7 +116,8 @@ async def lab_trade(
     from zuno.lab.trading.question import read_question
 
     lab_desk = zuno.lab(cluster).trade
-    question = read_question(data, symbols, since, until, arms, models=models)
+    chosen = symbols or ",".join(zuno.markets)
+    question = read_question(data, chosen, since, until, arms, models=models, markets=zuno.markets)
     view = await show_progress(
         "decisions", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
     )
@@ -165,9 +166,7 @@ async def lab_ablate(
     from zuno.lab.trading.arms import Arm
 
     if desk == "trade":
-        return await lab_trade(
-            zuno, data, "BTCUSDT,ETHUSDT", since, until, ",".join(Arm), models, workers, cluster, resume
-        )
+        return await lab_trade(zuno, data, "", since, until, ",".join(Arm), models, workers, cluster, resume)
     if desk != "lp":
         raise UsageError("--desk is lp or trade.")
     lab_desk = zuno.lp_lab(cluster)

@@ -45,7 +45,7 @@ MemoryId = Annotated[str, argument("ID", "Memory id, see `zuno memory list`.")]
 @command(memory, "list")
 def memory_list(
     zuno: Zuno,
-    symbol: Annotated[str | None, option("--symbol", "SYMBOL", "BTCUSDT or ETHUSDT.")] = None,
+    symbol: Annotated[str | None, option("--symbol", "SYMBOL", "Market, one of ZUNO_MARKETS.")] = None,
     lines: Annotated[int, number("--lines -n", "N", "Show the newest N.")] = 50,
 ) -> Answer:
     """List post-mortems of closed trades, newest first."""

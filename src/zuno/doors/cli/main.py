@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 app = group(
-    "Multi-agent desk for Uniswap v4 LP and BTC/ETH trading. Without keys or network it runs on a built-in simulation."
+    "Multi-agent desk for Uniswap v4 LP and crypto trading. Without keys or network it runs on a built-in simulation."
 )
 sim = group("Built-in simulated chain: pools and a virtual clock, no EVM.")
 devnet = group("Local chain on 127.0.0.1 with the real v4 contracts.")
@@ -94,6 +94,18 @@ def version(home: Home = None, json: Json = False) -> None:
 
     number = installed("zuno")
     typer.echo(f'{{"version": "{number}"}}' if json else f"zuno {number}")
+
+
+@command(app, "markets", by=partial(run_command.verdict, no=run_command.UNAVAILABLE))
+def list_markets(
+    zuno: Zuno,
+    venue: Annotated[str | None, option("--venue", "NAME", "Only this venue: binance, bybit-spot, okx …")] = None,
+    kind: Annotated[str | None, option("--kind", "spot|perp", "Only spot markets, or only perpetuals.")] = None,
+    search: Annotated[str, option("--search", "TEXT", "Only names with this in them: SOL.")] = "",
+    refresh: Annotated[bool, flag("--refresh", "Ask the venues for their lists first; exit 4 if one fails.")] = False,
+) -> Answer:
+    """List markets that venues list: tick, lot, least order, fees, funding, and the age of each list."""
+    return zuno.market_desk().list(venue, kind, search, refresh=refresh)
 
 
 @command(lp, "pools")

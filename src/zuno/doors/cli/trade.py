@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
 
-trade = group("Trading desk for BTCUSDT and ETHUSDT: features, charts, runs, accounts.")
+trade = group("Trading desk for the markets of ZUNO_MARKETS: features, charts, runs, accounts.")
 
-Symbol = Annotated[str, argument("SYMBOL", "BTCUSDT or ETHUSDT.")]
+Symbol = Annotated[str, argument("SYMBOL", "Market: BTCUSDT, eth, bybit:SOL/USDT:USDT; one of ZUNO_MARKETS.")]
 Mode = Annotated[
     str, option("--mode", "swing|position", "Holding period: swing (hours to days) or position (days to weeks).")
 ]
@@ -146,7 +146,7 @@ async def trade_runs(zuno: Zuno) -> View:
 @trade.command("start")
 def trade_start(
     ctx: typer.Context,
-    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: both).")] = "",
+    symbols: Annotated[str, option("--symbols", "LIST", "Symbols, separated by commas (default: ZUNO_MARKETS).")] = "",
     mode: Mode = "swing",
     live: Live = False,
     account: Annotated[str | None, option("--account", "NAME", "Paper account (default: the home's), or demo.")] = None,

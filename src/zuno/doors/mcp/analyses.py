@@ -111,7 +111,7 @@ class Analyses:
         return await self._start("req_", debate)
 
     async def analyze(self, symbol: str, mode: str) -> AnalysisView:
-        pair, horizon = parse_symbol(symbol), parse_mode(mode)
+        pair, horizon = parse_symbol(symbol, self._services.markets), parse_mode(mode)
 
         async def cycle(analysis: _Analysis) -> None:
             def hear(event: NodeEvent) -> None:

@@ -24,7 +24,8 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import FENCE_RULE, Untrusted
 from zuno.lp.model.chains import CHAINS
-from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.market import Catalogue
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Documented, Kind, Value, map_values
 from zuno.present.text import to_text
 
@@ -42,7 +43,12 @@ _STRANGERS: Final = re.compile(
 )
 """Fields in which a stranger may have chosen every word: there a single short one is fenced too, unless it is ours."""
 _OURS: Final = frozenset(
-    {"USD", "gwei", *DEFAULT_SYMBOLS, *(token.symbol for chain in CHAINS for token in chain.tokens)}
+    {
+        "USD",
+        "gwei",
+        *(market.symbol for market in Catalogue().list_at(DEFAULT_VENUE)),
+        *(token.symbol for chain in CHAINS for token in chain.tokens),
+    }
 )
 _UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps", "KRW", "ms", "points", "ticks"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")

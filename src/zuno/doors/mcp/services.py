@@ -14,6 +14,7 @@ from zuno.lp.service.recommend import Listen
 from zuno.lp.service.result_views import PnlView, WhatIfView
 from zuno.lp.service.views import InspectView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
+from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import NodeEvent, Outcome
 from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.memory_view import LessonsView, SearchView
@@ -104,6 +105,9 @@ class JournalReader(Protocol):
 
 
 class AssistantServices(Protocol):
+    @property
+    def markets(self) -> tuple[Symbol, ...]: ...
+
     def lp(self, chain: str | None) -> LpReader: ...
 
     def portfolio(self) -> PortfolioReader: ...

@@ -96,7 +96,7 @@ class ProfitArguments(Arguments):
 
 
 class AnalyzeArguments(Arguments):
-    symbol: Annotated[Word, Field(description="BTCUSDT or ETHUSDT.")]
+    symbol: Annotated[Word, Field(description="A market of ZUNO_MARKETS: BTCUSDT, eth.")]
     mode: Literal["swing", "position"] = "swing"
 
 
@@ -263,7 +263,7 @@ TOOLS: Final = {
         AssistantTool(
             "trade_analyze",
             "Analyse a market",
-            "Experts, a judge and a risk officer rule on BTC or ETH. Answers with an id within seconds and runs on;"
+            "Experts, a judge and a risk officer rule on a market. Answers with an id within seconds and runs on;"
             " analysis_get tells its state, trade_get_run the ruling. No order is placed.",
             AnalyzeArguments,
             AnalysisView,

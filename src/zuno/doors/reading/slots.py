@@ -10,6 +10,7 @@ from zuno.doors.reading.intents import POINTED_AT, Intent
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.arguments import fee_of
 from zuno.lp.service.phrase import TOKENS, Form, Term
+from zuno.markets.market import KNOWN_COINS
 
 _PRICES: Final = frozenset({"move", "above", "below", "fees"})
 _IDS: Final = {
@@ -224,7 +225,7 @@ class _Filler:
     def _place_token(self, at: int, term: Term) -> None:
         after, before = self._word(at + 1), self._word(at - 1)
         beside = after in {"position", "lp", "nft", "one", "liquidity"} or before in {"my", "the"}
-        if "symbol" in self._takes and term.value in {"BTC", "ETH"}:
+        if "symbol" in self._takes and (term.value in KNOWN_COINS or term.low.endswith("usdt")):
             self._put("symbol", term, f"{term.value}USDT")
         elif "position" in self._takes and (beside or not _PRICES & self._takes):
             self._put("holds", term)

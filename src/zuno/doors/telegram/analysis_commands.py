@@ -32,7 +32,8 @@ async def analyze(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
     """Follow a cycle in one message, then send its report. Nothing is ordered: the ruling is shown."""
     if not asked.words or len(asked.words) > 2:
         raise UsageError("Write `/analyze SYMBOL [MODE]`, as in `/analyze BTC position`.")
-    symbol, mode = parse_symbol(asked.words[0]), parse_mode(asked.words[1] if len(asked.words) > 1 else Mode.SWING)
+    symbol = parse_symbol(asked.words[0], zuno.markets)
+    mode = parse_mode(asked.words[1] if len(asked.words) > 1 else Mode.SWING)
     heard: dict[Node, NodeEvent] = {}
     message = asked.live.follow()
 

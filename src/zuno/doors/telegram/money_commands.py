@@ -67,7 +67,7 @@ async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
         raise UsageError(
             "Write `/forceexit ID`, `/forceexit BTCUSDT` or `/forceexit all`; `/status` lists what is open."
         )
-    desk, which = zuno.account(name), _find_symbol(words[0])
+    desk, which = zuno.account(name), _find_symbol(zuno, words[0])
     view = await desk.positions()
     wanted = find_meant(view.positions, which)
     if not wanted:
@@ -137,10 +137,10 @@ def _describe(account: AccountView | OpenRisk, title: str, what: str) -> Reply:
     return Reply(f"<b>{title}</b> · {text(account.account)} · {account.mode.upper()}\n{text(what)}")
 
 
-def _find_symbol(which: str) -> str:
+def _find_symbol(zuno: Zuno, which: str) -> str:
     """`BTC` is BTCUSDT; an id or `all` stays as it is."""
     try:
-        return parse_symbol(which)
+        return parse_symbol(which, zuno.markets)
     except UsageError:
         return which
 

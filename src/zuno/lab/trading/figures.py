@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case, MarketCase, build_case, measure_market
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.frames import FrameCache, PreparedFrames
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.market import Mode, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import SeriesStore
 
 AT_ONCE: Final = 256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, Arm
 from zuno.lab.workers import parse_arms
-from zuno.markets.market import Symbol, parse_symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.trading.model.market import DAY_MS
 
 WARM_UP_MS: Final = 200 * DAY_MS
@@ -90,10 +90,17 @@ def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
 
 
 def read_question(
-    folder: str | None, symbols: str, since: str | None, until: str | None, arms: str, *, models: bool = False
+    folder: str | None,
+    symbols: str,
+    since: str | None,
+    until: str | None,
+    arms: str,
+    *,
+    models: bool = False,
+    markets: Sequence[Symbol] = DEFAULT_SYMBOLS,
 ) -> TradeQuestion:
     """Parse a command's options; `UsageError` names what is wrong."""
-    chosen = tuple(dict.fromkeys(parse_symbol(symbol) for symbol in symbols.split(",")))
+    chosen = tuple(dict.fromkeys(parse_symbol(symbol, markets) for symbol in symbols.split(",")))
     compared = parse_arms(arms, tuple(Arm))
     for arm, what in AFTER_DEBATE.items():
         if arm in compared and Arm.DEBATE not in compared:

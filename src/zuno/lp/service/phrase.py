@@ -261,7 +261,7 @@ def _term_at(pieces: Sequence[Term], at: int, before: str) -> tuple[int, Term]:
     parts = word.split("-")
     if len(parts) == 2 and any(part in TOKENS for part in parts) and all(map(str.isalnum, parts)):
         return 1, Term(Form.PAIR, term.text, "/".join(map(token_named, parts)))
-    if word.endswith("usdt") and word.removesuffix("usdt") in {"btc", "eth"}:
+    if word.endswith("usdt") and word != "usdt" and word.isalnum():
         return 1, Term(Form.TOKEN, term.text, word.removesuffix("usdt").upper())
     if word in TOKENS:
         if behind in TOKENS and behind != word:

@@ -8,6 +8,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
+from zuno.markets.feeds import perpetual_feeds
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
@@ -43,8 +44,8 @@ from zuno.trading.model.cycle import (
     ShapeAnomaly,
 )
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import Timeframe, candles, funding
-from zuno.trading.model.venues import BINANCE, PERPETUALS
+from zuno.trading.model.market import Timeframe, funding
+from zuno.trading.model.wanted import own_candles
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MenuLevel, PriceMenu, frame_of
 from zuno.trading.rules.score import entry_stance
 
@@ -125,10 +126,15 @@ def panels_of(case: Case, image: Image | None) -> Panels:
     bundle = case.bundle
     timeframe, count = bundle.mode.chart
     since = timeframe.floor(bundle.as_of) - count * timeframe.millis
-    shown = [row for row in bundle.rows(candles(BINANCE, bundle.symbol, timeframe)) if row.at >= since]
+    shown = [row for row in bundle.rows(own_candles(bundle.symbol, timeframe)) if row.at >= since]
     if image is None or not shown:
         return Panels(cvd=False, funding=False)
-    rates = (row for venue in PERPETUALS for row in bundle.rows(funding(venue, bundle.symbol)) if row.at > shown[0].at)
+    rates = (
+        row
+        for venue in perpetual_feeds(bundle.symbol)
+        for row in bundle.rows(funding(venue, bundle.symbol))
+        if row.at > shown[0].at
+    )
     return Panels(
         cvd=any(row.taker_buy is not None for row in shown),
         funding=any(not isinstance(funding_figures(row), Missing) for row in rates),

@@ -44,7 +44,6 @@ from zuno.trading.model.cycle import (
     Stance,
 )
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.rules.price_menu import MARK, PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
 
@@ -185,7 +184,7 @@ def event_reasons(case: Case) -> list[Reason]:
 def crowding_reasons(case: Case) -> list[Reason]:
     """Who pays funding, and where accounts or the basis are crowded."""
     reasons = funding_reasons(case)
-    home = next(perpetual for perpetual in case.features.perpetuals if perpetual.venue == BINANCE)
+    home = case.features.perpetuals[0]
     for name, rank, called in (
         ("long_accounts", home.long_rank, "accounts that are long"),
         ("basis", home.basis_rank, "the basis"),

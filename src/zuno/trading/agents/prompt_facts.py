@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted, strip_fences
+from zuno.markets.feeds import CHANNELS, FRED, SEARCH
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
@@ -38,7 +39,6 @@ from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, texts
-from zuno.trading.model.venues import CHANNELS, FRED, SEARCH
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
 from zuno.trading.rules.score import Entry, board_entries
 

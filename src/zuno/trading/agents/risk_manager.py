@@ -24,6 +24,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RulingDraft, Tightening
+from zuno.trading.rules.expectancy import list_choices, reprice_trade
 from zuno.trading.rules.routing import choose_style
 
 ROLE: Final = "risk_manager"
@@ -53,6 +54,7 @@ async def ask_risk_manager(
         leverage=float(opinion.leverage),
         veto=opinion.veto,
         style=opinion.execution_style,
+        route=opinion.target_exchange,
         rationale=opinion.rationale,
     )
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
@@ -62,7 +64,7 @@ def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
     return (
         prompt_facts.market_section(case),
         prompt_facts.anomalies_section(case),
-        _draft_section(draft),
+        _draft_section(case, draft),
         account_section(case),
         prompt_facts.derivatives_section(case),
         prompt_facts.liquidation_section(case, 75),
@@ -83,12 +85,22 @@ def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
     )
 
 
-def _draft_section(draft: RulingDraft) -> Section:
+def _draft_section(case: Case, draft: RulingDraft) -> Section:
     """What would be done: sizes as percentages, prices, and the expectation; no dollars of the account."""
     lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
     lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
     lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
+    lines += _choice_lines(case, draft)
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
+
+
+def _choice_lines(case: Case, draft: RulingDraft) -> Iterator[Line]:
+    """Other styles and routes whose cost leaves the expectation above zero."""
+    for style, route in list_choices(draft, case.inputs):
+        worth = reprice_trade(draft, style, route, case.inputs)
+        if worth is not None:
+            name = f"draft.{style}_{route}".lower()
+            yield prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=f"EV if {style} by {route}")
 
 
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:

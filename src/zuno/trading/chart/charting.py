@@ -7,7 +7,7 @@ shown (`view.…`), for it is drawn beside them.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, isfinite
@@ -16,6 +16,7 @@ from typing import Any, Final
 from zuno.kernel.numbers_text import format_span, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import perpetual_feeds, tape_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
 from zuno.trading.measure.bars import Bars, Floats, bars
@@ -58,8 +59,8 @@ from zuno.trading.model.chart import (
 )
 from zuno.trading.model.cycle import Outcome, TradeCard
 from zuno.trading.model.known import Missing
-from zuno.trading.model.market import Feed, Funding, Level, Mode, Series, Timeframe, candles, funding, open_interest
-from zuno.trading.model.venues import BINANCE, PERPETUALS, TAPES
+from zuno.trading.model.market import Feed, Funding, Level, Mode, Series, Timeframe, funding, open_interest
+from zuno.trading.model.wanted import own_candles
 
 TRADE_CHART: Final[Mapping[Mode, tuple[Timeframe, int]]] = {
     Mode.SWING: (Timeframe.H4, 60),
@@ -187,12 +188,12 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
 
 def _window(bundle: Bundle, timeframe: Timeframe) -> Bars:
     """What the features are computed from: the last sound bars that had closed."""
-    rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
+    rows = bundle.rows(own_candles(bundle.symbol, timeframe))
     return take_newest_valid_bars(timeframe, rows, bundle.as_of)
 
 
 def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:
-    series = candles(BINANCE, bundle.symbol, timeframe)
+    series = own_candles(bundle.symbol, timeframe)
     if len(window):
         return f"the newest {timeframe} bar closed on {day_text(ends_at(window))}, before the time that would be shown"
     if bundle.block(series) is not None:
@@ -201,7 +202,7 @@ def _no_bars(bundle: Bundle, timeframe: Timeframe, window: Bars) -> str:
 
 
 def _notes(bundle: Bundle, timeframe: Timeframe, count: int, width: int) -> tuple[str, ...]:
-    block = bundle.block(candles(BINANCE, bundle.symbol, timeframe))
+    block = bundle.block(own_candles(bundle.symbol, timeframe))
     if block is None or not count:
         return ()
     stale = (f"STALE: the newest bar closed {format_span(block.age)} ago",) if block.stale else ()
@@ -266,7 +267,7 @@ def _now(bundle: Bundle) -> Mark:
     """The newest close of any bars: finer ones have closed since."""
     known: list[tuple[int, int, float, Timeframe]] = []
     for timeframe in Timeframe:
-        rows = reversed(bundle.rows(candles(BINANCE, bundle.symbol, timeframe)))
+        rows = reversed(bundle.rows(own_candles(bundle.symbol, timeframe)))
         closed = (row for row in rows if row.at + timeframe.millis <= bundle.as_of)
         last = next((row for row in closed if isfinite(row.close) and row.close > 0), None)
         if last is not None:
@@ -292,7 +293,7 @@ def _curves(
 
 def _day_vwap(bundle: Bundle, shown: Bars) -> Curve | MissingPanel:
     """Of hours, as it stood when each bar closed; a bar of a day or more has no day inside."""
-    series = candles(BINANCE, bundle.symbol, Timeframe.H1)
+    series = own_candles(bundle.symbol, Timeframe.H1)
     hours = drop_invalid_bars(bars(Timeframe.H1, bundle.rows(series)).upto(bundle.as_of))
     if not len(hours) or ends_at(hours) < ends_at(shown):
         why = bundle.why_absent(series) or f"no hour is known of the end of the last {shown.timeframe} bar"
@@ -405,13 +406,13 @@ def _heat(bundle: Bundle, shown: Bars, opened: OpenInterest | MissingPanel) -> H
     ends = (shown.at + shown.timeframe.millis).tolist()
     values = () if isinstance(opened, MissingPanel) else zip(ends, opened.values, strict=True)
     readings = tuple(Level(Millis(at), value) for at, value in values if value is not None)
-    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES)
+    streams = streams_heard(bundle, Feed.LIQUIDATIONS, *tape_feeds(bundle.symbol))
     heat_map = build_heat_map(shown, streams, readings)
     if isinstance(heat_map, Missing):
         return MissingPanel("liquidation heat map", heat_map.reason)
     return Heat(
         heat_map.origin,
-        _heat_note(heat_map, [stream.venue for stream in streams]),
+        _heat_note(heat_map, [stream.venue for stream in streams], set(tape_feeds(bundle.symbol))),
         tuple(heat_map.edges.tolist()),
         tuple(map(tuple, heat_map.usd.T.tolist())),
         tuple(map(tuple, heat_map.forced.T.tolist())),
@@ -433,9 +434,9 @@ def _pool_marks(heat: Heat | MissingPanel, now: float, axis: Axis, shown: Bars) 
             yield Mark(f"view.pool_{name}_{rank}", MarkKind.POOL, f"pool ${short_text(usd)}", price, since)
 
 
-def _heat_note(heat_map: HeatMap, venues: Sequence[str]) -> str:
+def _heat_note(heat_map: HeatMap, venues: Sequence[str], asked: Set[str]) -> str:
     """What the heat map shows, since when liquidations were observed, and at which venues if not at all."""
-    bound = "a lower bound" if len(venues) == len(TAPES) else f"a lower bound, {', '.join(venues)} alone"
+    bound = "a lower bound" if set(venues) == asked else f"a lower bound, {', '.join(venues)} alone"
     pools = f"pools from {heat_map.source} at {TIERS[0][0]:g}×–{TIERS[-1][0]:g}×"
     if heat_map.origin is HeatOrigin.MODELLED:
         return pools
@@ -470,17 +471,17 @@ def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | MissingPanel) -> t
 
 def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | MissingPanel:
     """The sum over the venues that are known at the end and at no less than half as many bars as the best known."""
-    series = {venue: open_interest(venue, bundle.symbol) for venue in PERPETUALS}
+    series = {venue: open_interest(venue, bundle.symbol) for venue in perpetual_feeds(bundle.symbol)}
     known = {venue: _last_within(bars, bundle.rows(rows)) for venue, rows in series.items()}
     counts = {venue: sum(value is not None for value in values) for venue, values in known.items()}
     most = max(counts.values())
     if not most:
         return MissingPanel("open interest", _why_absent(bundle, series, "no reading is of a bar that is shown"))
     newest = max(place for values in known.values() for place, value in enumerate(values) if value is not None)
-    kept = [venue for venue in PERPETUALS if counts[venue] >= LEAST_SHARE * most and known[venue][newest] is not None]
+    kept = [venue for venue in series if counts[venue] >= LEAST_SHARE * most and known[venue][newest] is not None]
     sums = zip(*(known[venue] for venue in kept), strict=True)
     values = tuple(None if None in row else fsum(value for value in row if value is not None) for row in sums)
-    return OpenInterest(values, tuple(kept), tuple(venue for venue in PERPETUALS if venue not in kept))
+    return OpenInterest(values, tuple(kept), tuple(venue for venue in series if venue not in kept))
 
 
 def newest(values: Values) -> float | None:
@@ -521,7 +522,7 @@ def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Pan
 
 def _draw_funding(bundle: Bundle, bars: Bars) -> Panel | MissingPanel:
     """Of the first venue with a rate to believe: the mean of each bar's settled rates, as if paid every eight hours."""
-    series = {venue: funding(venue, bundle.symbol) for venue in PERPETUALS}
+    series = {venue: funding(venue, bundle.symbol) for venue in perpetual_feeds(bundle.symbol)}
     for venue, rates in series.items():
         values, dropped = _mean_within(bars, bundle.rows(rates))
         known = [value for value in values if value is not None]

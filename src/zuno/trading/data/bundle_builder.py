@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from zuno.kernel.clock import iso
+from zuno.kernel.errors import Malformed
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import QUIET, mark_feed
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.trading.measure.data_quality import QUIET_VENUES, RowRun, complete_at, count_repeated_rows, find_gap
+from zuno.markets.venues import DEFAULT_VENUE
+from zuno.trading.measure.data_quality import RowRun, complete_at, count_repeated_rows, find_gap
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.features import CADENCE_DAYS
 from zuno.trading.measure.order_book import sample_minute
 from zuno.trading.measure.tape import LOWER_BOUND
+from zuno.trading.model.account import POSITIONS, PositionsSlot, read_slot
 from zuno.trading.model.bundle import SLOTS, Absent, Block, Bundle, Slot
 from zuno.trading.model.market import (
     DAY_MS,
@@ -30,10 +34,9 @@ from zuno.trading.model.market import (
     Series,
     Timeframe,
     alive,
-    candles,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, neighbour_series, wanted_series
+from zuno.trading.model.wanted import neighbour_series, own_candles, unoffered_series, wanted_series
 from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
 
 TAPE_DAYS: Final = 14
@@ -90,9 +93,10 @@ async def build_bundle(
     as_of: Millis,
     slots: Sequence[Slot] = (),
     failures: Mapping[str, str] | None = None,
+    markets: Sequence[Symbol] = DEFAULT_SYMBOLS,
 ) -> Bundle:
     """Everything of the store that could be known by then. `failures`: why a source that was asked just now did not
-    answer, by series."""
+    answer, by series. `markets`: what the desk trades; of each, and of all it holds, the newest mark is read."""
     failed = failures or {}
     blocks: list[Block] = []
     absent: list[Absent] = []
@@ -100,10 +104,14 @@ async def build_bundle(
     several = sorted(
         wanted_series(symbol), key=lambda series: series.row is not Heartbeat
     )  # who is alive is known before who spoke
-    beside: tuple[Series[Any], ...] = neighbour_series(symbol)
+    others = [other for other in dict.fromkeys((*markets, *_read_held(slots))) if other is not symbol]
+    beside: tuple[Series[Any], ...] = neighbour_series(symbol, others)
     if store.origin.candles_only:  # what is held elsewhere is marked at its last close
-        beside += tuple(candles(BINANCE, other, Timeframe.H1) for other in DEFAULT_SYMBOLS if other is not symbol)
-    slices = [_slice(series, as_of) for series in several] + [_slice(series, as_of, newest=1) for series in beside]
+        beside += tuple(own_candles(other, Timeframe.H1) for other in others)
+    home = mark_feed(symbol)
+    slices = [_slice(series, as_of, home) for series in several] + [
+        _slice(series, as_of, home, newest=1) for series in beside
+    ]
     state = await store.read_many(slices, as_of)
     for series, given, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
         rows = _thin_rows(series, given, as_of)
@@ -111,7 +119,7 @@ async def build_bundle(
         if series.row is Heartbeat and last is not None:
             heard[str(series)] = last
         if last is None:
-            absent.append(Absent(str(series), _reason(series, asides, failed.get(str(series)))))
+            absent.append(Absent(str(series), _reason(series, asides, failed.get(str(series)), home)))
             continue
         notes = (
             *_notes(series, rows),
@@ -119,6 +127,7 @@ async def build_bundle(
             *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()),
         )
         blocks.append(Block(series, rows, last, Seconds(-(-(as_of - last) // SECOND_MS)), _limit(series, rows), notes))
+    absent += [Absent(str(series), f"not offered for {symbol.base}") for series in unoffered_series(symbol)]
     named = {slot.name for slot in slots}
     absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
     return Bundle(
@@ -132,8 +141,19 @@ async def build_bundle(
     )
 
 
-def _slice(series: Series[Any], as_of: Millis, newest: int | None = None) -> Slice[Any]:
-    reach = reach_of(series)
+def _read_held(slots: Sequence[Slot]) -> Iterator[Symbol]:
+    for slot in slots:
+        if slot.name == POSITIONS:
+            try:
+                held = read_slot(PositionsSlot, slot.content, "positions")
+            except Malformed:
+                return
+            yield from (position.symbol for position in held.positions)
+            yield from (order.symbol for order in held.pending)
+
+
+def _slice(series: Series[Any], as_of: Millis, home: str, newest: int | None = None) -> Slice[Any]:
+    reach = reach_of(series, home)
     return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
 
 
@@ -143,12 +163,13 @@ def _thin_rows(series: Series[Any], rows: Sequence[Any], as_of: Millis) -> Seque
     return thin_to_hours(rows, as_of) if series.feed in RANKED else rows
 
 
-def reach_of(series: Series[Any]) -> ReadWindow:
-    if series.feed in RANKED and series.venue == BINANCE:
+def reach_of(series: Series[Any], home: str = DEFAULT_VENUE.feed) -> ReadWindow:
+    """`home`: the venue whose ratios are ranked."""
+    if series.feed in RANKED and series.venue == home:
         return ReadWindow((RANK_DAYS + 1) * DAY_MS)
     if series.feed is Feed.CANDLES:
         timeframe = timeframe_of(series)
-        count = 48 if series.venue in QUIET_VENUES else _BARS[timeframe]
+        count = 48 if series.venue in QUIET else _BARS[timeframe]
         return ReadWindow((count + 1) * timeframe.millis, count)
     if series.name.endswith("/next"):
         return ReadWindow(DAY_MS)
@@ -182,7 +203,7 @@ def _notes(series: Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     notes: list[str] = []
     if series.feed is Feed.LIQUIDATIONS and series.row is not Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
-    if series.feed is Feed.CANDLES and series.venue not in QUIET_VENUES:
+    if series.feed is Feed.CANDLES and series.venue not in QUIET:
         timeframe = timeframe_of(series)
         holes = list(_find_gaps(timeframe, rows, 0, len(rows) - 1))
         if holes:
@@ -205,10 +226,10 @@ def _find_gaps(timeframe: Timeframe, rows: Sequence[Any], first: int, last: int)
         yield hole
 
 
-def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | None) -> str:
+def _reason(series: Series[Any], asides: Sequence[RejectedRow], failure: str | None, home: str) -> str:
     """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
-    return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series).span)} before"
+    return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series, home).span)} before"
 
 
 def _set_aside(series: Series[Any], rows: Sequence[Any], asides: Sequence[RejectedRow]) -> tuple[str, ...]:

@@ -17,11 +17,11 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import QUIET
 from zuno.trading.measure.bars import aggregate, bars_inside, bars_per_bar
 from zuno.trading.measure.columns import measure_overlaps, to_columns
 from zuno.trading.measure.data_quality import (
     FROZEN_AFTER,
-    QUIET_VENUES,
     FrozenFeedDetector,
     RowRun,
     describe_disagreement,
@@ -160,7 +160,7 @@ class Check:
         summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:
-            if market.venue in QUIET_VENUES and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
+            if market.venue in QUIET and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
                 self._note_disagreement(series, bar.at, describe_disagreement(bar, some[0], summed), None)
             return None
         whole, made_by, _ = known
@@ -186,9 +186,9 @@ class Check:
         left: Sequence[int] = range(hole.first, hole.last + 1, timeframe.millis)
         if any(market.bars.values()):
             left = await self._rebuild_bars(market, timeframe, bars, left)
-            if market.venue in QUIET_VENUES:
+            if market.venue in QUIET:
                 left = [at for at in left if market.build_bar(timeframe, Millis(at), partly=True) is not None]
-        elif market.venue in QUIET_VENUES:
+        elif market.venue in QUIET:
             left = ()
         fetched, why = await self._fetch_again(series, left)
         bars.update(fetched)
@@ -265,7 +265,7 @@ class Check:
 
 def count_missing(span: Span) -> int | None:
     """Bars that should be between the first and the last and are not; None of what are no bars or need not be there."""
-    if span.series.row is not Candle or span.series.venue in QUIET_VENUES:
+    if span.series.row is not Candle or span.series.venue in QUIET:
         return None
     return (span.last - span.first) // timeframe_of(span.series).millis + 1 - span.count
 

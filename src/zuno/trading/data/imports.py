@@ -10,7 +10,9 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.feeds import WON, is_perpetual
+from zuno.markets.market import Catalogue
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.trading.measure import columns as measured
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
 from zuno.trading.model.market import (
@@ -19,6 +21,7 @@ from zuno.trading.model.market import (
     MINUTE_MS,
     Candle,
     Feed,
+    Funding,
     MacroRelease,
     Series,
     Timeframe,
@@ -26,12 +29,13 @@ from zuno.trading.model.market import (
     parse_series,
     timeframe_of,
 )
-from zuno.trading.model.venues import PERPETUALS, UPBIT
 from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
 COARSER: Final = {Timeframe.M1: (Timeframe.H1,), Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1)}
 """What is made of which bars."""
+_SAMPLE: Final = 2_000
+"""Newest bars that are held against other coins' first."""
 _UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
@@ -123,6 +127,7 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
             whole, where = _build_bars(whole, where, parts, imported)
         await _check_market(state, whole, file)
     elif len(whole):
+        whole = measured.narrow_intervals(whole) if series.row is Funding else whole
         standing = await _read_around(state, whole)
         _refuse_clocks(series, measured.find_clock_shifts(whole, standing))
         if print_interval(series) is not None:
@@ -214,7 +219,7 @@ def _keep_single(columns: Columns, lines: Any, standing: Columns, imported: Impo
 def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
     """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
     series = columns.series
-    if series.feed is Feed.FUNDING and series.venue in PERPETUALS:
+    if series.feed is Feed.FUNDING and is_perpetual(series.venue):
         _refuse_clocks(series, measured.find_late_clocks(columns.at, measured.interval_widths(columns)))
     placed, beside = measured.measure_overlaps(columns, standing)
     shifts = Counter(filter(None, beside))
@@ -298,13 +303,19 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
 async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
     series = columns.series
-    if series.venue == UPBIT:
+    if series.venue == WON:
         return
-    since, until = Millis(int(columns.at[0])), Millis(int(columns.at[-1]))
-    for symbol in DEFAULT_SYMBOLS:
-        other = candles(series.venue, symbol, timeframe_of(series))
-        ratio = measured.measure_price_ratio(columns, await state.store.read_columns(other, since, until))
-        if other != series and ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
+    others = {candles(series.venue, coin.symbol, timeframe_of(series)) for coin in Catalogue().list_at(DEFAULT_VENUE)}
+    length = f"/{timeframe_of(series)}"
+    others |= {other for other in state.touched if other.venue == series.venue and other.name.endswith(length)}
+    for other in others - {series}:
+        ratio = None
+        for part in (measured.take_rows(columns, slice(-_SAMPLE, None)), columns):
+            since, until = Millis(int(part.at[0])), Millis(int(part.at[-1]))
+            standing = await state.store.read_columns(other, since, until)
+            if (ratio := measured.measure_price_ratio(part, standing)) is not None:
+                break
+        if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
             raise Refused(f"Its prices are those of {other}, not of {series}")
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import QUIET, ROWS
 from zuno.markets.market import Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model.market import (
@@ -35,7 +36,7 @@ from zuno.trading.model.market import (
     alive,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, OKX, UPBIT, neighbour_series, wanted_series
+from zuno.trading.model.wanted import neighbour_series, wanted_series
 from zuno.trading.ports.feeds import (
     BookFeed,
     CandleFeed,
@@ -90,14 +91,6 @@ _BARS: Final[Mapping[Timeframe, int]] = {
     Timeframe.D1: 1_100,
     Timeframe.W1: 521,
 }
-VENUE_RETENTION: Final[Mapping[tuple[Feed, str], int]] = {
-    (Feed.OPEN_INTEREST, BINANCE): 29 * DAY_MS,
-    (Feed.LONG_SHORT, BINANCE): 29 * DAY_MS,
-    (Feed.OPEN_INTEREST, OKX): 29 * DAY_MS,
-    (Feed.LONG_SHORT, OKX): 29 * DAY_MS,
-    (Feed.FUNDING, OKX): 89 * DAY_MS,
-}
-"""How long these venues keep it, less a day; the others keep all of it."""
 _MAX_GAP: Final[Mapping[Feed, int]] = {
     Feed.FUNDING: 8 * HOUR_MS,
     Feed.OPEN_INTEREST: HOUR_MS,
@@ -203,8 +196,9 @@ def fresh_for(series: Series[Any]) -> Seconds:
 
 def kept_since(series: Series[Any], now: Millis) -> Millis:
     """Before this moment the venue has nothing of it any more."""
-    kept = VENUE_RETENTION.get((series.feed, series.venue))
-    return Millis(0) if kept is None else Millis(now - kept)
+    row = ROWS.get(series.venue)
+    days = None if row is None else row.kept_days.get(series.feed)
+    return Millis(0) if days is None else Millis(now - days * DAY_MS)
 
 
 def find_missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
@@ -221,10 +215,10 @@ def find_missing_spans(
     series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
 ) -> list[tuple[Millis, Millis]]:
     """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
-    here. Before the first row there may have been no market. Upbit makes no bar without a trade, and texts and prints
-    have no schedule: they owe nothing."""
+    here. Before the first row there may have been no market. Where no bar is made without a trade nothing is owed, nor
+    of texts, prints and what is kept for less than a day: they have no schedule."""
     apart = _expected_gap(series)
-    if apart is None or series.venue == UPBIT:
+    if apart is None or series.venue in QUIET or kept_since(series, now) == now:
         return []
     if series.row is Candle:
         timeframe = timeframe_of(series)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import WON, mark_feed
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import SpanBar, select_finest_bars
@@ -20,9 +21,8 @@ from zuno.trading.model.market import (
     Timeframe,
     candles,
     funding,
-    rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW, krw_symbol
+from zuno.trading.model.wanted import WON_RATE, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 
 TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
@@ -32,17 +32,19 @@ _RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
 async def read_bars(
     store: SeriesStore, exchange: Venue, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
 ) -> list[SpanBar]:
-    """Bars that began in [since, until) and ended by `known_by`, oldest first. For Upbit its own candles; where a
-    timeframe has none, Binance's at the KRW rate of the moment."""
+    """Bars that began in [since, until) and ended by `known_by`, oldest first. Where
+    the exchange's prices are in won its own candles; where a timeframe has none, the market's at the rate of the
+    moment."""
     end = Millis(max(since, until - 1))
-    asked: list[Slice[Any]] = [Slice(candles(BINANCE, symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
-    if exchange is Venue("UPBIT"):
-        own: list[Series[Candle]] = [candles(UPBIT, krw_symbol(symbol), timeframe) for timeframe in TIMEFRAMES]
+    asked: list[Slice[Any]] = [Slice(own_candles(symbol, timeframe), since, end) for timeframe in TIMEFRAMES]
+    own_prices = exchange.feed == WON != symbol.venue.feed
+    if own_prices:
+        own: list[Series[Candle]] = [candles(exchange.feed, symbol, timeframe) for timeframe in TIMEFRAMES]
         asked += [Slice(series, since, end) for series in own]
-        asked.append(Slice(rates(UPBIT, USDT_KRW), Millis(max(0, since - _RATE_MS)), until))
+        asked.append(Slice(WON_RATE, Millis(max(0, since - _RATE_MS)), until))
     rows = (await store.read_many(asked, known_by)).rows
     count = len(TIMEFRAMES)
-    if exchange is Venue("BINANCE"):
+    if not own_prices:
         chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
     else:
         krw_bars = rows[count : 2 * count]
@@ -57,7 +59,7 @@ async def read_funding(
     store: SeriesStore, symbol: Symbol, since: Millis, until: Millis, known_by: Millis
 ) -> Sequence[Funding]:
     """Rates that were settled in (since, until]."""
-    return await store.read(funding(BINANCE, symbol), Millis(since + 1), until, known_by)
+    return await store.read(funding(mark_feed(symbol), symbol), Millis(since + 1), until, known_by)
 
 
 def _to_krw(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]) -> list[Candle]:

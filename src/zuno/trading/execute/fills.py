@@ -312,7 +312,7 @@ def _find_short(venue: VenueContext, orders: Sequence[Order], fills: Sequence[Fi
     short: list[TrackedOrder] = []
     for order in orders:
         known = venue.book.orders.get(order.request.client_id)
-        listed = sum((fill.quantity for fill in fills if fill.client_id == order.request.client_id), ZERO)
+        listed = sum((fill.executed for fill in fills if fill.client_id == order.request.client_id), ZERO)
         if known is not None and order.filled > known.booked + listed:
             short.append(known)
     return short

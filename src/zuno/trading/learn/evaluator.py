@@ -18,7 +18,6 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
 from zuno.trading.agents.case import build_case
 from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
@@ -154,9 +153,9 @@ async def _play(
 ) -> list[VetoScore]:
     since = min(waiting.wanted.at for waiting in due)
     until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
-    bars = BarColumns(await read_bars(store, Venue("BINANCE"), symbol, since, until, known_by=at))
+    bars = BarColumns(await read_bars(store, symbol.venue, symbol, since, until, known_by=at))
     funding = await read_funding(store, symbol, since, until, known_by=at)
-    taken = 2 * fees.at(Venue("BINANCE")).taker
+    taken = 2 * fees.at(symbol.venue).taker
     assumed = store.origin.candles_only and not funding
     scores = []
     for waiting in due:

@@ -16,6 +16,7 @@ from typing import Final
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import CHANNELS, SEARCH
 from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
@@ -44,7 +45,6 @@ from zuno.trading.model.memory import (
     memory_slot,
     news_slot,
 )
-from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.ports.series import SeriesStore, Slice
 

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -55,19 +56,32 @@ _STRETCH, _MOST_STRETCHES = 48, 60
 """Rows that are held against a clock together, for summer time begins and ends, and how many stretches of them."""
 _VARIED: Final = 8
 """So many different numbers in a stretch do not agree by chance."""
+_EVEN_ROWS: Final = 3
+"""So many gaps of one length are an interval."""
 QUARTER_MS: Final = HOUR_MS // 4
 MOST_SHIFT: Final = 14 * HOUR_MS
 """How far a local clock is away from UTC at most; some are by quarters of an hour."""
+_UNNOTED: Final = ((0.0, inf),) * 6
+"""2017 to 2022 of coins that were noted later."""
 _BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
     "BTCUSDT": ((2_919, 19_710), (3_172, 17_070), (3_366, 13_961), (4_063, 29_190), (29_015, 68_715), (15_638, 47_958),
                 (16_504, 44_572), (38_769, 108_220), (74_781, 111_756)),
     "ETHUSDT": ((199, 851), (82, 1_431), (103, 358), (96, 755), (721, 4_852), (903, 3_874), (1_193, 2_435),
                 (2_170, 4_087), (1_418, 3_713)),
+    "SOLUSDT": (*_UNNOTED, (9.719, 123.8), (79.37, 263.1), (97.08, 286.1)),
+    "XRPUSDT": (*_UNNOTED, (0.3248, 0.843), (0.3978, 2.856), (1.655, 3.379)),
+    "BNBUSDT": (*_UNNOTED, (203.6, 350.2), (288.3, 784.8), (517.9, 742.7)),
+    "DOGEUSDT": (*_UNNOTED, (0.05747, 0.1048), (0.07577, 0.4756), (0.1315, 0.4304)),
+    "ADAUSDT": (*_UNNOTED, (0.2379, 0.6762), (0.2863, 1.3), (0.516, 1.157)),
+    "LINKUSDT": (*_UNNOTED, (4.971, 17.54), (8.292, 30.36), (10.2, 27.0)),
+    "LTCUSDT": (*_UNNOTED, (58.09, 113.6), (50.99, 144.0), (63.75, 140.1)),
+    "TRXUSDT": (*_UNNOTED, (0.05025, 0.1106), (0.1015, 0.4335), (0.2049, 0.2944)),
 }  # fmt: skip
-"""Lowest and highest hourly close of each year from 2017 on at Binance (spot, from late 2019 the perpetual), to
+"""Lowest and highest hourly close of each year from 2017 on (spot, from late 2019 the default venue's perpetual), to
 2025-06-30."""
 _NOTED_SINCE: Final = 1_502_928_000_000
-_SCALE: Final = 1e8
+_SCALES: Final = (1e8, 1e4, 1.0)
+"""Digits behind the point of what is added up: the more units a market trades, the fewer."""
 _EXACT: Final = 2.0**53
 _DIGITS: Final = 1e15
 """Decimals of so many digits are spelled as they were written."""
@@ -237,13 +251,17 @@ def _renamed(name: str, timeframe: Timeframe) -> str:
 
 def _sums(volumes: Floats) -> Floats:
     """The exact sum of the decimals in each line, rounded once; NaN where one is not said."""
-    scaled = np.rint(volumes * _SCALE)
-    sums = scaled.sum(axis=1)
-    # Whole numbers below 2⁵³ add up exactly in whatever order, and one division rounds once.
-    quick = (sums < _EXACT) & np.all((scaled / _SCALE == volumes) & (scaled < _DIGITS), axis=1)
-    totals: Floats = sums / _SCALE
-    for line in np.flatnonzero(~quick):
-        totals[line] = np.nan if np.isnan(volumes[line]).any() else total(volumes[line].tolist())
+    totals = np.full(len(volumes), np.nan)
+    left = np.flatnonzero(~np.isnan(volumes).any(axis=1))
+    for scale in _SCALES:
+        scaled = np.rint(volumes[left] * scale)
+        sums = scaled.sum(axis=1)
+        # Whole numbers below 2⁵³ add up exactly in whatever order, and one division rounds once.
+        quick = (sums < _EXACT) & np.all((scaled / scale == volumes[left]) & (scaled < _DIGITS), axis=1)
+        totals[left[quick]] = sums[quick] / scale
+        left = left[~quick]
+    for line in left:
+        totals[line] = total(volumes[line].tolist())
     return totals
 
 
@@ -338,6 +356,18 @@ def interval_widths(columns: Columns) -> NDArray[np.int64]:
     """How long the interval is that ends with each row, in milliseconds."""
     interval = print_interval(columns.series)
     return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+
+
+def narrow_intervals(columns: Columns) -> Columns:
+    """Funding whose rows come evenly, several on end, closer than their interval: it was paid more often then. Two
+    files' rows in one alternate instead."""
+    hours = np.diff(columns.at, prepend=columns.at[:1]) / HOUR_MS
+    even = np.concatenate(([True], np.abs(np.diff(hours)) * HOUR_MS <= LEEWAY))
+    run = np.cumsum(~even)
+    shorter = (hours > 0.9) & (hours < columns.values[1] - LEEWAY / HOUR_MS) & (np.bincount(run)[run] >= _EVEN_ROWS)
+    return Columns(
+        columns.series, columns.at, (columns.values[0], np.where(shorter, np.rint(hours), columns.values[1]))
+    )
 
 
 def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:

@@ -43,8 +43,6 @@ INTERVAL_HOURS: Final = (1 / 60, 24.0)
 """Funding is paid no more often than every minute, and every day at least."""
 LEEWAY: Final = MINUTE_MS
 """Venues stamp what is due at an hour some moments before or after it."""
-QUIET_VENUES: Final = frozenset({"upbit"})
-"""They make no bar without a trade, so a bar that is not there may be no gap."""
 FROZEN_AFTER: Final[Mapping[Feed, int]] = {
     Feed.CANDLES: 5,
     Feed.BOOK: 5,

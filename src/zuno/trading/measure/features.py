@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, FIGURES, FRED, YAHOO, large_trades_feed, perpetual_feeds, tape_feeds
 from zuno.trading.measure import derivatives, indicators, options, order_book, tape, triage
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats
 from zuno.trading.measure.events import RecentEvents, ShockScan, find_recent_events, scan_shocks
@@ -38,21 +39,8 @@ from zuno.trading.model.market import (
     Series,
     Side,
     Timeframe,
-    candles,
 )
-from zuno.trading.model.venues import (
-    ALTERNATIVE,
-    BINANCE,
-    DERIBIT,
-    FIGURES,
-    FRED,
-    PERPETUALS,
-    TAPES,
-    UPBIT,
-    USDC_USDT,
-    USDT_KRW,
-    YAHOO,
-)
+from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, options_of, own_book, own_candles
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
 """How often a figure is released that is not released every working day: it may be so much older."""
@@ -219,15 +207,16 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
     hours = _bars(bundle, Timeframe.H1, cache)
     minutes = _bars(bundle, Timeframe.M1, cache)
-    interest = {venue: bundle.rows(market.open_interest(venue, symbol)) for venue in PERPETUALS}
+    interest = {feed: bundle.rows(market.open_interest(feed, symbol)) for feed in perpetual_feeds(symbol)}
     book, walls = _book(bundle)
-    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *TAPES))
+    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *tape_feeds(symbol)))
     longs, shorts = (heard.last_hour(side, as_of) for side in (Side.LONG, Side.SHORT))
     forced = LiquidationTotals(longs, shorts, heard.tally(Millis(as_of - DAY_MS), as_of))
-    chain = _newest(bundle, market.options(DERIBIT, symbol.base))
+    chains, index = options_of(symbol)
+    chain = _newest(bundle, chains)
     surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
-    dvol = triage.measure_dvol(bundle.rows(market.dvol(DERIBIT, symbol.base)), as_of)
-    whales = streams_heard(bundle, Feed.WHALES, BINANCE)
+    dvol = bundle.find_unoffered(index) or triage.measure_dvol(bundle.rows(index), as_of)
+    whales = streams_heard(bundle, Feed.WHALES, large_trades_feed(symbol))
     spike = triage.measure_spike(hours, interest, as_of)
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
@@ -236,7 +225,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
         volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
-        perpetuals=tuple(_perpetual(bundle, venue) for venue in PERPETUALS),
+        perpetuals=tuple(_perpetual(bundle, feed) for feed in perpetual_feeds(symbol)),
         open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
         open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - DAY_MS), as_of),
         book=book,
@@ -246,10 +235,10 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
         surface=surface,
         dvol=dvol,
-        economy=_economy(bundle),
+        economy=cache.read_shared("economy", _prints(bundle), as_of, lambda: _economy(bundle)),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
-        krw_rate=_above_zero(_newest(bundle, market.rates(UPBIT, USDT_KRW))),
-        dollar=_above_zero(_newest(bundle, market.rates(BINANCE, USDC_USDT))),
+        krw_rate=_above_zero(_newest(bundle, WON_RATE)),
+        dollar=_above_zero(_newest(bundle, DOLLAR_RATE)),
         triage=triage.triage(
             triage.Evidence(
                 spike=spike,
@@ -271,7 +260,7 @@ def fresh_rows(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
     """The rows of a series that is here and not stale."""
     block = bundle.block(series)
     if block is None:
-        return Missing(bundle.why_absent(series) or "it was not asked for")
+        return bundle.find_unoffered(series) or Missing(bundle.why_absent(series) or "it was not asked for")
     if block.stale:
         return Missing(f"the newest word of {series} is {block.age} s old, more than {block.limit}")
     return block.rows
@@ -296,12 +285,12 @@ def _above_zero(level: Known[Level]) -> Known[Level]:
 
 
 def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
-    rows = bundle.rows(candles(BINANCE, bundle.symbol, timeframe))
+    rows = bundle.rows(own_candles(bundle.symbol, timeframe))
     return cache.read_bars(bundle.symbol, timeframe, rows)
 
 
 def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
-    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
     return rows if isinstance(rows, Missing) else None
 
 
@@ -309,7 +298,7 @@ def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
 
 
 def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
-    series = candles(BINANCE, bundle.symbol, timeframe)
+    series = own_candles(bundle.symbol, timeframe)
     frame = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
     return frame or Missing(bundle.why_absent(series) or "no bar of it can be believed")
 
@@ -347,10 +336,10 @@ def _rank_newest(rows: Known[Sequence[R]], measure: Callable[[R], Known[float]])
 
 
 def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_book.Walls]]:
-    snapshots: Known[Sequence[Book]] = fresh_rows(bundle, market.books(BINANCE, bundle.symbol))
+    snapshots: Known[Sequence[Book]] = fresh_rows(bundle, own_book(bundle.symbol))
     if isinstance(snapshots, Missing):
         return snapshots, snapshots
-    minutes = bundle.rows(candles(BINANCE, bundle.symbol, Timeframe.M1))
+    minutes = bundle.rows(own_candles(bundle.symbol, Timeframe.M1))
     return order_book.book_figures(snapshots[-1]), order_book.find_fake_walls(
         snapshots, order_book.traded_in_minutes(minutes)
     )
@@ -366,6 +355,10 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
         for venue in venues
     ]
     return [stream for stream in heard if stream.alive or stream.strikes]
+
+
+def _prints(bundle: Bundle) -> list[MacroRelease]:
+    return [row for feed, named in FIGURES.items() for name in named for row in bundle.rows(market.macro(feed, name))]
 
 
 def _economy(bundle: Bundle) -> Economy:
@@ -491,7 +484,7 @@ def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> Price
 
 
 def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
-    rows = fresh_rows(bundle, candles(BINANCE, bundle.symbol, timeframe))
+    rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
     window = cache.read_newest(bundle.symbol, timeframe, rows, bundle.as_of)

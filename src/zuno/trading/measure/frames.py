@@ -191,7 +191,15 @@ class FrameCache:
         )
         return window if moment == as_of else take_newest_valid_bars(timeframe, rows, as_of)
 
-    def _read(self, name: tuple[object, ...], rows: Sequence[Candle], measure: Callable[[], T]) -> T:
+    def read_shared(self, name: str, rows: Sequence[Any], as_of: Millis, measure: Callable[[], T]) -> T:
+        """What is the same for every market of one moment."""
+        kept = self._kept.get((name,))
+        if kept is None or kept[1][0] != as_of or not same_rows(kept[0], rows):
+            self._kept[name,] = kept = (rows, (as_of, measure()))
+        shared: T = kept[1][1]
+        return shared
+
+    def _read(self, name: tuple[object, ...], rows: Sequence[Any], measure: Callable[[], T]) -> T:
         """What was measured under that name, or is now."""
         kept = self._kept.get(name)
         if kept is not None and same_rows(kept[0], rows):

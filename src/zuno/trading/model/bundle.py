@@ -14,6 +14,7 @@ from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.market import Symbol
+from zuno.trading.model.known import NotRecorded
 from zuno.trading.model.market import (
     Book,
     Heartbeat,
@@ -32,7 +33,9 @@ from zuno.trading.model.market import (
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
 """What the desk itself brings to a cycle."""
-_OURS: Final = re.compile(r"nothing is recorded of the \d+ (days|minutes|seconds) before")
+_OURS: Final = re.compile(
+    r"nothing is recorded of the \d+ (days|minutes|seconds) before|(not offered for) [A-Z0-9]{1,16}"
+)
 
 
 def has_own_reason(gone: Absent) -> bool:
@@ -149,8 +152,15 @@ class Bundle:
         return self.origin.startswith(CANDLES_ONLY)
 
     def never_recorded(self, *series: Series[Any]) -> bool:
-        """Whether a home of candles alone lacks one of these: what would rest on it is then not judged."""
-        return self.candles_only and any(self.block(each) is None for each in series)
+        """Whether a home of candles alone lacks one of these, or nobody offers it for this coin: what would rest on it
+        is then not judged."""
+        return any(self.block(each) is None and (self.candles_only or self.find_unoffered(each)) for each in series)
+
+    def find_unoffered(self, series: Series[Any]) -> NotRecorded | None:
+        """That nobody offers it for this coin."""
+        why = self.why_absent(series)
+        known = None if why is None else _OURS.fullmatch(why)
+        return NotRecorded(known[0]) if known and known[2] else None
 
     def block(self, series: Series[Any]) -> Block | None:
         return self._by_series.get(series)

@@ -130,6 +130,10 @@ class Style(StrEnum):
     MOMENTUM_SNIPER = "MOMENTUM_SNIPER"
     CASINO_EXIT = "CASINO_EXIT"
 
+    @property
+    def opens(self) -> bool:
+        return self is not Style.CASINO_EXIT
+
 
 CONVICTION: Final[Mapping[Mode, tuple[Expert, Expert, Expert, Expert]]] = {
     Mode.SWING: (Expert.MICROSTRUCTURE, Expert.LIQUIDITY, Expert.MACRO, Expert.GEOMETRY),
@@ -379,12 +383,15 @@ class Decision(JudgeOpinion, Sourced):
 
 
 class RiskOpinion(Opinion):
-    """What the risk officer asks for; what is more than the draft has is cut to it."""
+    """What the risk officer asks for; what is more than the draft has is cut to it. A costlier style or route is taken
+    where the expectation stays above zero."""
 
     allocation_pct: Percent
     leverage: Leverage
     veto: bool
     execution_style: Style
+    target_exchange: Target | None = None
+    """Another route than the draft's; null leaves it."""
     rationale: Rationale
 
 

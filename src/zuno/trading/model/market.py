@@ -13,6 +13,8 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar, overload
 
 from zuno.kernel.arguments import parse_word
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import name_at
+from zuno.markets.market import Symbol
 
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
@@ -339,8 +341,15 @@ class Series(Generic[R]):
         return f"{self.feed}/{self.venue}/{self.name}"
 
 
+# A `Symbol` stands for what the venue's series call that market; any other text is taken as it is.
+
+
+def _name_at(venue: str, name: str) -> str:
+    return name_at(venue, name) if isinstance(name, Symbol) else name
+
+
 def candles(venue: str, symbol: str, timeframe: Timeframe) -> Series[Candle]:
-    return Series(Feed.CANDLES, venue, f"{symbol}/{timeframe}", Candle)
+    return Series(Feed.CANDLES, venue, f"{_name_at(venue, symbol)}/{timeframe}", Candle)
 
 
 def timeframe_of(series: Series[Any]) -> Timeframe:
@@ -350,11 +359,11 @@ def timeframe_of(series: Series[Any]) -> Timeframe:
 
 def funding_next(venue: str, symbol: str) -> Series[Funding]:
     """The venue's own prediction of the next rate, each time it was read."""
-    return Series(Feed.FUNDING, venue, f"{symbol}/next", Funding)
+    return Series(Feed.FUNDING, venue, f"{_name_at(venue, symbol)}/next", Funding)
 
 
 def alive(stream: Feed, venue: str, symbol: str) -> Series[Heartbeat]:
-    return Series(stream, venue, f"{symbol}/alive", Heartbeat)
+    return Series(stream, venue, f"{_name_at(venue, symbol)}/alive", Heartbeat)
 
 
 def fear_greed(venue: str) -> Series[Level]:
@@ -376,7 +385,7 @@ _ROWS: Final[dict[Feed, type[Any]]] = {
 def _series_of(feed: Feed, row: type[R]) -> Callable[[str, str], Series[R]]:
     """The series of a feed by venue and name; `parse_series` then knows its rows."""
     _ROWS[feed] = row
-    return lambda venue, name: Series(feed, venue, name, row)
+    return lambda venue, name: Series(feed, venue, _name_at(venue, name), row)
 
 
 funding: Final = _series_of(Feed.FUNDING, Funding)

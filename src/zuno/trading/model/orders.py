@@ -134,6 +134,7 @@ class Fill(Wire):
     symbol: Symbol
     side: OrderSide
     quantity: Positive
+    """By so much the position changes."""
     price: Positive
     fee: Decimal
     """In the exchange's currency; below zero is a rebate."""
@@ -142,6 +143,13 @@ class Fill(Wire):
     liquidation: bool = False
     foreign_fee: Annotated[str, Field(max_length=64, exclude_if=lambda fee: not fee)] = ""
     """What was paid in another currency, amount and name; `fee` is then 0, for the ledger counts in one."""
+    base_fee: Annotated[Decimal, Field(exclude_if=lambda fee: not fee)] = ZERO
+    """Kept back of what was bought at a spot exchange. `quantity` is without it, as it is held; `fee` is its value."""
+
+    @property
+    def executed(self) -> Decimal:
+        """How much of the order this filled."""
+        return self.quantity + self.base_fee
 
 
 class FundingPayment(Wire):
@@ -207,7 +215,7 @@ class Filters(Wire):
     trading: bool = True
     """False: halted or delisted."""
     holds_stops: bool = True
-    """False: no stop orders (spot at Upbit); stops are watched by the desk."""
+    """False: no stop orders (some spot venues); stops are watched by the desk."""
 
 
 class AccountRights(Wire):

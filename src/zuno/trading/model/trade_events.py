@@ -15,6 +15,7 @@ from zuno.kernel.accounts import DEMO_ACCOUNT as DEMO_ACCOUNT
 from zuno.kernel.accounts import LIVE_ACCOUNT as LIVE_ACCOUNT
 from zuno.kernel.accounts import PAPER_ACCOUNT as PAPER_ACCOUNT
 from zuno.kernel.accounts import PAPER_WORD as PAPER_WORD
+from zuno.kernel.accounts import account_mode as account_mode
 from zuno.kernel.accounts import check_account_name as check_account_name
 from zuno.kernel.wire import Hex64, Wire
 from zuno.markets.market import Symbol
@@ -377,7 +378,7 @@ def paper_account(origin: str, name: str = "") -> str:
 
 def account_name(origin: str, name: str | None) -> str:
     """The whole name of what `--account` says; None: the paper account of the market that is read."""
-    return name if name in (LIVE_ACCOUNT, DEMO_ACCOUNT) else paper_account(origin, name or "")
+    return name if name is not None and account_mode(name) != "paper" else paper_account(origin, name or "")
 
 
 def account_word(account: str) -> str:
@@ -386,11 +387,6 @@ def account_word(account: str) -> str:
         return account
     _, _, name = account.removeprefix(PAPER_WORD).partition(":")
     return f"{PAPER_WORD}{name}" if name else ""
-
-
-def account_mode(account: str) -> Literal["paper", "demo", "live"]:
-    """By its whole name."""
-    return "live" if account == LIVE_ACCOUNT else "demo" if account == DEMO_ACCOUNT else "paper"
 
 
 DAY_SUMMARY: Final = "trading_day"

@@ -28,7 +28,7 @@ class OrderVenue(Protocol):
 
     - `place` makes at most one order of a client id. Placed again, the order that stands is returned, whatever became
       of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing.
-    - `good_till`: the venue ends an order that rests then or a little later, if it can; Upbit cannot. It is for when no
+    - `good_till`: the venue ends an order that rests then or a little later, if it can. It is for when no
       desk is left to cancel it.
     - `Unavailable` (timeout, lost reply, 5xx, HTML, rate limit after the waits the venue asked for): nobody knows
       whether it was placed. `find` then says.

@@ -30,7 +30,8 @@ from zuno.trading.model.account import (
 )
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, figure_in
-from zuno.trading.model.market import MarkAndIndex, Side, Timeframe, basis, candles
+from zuno.trading.model.market import MarkAndIndex, Side, Timeframe
+from zuno.trading.model.wanted import mark_series, own_candles
 
 N = TypeVar("N", float, Decimal)
 DOLLAR: Final = "USD"
@@ -149,19 +150,19 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
 
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
-    if bundle.never_recorded(basis(symbol.venue.feed, symbol.pair)):
+    if bundle.never_recorded(mark_series(symbol)):
         return _last_close(bundle, symbol)
-    rows = fresh_rows(bundle, basis(symbol.venue.feed, symbol.pair))
+    rows = fresh_rows(bundle, mark_series(symbol))
     if isinstance(rows, Missing):
         return rows
-    return mark_price(rows[-1]) if rows else Missing(f"{basis(symbol.venue.feed, symbol.pair)} has no row")
+    return mark_price(rows[-1]) if rows else Missing(f"{mark_series(symbol)} has no row")
 
 
 def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """Of the finest bars that are not stale."""
     reason = "it was not asked for"
     for timeframe in Timeframe:
-        rows = fresh_rows(bundle, candles(symbol.venue.feed, symbol.pair, timeframe))
+        rows = fresh_rows(bundle, own_candles(symbol, timeframe))
         if not isinstance(rows, Missing) and rows and 0 < rows[-1].close < inf:
             return rows[-1].close
         reason = rows.reason if isinstance(rows, Missing) else reason

@@ -406,10 +406,11 @@ class BookState:
             reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
         )
 
-    def to_account(self) -> Account:
-        """The account as a bundle holds it."""
+    def to_account(self, paper: Iterable[Venue] = ()) -> Account:
+        """The account as a bundle holds it. `paper`: venues that have the usual cash though nothing happened there."""
+        cash = {venue: float(self.cash(venue) + self.margin(venue)) for venue in self.venues}
         return Account(
-            cash={venue: float(self.cash(venue) + self.margin(venue)) for venue in self.venues},
+            cash={venue: float(venue.paper_cash) for venue in paper} | cash,
             positions=tuple(map(_to_holding, self.trades.values())),
             pending=self.to_pending(),
             liquidity=tuple(self.liquidity.values()),

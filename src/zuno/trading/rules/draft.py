@@ -62,6 +62,7 @@ class Tightening:
     leverage: float | None = None
     veto: bool = False
     style: Style | None = None
+    route: Target | None = None
     rationale: str = ""
 
 

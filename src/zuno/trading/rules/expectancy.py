@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import LOOKBACK, Bars
 from zuno.trading.measure.portable import NANO, exp, nano_log, round_digits
-from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expectation, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expectation, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
 from zuno.trading.rules.calibration import PRIOR_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge, judge_kind
@@ -158,6 +158,47 @@ def estimate_expectation(
         ev_pct=0.0,
     )
     return apply_llm_cost(expectation, notional_usd)
+
+
+def list_choices(draft: RulingDraft, inputs: RulingInputs) -> tuple[tuple[Style, Target], ...]:
+    """Styles and routes that a draft might take instead and that stay above zero after their costs. None for a draft
+    without a proven edge, and no route that cannot carry its side."""
+    if draft.exploration or draft.expectation is None or draft.expectation.ev_pct <= 0 or draft.style is None:
+        return ()
+    several = [(style, Target(route)) for route in inputs.routes.shares for style in Style if style.opens]
+    return tuple(
+        (style, route)
+        for style, route in several
+        if (style, route) != (draft.style, draft.routed_to)
+        and (worth := reprice_trade(draft, style, route, inputs)) is not None
+        and worth.ev_pct > 0
+    )
+
+
+def reprice_trade(draft: RulingDraft, style: Style, route: Target, inputs: RulingInputs) -> Expectation | None:
+    """The expectation with the costs of another style and route; None where they are not known."""
+    side, worth = draft.call.side, draft.expectation
+    prices = None if side is None else trade_prices(draft.decision, side)
+    if side is None or worth is None or prices is None:
+        return None
+    venues = inputs.routes.shares[route]
+    if side is Side.SHORT and not all(venue.shorts for venue in venues):
+        return None
+    estimates = [trade_costs(venue, side, style, worth.duration_hours, inputs) for venue in venues]
+    known = [costs for costs in estimates if not isinstance(costs, Missing)]
+    fill = fill_probability(prices, style, inputs)
+    if len(known) < len(estimates) or isinstance(fill, Missing):
+        return None
+    costs = max(known, key=lambda each: each.total)
+    changed = worth.model_copy(
+        update={
+            "fees_pct": round_digits(costs.fees),
+            "slippage_pct": round_digits(costs.slippage),
+            "funding_pct": round_digits(costs.funding),
+            "fill": fill,
+        }
+    )
+    return apply_llm_cost(changed, fsum(leg_notional_usd(leg, inputs) for leg in draft.legs))
 
 
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import FRED
 from zuno.markets.market import Catalogue, Market, Symbol
 from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
@@ -27,9 +28,9 @@ from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Mode, Row, Series, Side, candles, funding
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Funding, Mode, Row, Series, Side, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
-from zuno.trading.model.venues import BINANCE, DERIBIT, FRED, TAPES, UPBIT, USDC_USDT, USDT_KRW
+from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, forced_trades, mark_series, options_of, own_candles
 from zuno.trading.rules.account import (
     MarkedAccount,
     Rates,
@@ -225,9 +226,9 @@ def build_ruling_inputs(
     paper: bool = True,
     cache: FrameCache | None = None,
 ) -> RulingInputs:
-    symbol, home, pair = bundle.symbol, bundle.symbol.venue.feed, bundle.symbol.pair
+    symbol = bundle.symbol
     forced = _liquidated_by_side(bundle)
-    tapes = [market.liquidations(venue, symbol) for venue in TAPES]
+    tapes = forced_trades(symbol)
     shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
     account, mark = account_of(bundle), mark_of(bundle, symbol)
     catalogue, routes = read_markets(bundle)
@@ -245,8 +246,7 @@ def build_ruling_inputs(
         panic=_judged(
             bundle,
             _rule_fired(features.triage, Rule.OPTIONS_PANIC),
-            market.dvol(DERIBIT, symbol.base),
-            market.options(DERIBIT, symbol.base),
+            *options_of(symbol),
         ),
         day_volatility_rank=figure_in(features.volatility, "rank"),
         curve_change=_judged(bundle, figure_in(features.economy.slope, "change"), *CURVE),
@@ -256,8 +256,8 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, figure_in(features.dollar, "value"), market.rates(BINANCE, USDC_USDT)),
-        krw_rate=_judged(bundle, figure_in(features.krw_rate, "value"), market.rates(UPBIT, USDT_KRW)),
+        dollar=_judged(bundle, figure_in(features.dollar, "value"), DOLLAR_RATE),
+        krw_rate=_judged(bundle, figure_in(features.krw_rate, "value"), WON_RATE),
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -267,7 +267,7 @@ def build_ruling_inputs(
         routes=routes,
         paper=paper,
         candles_only=bundle.candles_only,
-        funding_assumed=bundle.never_recorded(funding(home, pair)),
+        funding_assumed=bundle.never_recorded(_settled(symbol)),
     )
 
 
@@ -284,11 +284,11 @@ def read_record(bundle: Bundle) -> Known[DeskRecord]:
 
 def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
     for timeframe in bundle.mode.timeframes:
-        rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, timeframe))
+        rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
     shortest = bundle.mode.timeframes[0]
-    rows = bundle.rows(candles(bundle.symbol.venue.feed, bundle.symbol.pair, shortest))
+    rows = bundle.rows(own_candles(bundle.symbol, shortest))
     window = cache.read_newest(bundle.symbol, shortest, rows, bundle.as_of)
     return window if len(window) else Missing(f"no {shortest} bar can be believed")
 
@@ -307,7 +307,7 @@ def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:
     """The predicted rate for eight hours. With candles only: the last imported rate of two days, else the usual one."""
-    settled = funding(bundle.symbol.venue.feed, bundle.symbol.pair)
+    settled = _settled(bundle.symbol)
     if bundle.never_recorded(settled):
         return ASSUMED_FUNDING
     if bundle.candles_only:
@@ -319,8 +319,12 @@ def _funding(bundle: Bundle, features: Features) -> Known[float]:
         ]
         known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
         return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
-    perpetual = next(perpetual for perpetual in features.perpetuals if perpetual.venue == bundle.symbol.venue.feed)
-    return figure_in(perpetual.predicted, "per_8h")
+    return figure_in(features.perpetuals[0].predicted, "per_8h")
+
+
+def _settled(symbol: Symbol) -> Series[Funding]:
+    """Rates of the market's own perpetual, or of the one that is read beside spot."""
+    return funding(mark_series(symbol).venue, symbol)
 
 
 def _slippage(features: Features) -> Known[Slippage]:
@@ -353,8 +357,8 @@ def _liquidated_by_side(bundle: Bundle) -> Mapping[Side, Known[float]]:
     since = Millis(bundle.as_of - DAY_MS)
     days: list[TapeTotals] = []
     gone: list[str] = []
-    for venue in TAPES:
-        strikes = fresh_rows(bundle, market.liquidations(venue, bundle.symbol))
+    for series in forced_trades(bundle.symbol):
+        venue, strikes = series.venue, fresh_rows(bundle, series)
         if isinstance(strikes, Missing):
             gone.append(f"{venue}: {strikes.reason}")
             continue

@@ -20,7 +20,8 @@ from zuno.trading.measure.indicators import drop_invalid_bars
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
-from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, candles, open_interest
+from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, open_interest
+from zuno.trading.model.wanted import own_candles
 from zuno.trading.rules.account import read_markets
 
 SNAP_ATR: Final = 0.1
@@ -99,7 +100,7 @@ class TradePrices:
 
 
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
-    rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, ATR_FRAME[bundle.mode]))
+    rows = fresh_rows(bundle, own_candles(bundle.symbol, ATR_FRAME[bundle.mode]))
     atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
     candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
     catalogue, _ = read_markets(bundle)
@@ -149,7 +150,7 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     if not isinstance(features.book, Missing):
         return features.book.mid
     for timeframe in Timeframe:
-        rows = fresh_rows(bundle, candles(bundle.symbol.venue.feed, bundle.symbol.pair, timeframe))
+        rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
         if not isinstance(rows, Missing) and rows and isfinite(rows[-1].close) and rows[-1].close > 0:
             return rows[-1].close
     return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")

@@ -1,22 +1,26 @@
 """Risk rules: each makes a draft smaller or leaves it alone. A rule whose input is missing fires.
 
-No rule flips the direction, raises a figure or changes a price. Calls that open nothing pass unchanged.
+No rule flips the direction, raises a figure or changes a price; the officer may choose style and route. Calls that
+open nothing pass unchanged.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum
 from typing import Final
 
-from zuno.trading.model.cycle import LEVERAGE_CAP, Style
+from zuno.trading.model.cycle import LEVERAGE_CAP, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
+from zuno.trading.rules.expectancy import list_choices, reprice_trade
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.routing import (
     LegCut,
     Placement,
     allocation_pct_of,
+    leg_notional_usd,
     raise_to_minimum,
     size_legs,
     target_of,
@@ -194,7 +198,7 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     why = asked.rationale or "the risk officer asks for it"
     if asked.veto:
         return veto_trade(draft, RuleName.TIGHTENED, why)
-    draft = _apply_style(draft, asked.style, why)
+    draft = _apply_choice(draft, inputs, asked, why)
     if asked.leverage is not None and max(1.0, asked.leverage) < draft.leverage:
         lower = max(1.0, float(asked.leverage))
         changed = record_change(draft, RuleName.TIGHTENED, "leverage", draft.leverage, lower, why)
@@ -216,15 +220,49 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     return replace(changed, legs=legs, allocation_pct=left, target=target_of(legs, inputs))
 
 
-def _apply_style(draft: RulingDraft, asked: Style | None, why: str) -> RulingDraft:
-    """A cheaper style is taken; a costlier one, or the exits' own, is not."""
-    if asked is None or draft.style is None or asked is draft.style:
+def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, why: str) -> RulingDraft:
+    """A cheaper style is taken. A costlier one, or another route, is taken where the expectation stays above zero with
+    its costs, and never with more at risk; the exits' own style is not."""
+    if draft.style is None or draft.routed_to is None:
         return draft
-    kept = min(asked, draft.style, key=list(Style).index)
-    if kept is draft.style:
-        refused = f"{asked.value} costs more than {kept.value}, which the rules allow"
-        return record_change(draft, RuleName.STYLE, "execution_style", asked, kept, refused)
-    return replace(record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, kept, why), style=kept)
+    style, route = asked.style or draft.style, asked.route or draft.routed_to
+    if (style, route) == (draft.style, draft.routed_to):
+        return draft
+    order = list(Style).index
+    if route is draft.routed_to and order(style) < order(draft.style):
+        return replace(
+            record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, style, why), style=style
+        )
+    for field, given, kept in (("execution_style", style, draft.style), ("target_exchange", route, draft.routed_to)):
+        if given is not kept and (style, route) not in list_choices(draft, inputs):
+            refused = f"with the costs of {style.value} by {route.value} no expectation above zero is left"
+            draft = record_change(draft, RuleName.STYLE, field, given, kept, refused)
+    if (style, route) not in list_choices(draft, inputs):
+        return draft
+    moved = draft if route is draft.routed_to else _move_legs(draft, inputs, route)
+    if moved is None:
+        refused = f"{route.value} cannot carry it with no more at risk"
+        return record_change(draft, RuleName.STYLE, "target_exchange", route, draft.routed_to, refused)
+    worth = reprice_trade(draft, style, route, inputs)
+    for field, before, after in (("execution_style", draft.style, style), ("target_exchange", draft.routed_to, route)):
+        if before is not after:
+            moved = record_change(moved, RuleName.TIGHTENED, field, before, after, why)
+    return replace(moved, style=style, expectation=worth)
+
+
+def _move_legs(draft: RulingDraft, inputs: RulingInputs, route: Target) -> RulingDraft | None:
+    """The draft by another route, no larger in dollars and no more borrowed; None where the route cannot carry it."""
+    moved = place_legs(replace(draft, routed_to=route, legs=()), inputs)
+    before = fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)
+    after = fsum(leg_notional_usd(leg, inputs) for leg in moved.legs)
+    if not moved.opens or after <= 0:
+        return None
+    share = min(1.0, before / after)
+    legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in moved.legs) if leg.margin > 0)
+    if not legs:
+        return None
+    allocation = min(draft.allocation_pct, allocation_pct_of(legs, inputs.marked_account))
+    return replace(moved, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
 
 
 def _round_figure(value: float) -> float:

@@ -226,7 +226,7 @@ class TradingBook(BookState):
         self.require_account()
         self._fills[fill.exchange, fill.id] = fill
         if order is not None:
-            order.booked += fill.quantity
+            order.booked += fill.executed
         if trade is None or not closing:
             self._enter(trade or self._begin_trade(fill, order), rest, value, fee, LedgerAccount.FEES)
             return

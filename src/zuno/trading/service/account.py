@@ -10,22 +10,22 @@ from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
 
 from zuno.kernel import arguments
-from zuno.kernel.accounts import short_name
+from zuno.kernel.accounts import account_mode, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.taxable import TaxableEvent
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue, parse_venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
-from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe, candles
+from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, ManualChange, Protection
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.model.trade_events import Mandate, ManualChange, Protection
+from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.performance import (
@@ -42,7 +42,7 @@ from zuno.trading.rules.performance import (
 from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown
 from zuno.trading.rules.taxable import list_taxable_events
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader, format_moment
+from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader, format_moment, list_held
 from zuno.trading.service.account_to_views import (
     closed_trade_view,
     exchange_balance_view,
@@ -121,8 +121,8 @@ class AccountDesk:
     # -- looking
 
     async def list_exchange_accounts(self) -> tuple[str, ...]:
-        """Those of this home in which anything ever happened: `live`, `demo`."""
-        return tuple([name for name in (DEMO_ACCOUNT, LIVE_ACCOUNT) if (await self._with.log.history(name)).count])
+        """Those of this home in which anything ever happened: `demo`, `live`, `live:NAME`."""
+        return tuple(sorted(name for name in await self._with.log.accounts() if account_mode(name) != "paper"))
 
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
@@ -212,10 +212,10 @@ class AccountDesk:
 
     async def read_hour_close(self, coin: str, at: Millis) -> Decimal | None:
         """The dollars for a coin at the last hour that closed by `at`, from stored candles of a real market."""
-        symbol = next((symbol for symbol in DEFAULT_SYMBOLS if symbol.base == coin), None)
+        symbol = next((symbol for symbol in self._with.desk.markets if symbol.base == coin), None)
         if symbol is None or self._with.store.origin.synthetic:
             return None
-        hours = Slice(candles(BINANCE, symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
+        hours = Slice(own_candles(symbol, Timeframe.H1), Millis(at - 3 * HOUR_MS), at, newest=1)
         state = await self._with.store.read_many([hours], at)
         return to_decimal(state.rows[0][-1].close) if state.rows[0] else None
 
@@ -305,7 +305,8 @@ class AccountDesk:
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
-        named = next((symbol for symbol in DEFAULT_SYMBOLS if symbol.value == name.upper()), name)
+        symbols = (*self._with.desk.markets, *list_held(before))
+        named = next((symbol for symbol in symbols if symbol.upper() == name.upper()), name)
         await gate.close(None if name.lower() == "all" else named, request=request)
         said = _describe_closed(before, gate.book, which)
         if not said and which.strip().lower() != "all":
@@ -460,8 +461,8 @@ class AccountDesk:
         if stops not in ("venue", "watched"):
             raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
         return Mandate(
-            symbols=tuple(dict.fromkeys(map(parse_symbol, symbols))),
-            venues=tuple(dict.fromkeys(map(parse_venue, venues))),
+            symbols=tuple(dict.fromkeys(map(self._with.desk.parse_symbol, symbols))) or self._with.desk.markets,
+            venues=tuple(dict.fromkeys(map(parse_venue, venues))) or self._with.venues(self._reader.account),
             max_margin_per_trade_usd=arguments.parse_amount(per_trade),
             max_margin_per_day_usd=arguments.parse_amount(per_day),
             max_daily_loss_usd=arguments.parse_amount(daily_loss),

@@ -10,21 +10,31 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.routes import DEFAULT_ROUTES, Routes
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
 from zuno.trading.data.intake import clause
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation
 from zuno.trading.measure.portable import round_digits
-from zuno.trading.model.account import Account, FeesSlot, Liquidity, PositionClosed, VenueFees, account_slots, fees_slot
+from zuno.trading.model.account import (
+    Account,
+    FeesSlot,
+    Liquidity,
+    PositionClosed,
+    VenueFees,
+    account_slots,
+    fees_slot,
+    markets_slot,
+)
 from zuno.trading.model.bundle import Slot
 from zuno.trading.model.known import Known, Missing, or_none
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe, basis, candles
+from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.trade_events import (
     AccountOpened,
@@ -34,7 +44,7 @@ from zuno.trading.model.trade_events import (
     account_name,
     paper_account,
 )
-from zuno.trading.model.venues import BINANCE
+from zuno.trading.model.wanted import mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import Fees
@@ -85,6 +95,11 @@ class AccountBackends:
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
+    catalogue: Callable[[], Catalogue] = Catalogue
+    routes: Routes = DEFAULT_ROUTES
+    """What a run may use of markets and venues."""
+    venues: Callable[[str], tuple[Venue, ...]] = lambda account: (DEFAULT_VENUE,)
+    """Of an account at exchanges, where a mandate names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +141,13 @@ class AccountPage:
         return known if len(known) == len(marks) else None
 
     @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The desk's markets, and whatever else is held."""
+        return tuple(dict.fromkeys((*self.prices.marks, *list_held(self.book), *self.lp)))
+
+    @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.prices.marks}
+        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
         return {symbol: mark for symbol, mark in found.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
@@ -157,7 +177,7 @@ class AccountPage:
         opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
         ages: dict[Symbol, Known[Millis]] = {}
         for symbol in {trade.symbol for trade in book.trades.values()}:
-            age = self.prices.ages.get(str(basis(BINANCE, symbol)))
+            age = self.prices.ages.get(str(mark_series(symbol)))
             if age is not None:
                 ages[symbol] = Millis(self.at - age * SECOND_MS)
         return RiskState(
@@ -195,11 +215,11 @@ class AccountPageReader:
     @property
     def short_name(self) -> str:
         """What `--account` says."""
-        return self.name or PAPER_ACCOUNT
+        return short_name(self.name) if self.mode != "paper" and self.name else self.name or PAPER_ACCOUNT
 
     @property
     def mode(self) -> Literal["paper", "demo", "live"]:
-        return account_mode(self.short_name)
+        return account_mode(self.name or PAPER_ACCOUNT)
 
     @property
     def title(self) -> str:
@@ -263,8 +283,9 @@ class AccountPageReader:
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
         fees, name = self._with.fees, paper_account(origin)
         if account is None:
-            book, prices = await read_before(self._with.log, name, moment), await read_prices(self._with.store, moment)
-            account = (await self._end_liquidated(name, book, moment, prices))[0].to_account()
+            book = await read_before(self._with.log, name, moment)
+            prices = await self._read_prices(book, moment, recorded=False)
+            account = (await self._end_liquidated(name, book, moment, prices))[0].to_account(self._with.routes.venues)
         lp = await _read_liquidity(self._with.inventory, account.liquidity, present=present)
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
         notes = () if lp.note is None else (lp.note,)
@@ -273,6 +294,12 @@ class AccountPageReader:
             own = {venue: VenueFees(maker=rates.maker, taker=rates.taker) for venue, rates in changed.items()}
             content = FeesSlot(fees=own)
             slots.append(fees_slot(content, moment))
+        catalogue, routes = self._with.catalogue(), self._with.routes
+        if catalogue.read_at or routes != DEFAULT_ROUTES:
+            listed = [
+                catalogue.find_listed(venue, symbol) for venue in routes.venues for symbol in self._with.desk.markets
+            ]
+            slots.append(markets_slot(filter(None, listed), routes, moment))
         return slots
 
     async def _read_page(
@@ -285,7 +312,7 @@ class AccountPageReader:
         recorded: bool,
         marks: Mapping[tuple[Venue, Symbol], Decimal] | None = None,
     ) -> AccountPage:
-        prices = await read_prices(self._with.store, at, recorded=recorded) if priced else NO_PRICES
+        prices = await self._read_prices(book, at, recorded=recorded) if priced else NO_PRICES
         book, liquidated = await self._end_liquidated(self.account, book, at, prices)
         notes += tuple(f"{close.id} is liquidated: its margin is lost" for close in liquidated)
         page = AccountPage(
@@ -299,8 +326,7 @@ class AccountPageReader:
         """Positions entered by hand are not watched: each look finds what the market has done to them."""
         trades = [trade for trade in book.trades.values() if trade.manual and trade.margin]
         slices = [
-            Slice(candles(BINANCE, trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at)
-            for trade in trades
+            Slice(own_candles(trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at) for trade in trades
         ]
         rows = (await self._with.store.read_many(slices, at)).rows if slices else ()
         closes = (
@@ -341,16 +367,20 @@ class AccountPageReader:
             await require_account(self._with.log, self._with.desk.origin, self.name)
         return book.freeze()
 
+    async def _read_prices(self, book: TradingBook, at: Millis, *, recorded: bool) -> Prices:
+        symbols = tuple(dict.fromkeys((*self._with.desk.markets, *list_held(book))))
+        return await read_prices(self._with.store, at, symbols, recorded=recorded)
+
     async def read_closes(self, since: Millis, until: Millis) -> dict[Symbol, list[Close]]:
         """Of the finest bars that are stored and not too many."""
         frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
         found: dict[Symbol, list[Close]] = {}
-        for symbol in DEFAULT_SYMBOLS:
+        for symbol in self._with.desk.markets:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
-                series = candles(BINANCE, symbol, timeframe)
+                series = own_candles(symbol, timeframe)
                 state = await self._with.store.read_many([Slice(series, start, until)], until)
                 closes = [Close(Millis(row.at + timeframe.millis), to_decimal(row.close)) for row in state.rows[0]]
                 if closes:
@@ -398,7 +428,7 @@ async def _read_liquidity(inventory: Inventory, pools: Iterable[Liquidity], *, p
         return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
     except ZunoError as error:
         return LiquidityFound(stated, unread=clause(error))
-    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in DEFAULT_SYMBOLS}
+    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in (*stated, *read)}
     return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
 
 
@@ -424,10 +454,15 @@ async def read_before(log: AccountLog, account: str, moment: Millis) -> AccountH
     return trace_account(takewhile(lambda event: event.at < moment, await log.events(account)))
 
 
+def list_held(book: TradingBook) -> list[Symbol]:
+    """What is held or wanted, listed or not."""
+    return [trade.symbol for trade in book.trades.values()] + [order.symbol for order in book.to_pending()]
+
+
 async def require_account(log: TradeLog, origin: str, name: str | None) -> None:
     """`NotFound` for a paper account by whose name nothing ever happened in this market. The home's own and those at
     exchanges are there before anything does."""
-    if name in (None, "", PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT):
+    if name in (None, "", PAPER_ACCOUNT) or account_mode(name) != "paper":
         return
     own = f"{paper_account(origin)}:"
     names = [account.removeprefix(own) for account in await log.accounts() if account.startswith(own)]

@@ -6,8 +6,8 @@ from decimal import Decimal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
@@ -41,7 +41,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
     rows = []
     delta_usd: Decimal | None = ZERO
     gross_usd: Decimal | None = ZERO
-    for symbol in DEFAULT_SYMBOLS:
+    for symbol in page.symbols:
         held = sum(
             (trade.side.sign * trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO
         )
@@ -51,7 +51,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
         size = abs(held) + sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
-        mark = page.mark(symbol, Venue("BINANCE"))
+        mark = page.mark(symbol, symbol.venue)
         delta = held + pending + lp
         rows.append(
             ExposureView(
@@ -93,8 +93,8 @@ def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | N
 def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
     """Of what is held, and what the risk book counts in dollars."""
     held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
-    shown = [(exchange, symbol) for exchange in DEFAULT_VENUES for symbol in DEFAULT_SYMBOLS]
-    wanted = [place for place in shown if place in held or place[0] is Venue("BINANCE")]
+    shown = [(exchange, symbol) for exchange in page.book.venues for symbol in page.symbols]
+    wanted = [place for place in shown if place in held or place[0] is place[1].venue]
     return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
 
 

@@ -18,6 +18,7 @@ from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.feeds import name_at, tape_feeds
 from zuno.markets.market import Symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import foreign
@@ -34,7 +35,7 @@ from zuno.trading.data.intake import (
 )
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, timeframe_of
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.feeds import TapeFeed
 from zuno.trading.ports.series import Batch, SeriesStore
 from zuno.trading.service.data import MOST_NAMED, format_minute, format_spans
@@ -300,7 +301,8 @@ class Collector:
         self._told_every = told_every
         series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
         self._polls = [_PollState(each) for each in series if each.venue not in sources.closed]
-        self._streams = [_StreamState(feed, now()) for feed in sources.tapes.values()]
+        heard = {venue for symbol in symbols for venue in tape_feeds(symbol)}
+        self._streams = [_StreamState(feed, now()) for venue, feed in sources.tapes.items() if venue in heard]
         self._writer = BatchWriter(store, now, sleep)
         self._intake = Intake(sources, store, self._writer.keep, now, patience=patience)
         self._everybody_visited = asyncio.Event()
@@ -404,7 +406,9 @@ class Collector:
             await self._sleep(self._backoff(state.failures))
 
     async def _hear(self, state: _StreamState) -> None:
-        async with aclosing(state.feed.listen(self._symbols)) as stream:
+        venue = state.feed.venue
+        names = [name_at(venue, symbol) for symbol in self._symbols if venue in tape_feeds(symbol)]
+        async with aclosing(state.feed.listen(names)) as stream:
             while True:
                 async with asyncio.timeout(SILENCE):
                     item = await anext(stream, None)

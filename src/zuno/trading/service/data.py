@@ -10,16 +10,18 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.feeds import WON
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
 from zuno.present.document import Document, document, lines, table
 from zuno.present.values import bad, count, foreign, good, quiet
 from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubled, find_holes, rule_for
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
-from zuno.trading.model.venues import is_read
+from zuno.trading.model.wanted import is_read
 from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
-Invent: TypeAlias = Callable[[int], Awaitable[RenewedStore]]
+Invent: TypeAlias = Callable[[int, Sequence[Symbol]], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 MOST_GAPS: Final = 20
@@ -210,6 +212,7 @@ class DataDesk:
     fetch: Fetch | None = None
     invent: Invent | None = None
     choice: str = ""
+    markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
     """`fetch`: a live source to ask again for bars that are missing; `choice`: why the desk reads this store."""
 
     async def status(self) -> DataStatusView:
@@ -260,13 +263,17 @@ class DataDesk:
             settled_before=before,
         )
 
-    async def synth(self, seed: int) -> SynthView:
-        """Forget the invented market that is here, and invent another."""
+    async def synth(self, seed: int, markets: str | None = None) -> SynthView:
+        """Forget the invented market that is here, and invent another: of the desk's markets, or of these, separated by
+        commas. What one market does depends on the seed alone, not on which others are asked for."""
         if not 0 <= seed <= LARGEST_SEED:
             raise UsageError(f"{seed} is no seed; give a whole number from 0 to {LARGEST_SEED}.")
         if self.invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
-        begun = await self.invent(seed)
+        symbols = self.markets if markets is None else parse_markets(filter(str.strip, markets.split(",")))
+        if abroad := [symbol for symbol in symbols if symbol.venue.feed == WON]:
+            raise UsageError(f"Markets are invented in dollars, and {abroad[0]} is priced in {abroad[0].quote}.")
+        begun = await self.invent(seed, symbols)
         count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)
         elsewhere = () if self.store.origin.synthetic else ("the desk reads what was recorded: ZUNO_RECORDING is own",)
         return SynthView(

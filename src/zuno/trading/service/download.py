@@ -12,7 +12,7 @@ from zuno.kernel import arguments
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.markets.market import Symbol, parse_symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import count, foreign
 from zuno.trading.data.intake import (
@@ -27,7 +27,7 @@ from zuno.trading.data.intake import (
     kept_since,
 )
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, timeframe_of
-from zuno.trading.model.venues import wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
 from zuno.trading.service.data import format_minute, format_spans
 
@@ -93,11 +93,12 @@ class Downloads:
     read_here: bool
     """The desk reads that store."""
     patience: float = PATIENCE
+    markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
 
     async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
         """Venues are asked at the same time, each for one thing after the other. What fails is told, and the rest goes
         on; a second call asks for what is missing alone."""
-        chosen = parse_symbol(symbol)
+        chosen = parse_symbol(symbol, self.markets)
         first, last = arguments.parse_period(since, until, Seconds(self.now() // 1_000))
         low, high = Millis(first * 1_000), Millis(last * 1_000 - 1)
         refused = dict(self._skipped_venues(chosen, high))

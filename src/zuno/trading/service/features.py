@@ -25,11 +25,10 @@ from zuno.trading.model.market import (
     MacroRelease,
     Mode,
     Timeframe,
-    candles,
     parse_mode,
     timeframe_of,
 )
-from zuno.trading.model.venues import BINANCE, bars_of, neighbour_series, wanted_series
+from zuno.trading.model.wanted import bars_of, neighbour_series, own_candles, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.run.record import MarketMoment
@@ -82,16 +81,22 @@ class TradingDesk:
     invent: Invent | None = None
     refresh: Refresh | None = None
     now: Callable[[], Millis] | None = None
+    markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
+    """Those that this desk trades."""
     _encoder: BundleEncoder = field(default_factory=BundleEncoder, init=False)
 
+    def parse_symbol(self, text: str) -> Symbol:
+        """One of its markets by what a person writes."""
+        return parse_symbol(text, self.markets)
+
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
-        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
+        frozen = await self.freeze(self.parse_symbol(symbol), parse_mode(mode), as_of)
         view = features_view(frozen.bundle, frozen.name, measure_features(frozen.bundle), frozen.notes)
         return view.model_copy(update={"live": self.live(as_of)})
 
     async def chart(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> DrawnChart:
         """The picture of what could be known then, and every number that is drawn in it."""
-        frozen = await self.freeze(parse_symbol(symbol), parse_mode(mode), as_of)
+        frozen = await self.freeze(self.parse_symbol(symbol), parse_mode(mode), as_of)
         picture = describe(frozen.bundle)
         image = await self.painter.paint(picture)
         view = chart_view(frozen.bundle, frozen.name, numbers(picture), frozen.notes)
@@ -101,10 +106,10 @@ class TradingDesk:
         self, symbol: str, interval: str = "1h", since: str = "7d", until: str | None = None
     ) -> CandlesView:
         """Closed bars of a time, as they are known by its end; the newest `MOST_CANDLES` of them."""
-        asked, timeframe = parse_symbol(symbol), _parse_interval(interval)
+        asked, timeframe = self.parse_symbol(symbol), _parse_interval(interval)
         end = (await self.moment(asked, until)).as_of
         start = arguments.parse_market_moment(since, end, end, Millis(0))
-        series = candles(BINANCE, asked, timeframe)
+        series = own_candles(asked, timeframe)
         rows = await self.store.read(series, start, end, end, MOST_CANDLES)
         return CandlesView(
             synthetic=self.synthetic,
@@ -126,8 +131,9 @@ class TradingDesk:
             raise UsageError(f"A {asked} chart has bars of {', '.join(asked.timeframes)}, not {timeframe}.")
         if bars is not None and not FEWEST_BARS <= bars <= MOST_BARS:
             raise UsageError(f"Between {FEWEST_BARS} and {MOST_BARS} bars can be drawn, not {bars}.")
-        moment = await self.moment(parse_symbol(symbol), as_of)
-        bundle = await self.read_at(parse_symbol(symbol), asked, moment)
+        coin = self.parse_symbol(symbol)
+        moment = await self.moment(coin, as_of)
+        bundle = await self.read_at(coin, asked, moment)
         view = market_chart_view(bundle, describe(bundle, timeframe, bars or USUAL_BARS), moment.notes)
         return view.model_copy(update={"live": self.live(as_of)})
 
@@ -139,7 +145,7 @@ class TradingDesk:
 
     async def read_at(self, symbol: Symbol, mode: Mode, moment: MarketMoment, slots: Sequence[Slot] = ()) -> Bundle:
         """Everything that could be known then, not stored yet."""
-        return await build_bundle(self.store, symbol, mode, moment.as_of, slots, moment.failures)
+        return await build_bundle(self.store, symbol, mode, moment.as_of, slots, moment.failures, markets=self.markets)
 
     async def keep(self, bundle: Bundle) -> Digest:
         return await (await self.journal()).put_bundle(self._encoder.encode(bundle))
@@ -186,11 +192,12 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] = DEFAULT_SYMBOLS) -> MarketMoment:
-        """The latest moment that is known of any of these; of a live market all marks are asked for once."""
+    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] | None = None) -> MarketMoment:
+        """The latest moment that is known of any of these, or of its markets; of a live market all marks are
+        asked for once."""
         moments: list[MarketMoment] = []
         refusals: list[Refused | UsageError] = []
-        for symbol in symbols:
+        for symbol in self.markets if symbols is None else symbols:
             try:
                 moments.append(await self.moment(symbol, as_of))
             except (Refused, UsageError) as error:  # nothing is recorded of it, or not then
@@ -211,7 +218,7 @@ class TradingDesk:
         newest = dict(zip(wanted, await self.store.newest_known(wanted), strict=True))
         ends = [known for known in newest.values() if known is not None]
         for timeframe in _JUDGED:
-            closed = newest[candles(BINANCE, symbol, timeframe)]
+            closed = newest[own_candles(symbol, timeframe)]
             if closed is not None:
                 fresh_until = closed + STALE_BARS * timeframe.millis
                 return max(known for known in ends if known <= fresh_until)
@@ -225,7 +232,7 @@ class TradingDesk:
 
     async def _invented_end(self, end: Millis) -> Millis:
         """The end of a synthetic market: when any of its bars last became known, for all symbols alike."""
-        bars = [series for symbol in DEFAULT_SYMBOLS for series in bars_of(symbol)]
+        bars = [series for symbol in self.markets for series in bars_of(symbol)]
         return max((end, *(known for known in await self.store.all_known(bars) if known is not None)))
 
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:

@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso
 from zuno.kernel.view import sanitise
+from zuno.markets.feeds import ALTERNATIVE, USDC_USDT, USDT_KRW, perpetual_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.measure.events import EventKind, Shock, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
@@ -22,8 +23,16 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing, derive, pick
-from zuno.trading.model.market import SECOND_MS, Feed, Series, Timeframe, candles
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, DERIBIT, PERPETUALS, TAPES, UPBIT, USDC_USDT, USDT_KRW
+from zuno.trading.model.market import SECOND_MS, Feed, Series, Timeframe
+from zuno.trading.model.wanted import (
+    DOLLAR_RATE,
+    WON_RATE,
+    forced_trades,
+    large_trades,
+    options_of,
+    own_book,
+    own_candles,
+)
 from zuno.trading.service.features_view import (
     AnomalyView,
     ChartView,
@@ -39,7 +48,7 @@ _SHOWN: Final = {"pivots": 8, "swings": 6, "breaks": 3, "divergences": 4}
 
 
 def market_chart_view(bundle: Bundle, picture: Picture, notes: tuple[str, ...] = ()) -> MarketChartView:
-    series = candles(BINANCE, bundle.symbol, picture.timeframe)
+    series = own_candles(bundle.symbol, picture.timeframe)
     block = bundle.block(series)
     price = plain(picture.price)
     if isinstance(picture.price, PricePanel) and isinstance(picture.price.heat, Heat):
@@ -130,13 +139,13 @@ def _series_of_rules(symbol: Symbol) -> Mapping[str, Sequence[Series[Any]]]:
     """What each rule of triage is held against, and shocks."""
     return {
         Rule.SPIKE: [
-            candles(BINANCE, symbol, Timeframe.H1),
-            *(market.open_interest(venue, symbol) for venue in PERPETUALS),
+            own_candles(symbol, Timeframe.H1),
+            *(market.open_interest(venue, symbol) for venue in perpetual_feeds(symbol)),
         ],
-        EventKind.SHOCK: [candles(BINANCE, symbol, Timeframe.M1), candles(BINANCE, symbol, Timeframe.H1)],
-        Rule.LIQUIDATION_CLUSTER: [market.liquidations(venue, symbol) for venue in TAPES],
-        Rule.MICROSTRUCTURE_IMBALANCE: [market.books(BINANCE, symbol)],
-        Rule.OPTIONS_PANIC: [market.dvol(DERIBIT, symbol.base), market.options(DERIBIT, symbol.base)],
+        EventKind.SHOCK: [own_candles(symbol, Timeframe.M1), own_candles(symbol, Timeframe.H1)],
+        Rule.LIQUIDATION_CLUSTER: [*forced_trades(symbol)],
+        Rule.MICROSTRUCTURE_IMBALANCE: [own_book(symbol)],
+        Rule.OPTIONS_PANIC: [*options_of(symbol)],
     }
 
 
@@ -150,11 +159,11 @@ def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
 
 
 def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
-    symbol, base = bundle.symbol, bundle.symbol.base
+    symbol = bundle.symbol
     group = partial(_group, bundle)
 
     def bars(timeframe: Timeframe) -> list[Series[Any]]:
-        return [candles(BINANCE, symbol, timeframe)]
+        return [own_candles(symbol, timeframe)]
 
     def by_timeframe(shape: Any) -> dict[str, Any]:
         return {
@@ -162,7 +171,7 @@ def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
             for timeframe, frame in features.frames
         }
 
-    tape = [market.liquidations(venue, symbol) for venue in TAPES]
+    tape = [*forced_trades(symbol)]
     interest = [market.open_interest(venue, symbol) for venue in _interest_venues(features)]
     return {
         "indicators": by_timeframe(lambda frame: frame.readings),
@@ -171,20 +180,20 @@ def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
         "volatility": group(bars(Timeframe.H1), features.volatility),
         "derivatives": {perpetual.venue: _perpetual(bundle, symbol, perpetual) for perpetual in features.perpetuals},
         "openInterest": group(interest, {"hour": features.open_interest_hour, "day": features.open_interest_day}),
-        "book": group([market.books(BINANCE, symbol)], {"figures": features.book, "fakeWalls": features.walls}),
+        "book": group([own_book(symbol)], {"figures": features.book, "fakeWalls": features.walls}),
         "liquidations": group(tape, features.forced),
-        "whales": group([market.whales(BINANCE, symbol)], {"hour": features.whales_hour, "day": features.whales_day}),
-        "options": group([market.options(DERIBIT, base)], features.surface),
+        "whales": group([large_trades(symbol)], {"hour": features.whales_hour, "day": features.whales_day}),
+        "options": group([options_of(symbol)[0]], features.surface),
         "shocks": group(bars(Timeframe.M1), features.watch),
-        "dvol": group([market.dvol(DERIBIT, base)], features.dvol),
+        "dvol": group([options_of(symbol)[1]], features.dvol),
         "macro": {
             **{name: group([market.macro(*name.split("/", 1))], figure) for name, figure in features.economy.figures},
             "2s10s": group([market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], features.economy.slope),
         },
         "sentiment": {"fearGreed": group([market.fear_greed(ALTERNATIVE)], features.mood)},
         "rates": {
-            USDT_KRW: group([market.rates(UPBIT, USDT_KRW)], features.krw_rate),
-            USDC_USDT: group([market.rates(BINANCE, USDC_USDT)], features.dollar),
+            USDT_KRW: group([WON_RATE], features.krw_rate),
+            USDC_USDT: group([DOLLAR_RATE], features.dollar),
         },
         "words": {
             feed.value: [
@@ -239,14 +248,14 @@ def _structure(structure: Structure) -> dict[str, Any]:
 
 def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]:
     for frame in frames:
-        block = bundle.block(candles(BINANCE, bundle.symbol, frame.timeframe))
+        block = bundle.block(own_candles(bundle.symbol, frame.timeframe))
         for level in frame.structure.levels:
             yield {
                 "id": level.id,
                 "kind": level.kind.value,
                 "price": level.price,
                 "since": iso(level.since),
-                "source": BINANCE,
+                "source": bundle.symbol.venue.feed,
                 "asOf": None if block is None else iso(block.as_of),
                 "ageSeconds": None if block is None else block.age,
             }
@@ -270,7 +279,7 @@ def _shock(bundle: Bundle, shock: Shock) -> ShockView:
         ShockView,
         shock,
         age_seconds=(bundle.as_of - shock.at) // SECOND_MS,
-        source=BINANCE,
+        source=bundle.symbol.venue.feed,
         direction="up" if shock.up else "down",
         moves=tuple(pick(move, "minutes", "share", "threshold") for move in shock.moves),
     )

@@ -19,7 +19,7 @@ from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse
 from zuno.trading.data.intake import Now, clause
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
-from zuno.trading.model.venues import is_read
+from zuno.trading.model.wanted import is_read
 from zuno.trading.ports.imports import (
     DATES,
     FORMATS,

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.market import Symbol, describe_venue
+from zuno.markets.venues import VENUES, Venue, sort_venues
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
 from zuno.trading.ports.trade_log import TradeRecord
@@ -28,11 +29,13 @@ class LiveBackends:
     """`ZUNO_LIVE`."""
     market_live: bool
     demo: bool
-    """Whether the keys are of demo trading."""
-    keys: Mapping[Venue, str]
-    """The settings that hold each exchange's keys."""
-    keyed: Callable[[], Sequence[Venue]]
-    """Exchanges that have keys."""
+    """Whether the keys of the environment are of demo trading."""
+    keys: Callable[[str], Mapping[Venue, str]]
+    """The settings that hold the keys of an account's venues."""
+    keyed: Callable[[str], Sequence[Venue]]
+    """Venues of an account that have keys."""
+    find_stale: Callable[[Venue], Awaitable[str | None]]
+    """Why the venue's list of markets does not serve for live orders, if so. It is read again first."""
     log: AccountLog
     record: TradeRecord
     """Of paper trades that were ruled in real time."""
@@ -60,7 +63,7 @@ class RecordGate:
         return f"{self.closed} of {PRIOR_TRADES}, at this pace about {left}"
 
 
-Piece = Literal["setting", "market", "keys", "mandate", "doctor"]
+Piece = Literal["setting", "market", "keys", "mandate", "list", "doctor"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,9 @@ class LiveStart:
         book = await self._with.log.history(account)
         over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
-        if over is not None:
-            missing = [found for found in missing if found.piece != "mandate"]
+        if _is_in_use(book):  # what is held is looked after whatever may be opened
+            over = over or next((found.text for found in missing if found.piece == "list"), None)
+            missing = [found for found in missing if over is None or found.piece not in ("mandate", "list")]
         if missing:
             raise Refused(
                 f"{account_mode(account).upper()} trading is not started, and nothing was opened. Missing: "
@@ -115,8 +119,9 @@ class LiveStart:
             return self._permit_watch(account, over, confirm)
         granted = book.mandate
         assert granted is not None
-        if account == DEMO_ACCOUNT:
-            return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money",))
+        limits = tuple(map(describe_venue, granted.mandate.venues))
+        if account_mode(account) == "demo":
+            return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money", *limits))
         record = await self.read_record(origin, account)
         if not record.open:
             short = f"live needs trades of one judge and regime family that were closed in real time: {record}"
@@ -131,37 +136,42 @@ class LiveStart:
         )
         if not confirm("live", what):
             raise Refused("The word was not typed; nothing was opened.")
-        return StartPermit(account, (f"LIVE: orders are placed with real money, under mandate {granted.hash[:16]}…",))
+        said = f"LIVE: orders are placed with real money, under mandate {granted.hash[:16]}…"
+        return StartPermit(account, (said, *limits))
 
     def _permit_watch(self, account: str, why: str, confirm: Confirm) -> StartPermit:
         what = "what is held is watched, protected and closed, and nothing is opened"
-        if account == LIVE_ACCOUNT and not confirm("live", f"The desk looks after REAL MONEY: {what}, because {why}."):
+        if account_mode(account) == "live" and not confirm(
+            "live", f"The desk looks after REAL MONEY: {what}, because {why}."
+        ):
             raise Refused("The word was not typed; nothing was begun.")
         return StartPermit(account, (f"WATCH ONLY: {why}; {what}",), why)
 
     async def find_missing(self, account: str, symbols: Sequence[Symbol]) -> list[MissingPiece]:
         """Everything that stands between the account and its first order; a person's word is asked for last."""
         missing: list[tuple[Piece, str]] = []
-        here, live = self._with, account == LIVE_ACCOUNT
+        here, live, named = self._with, account_mode(account) == "live", account not in (LIVE_ACCOUNT, DEMO_ACCOUNT)
         if live and not here.enabled:
             missing.append(("setting", "ZUNO_LIVE=1"))
         if not here.market_live:
             missing.append(("market", "ZUNO_MARKET=live"))
-        if live and here.demo:
+        if live and here.demo and not named:
             text = "keys of the real exchange: ZUNO_BINANCE_DEMO is set (`--account demo` trades there)"
             missing.append(("keys", text))
-        if not live and not here.demo:
+        if not live and not here.demo and not named:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
         book = await self._with.log.history(account)
         granted, used = book.mandate, _list_used_exchanges(book)
-        keyed = tuple(here.keyed())
-        if used and self._why_mandate_is_over(granted) is not None:
-            wanted = used
-        else:
-            wanted = (Venue("BINANCE"),) if granted is None else granted.mandate.venues
+        keys, keyed = here.keys(account), tuple(here.keyed(account))
+        good = self._why_mandate_is_over(granted) is None
+        usual = tuple(keys)[:1] if granted is None else granted.mandate.venues
+        wanted = used if used and not good else usual
         for exchange in wanted:
             if exchange not in keyed:
-                missing.append(("keys", f"keys for {exchange}: {here.keys[exchange]}"))
+                where = keys.get(exchange, f"the account {account} is none of {exchange.label}")
+                missing.append(("keys", f"keys for {exchange}: {where}"))
+            elif live and good and (stale := await here.find_stale(exchange)) is not None:
+                missing.append(("list", stale))
         missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
         missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
         return [MissingPiece(piece, text) for piece, text in missing]
@@ -178,10 +188,15 @@ class LiveStart:
             for symbol in symbols
             if symbol not in mandate.symbols
         ]
-        if account == DEMO_ACCOUNT and mandate.venues != (Venue("BINANCE"),):
-            found.append(f"a mandate for {Venue('BINANCE')} alone, which is the one with demo trading: {grant}")
-        elif Venue("UPBIT") in mandate.venues and mandate.stops != "watched":
-            found.append(f"`--stops watched` in the mandate, because {Venue('UPBIT')} has no stop orders: {grant}")
+        demo = account_mode(account) == "demo"
+        found += [
+            f"a mandate without {venue}, which has no demo trading: {grant}"
+            for venue in mandate.venues
+            if demo and not venue.sandbox
+        ]
+        watched = [venue for venue in mandate.venues if not venue.holds_stops]
+        if watched and mandate.stops != "watched" and not demo:
+            found.append(f"`--stops watched` in the mandate, because {watched[0]} has no stop orders: {grant}")
         return found
 
     def _why_mandate_is_over(self, granted: MandateGranted | None) -> str | None:
@@ -206,16 +221,17 @@ class LiveStart:
 
 def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Venue, ...]:
     """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
-    return tuple(exchange for exchange in DEFAULT_VENUES if any(_opens(mandate, exchange) for mandate in mandates))
+    return tuple(venue for venue in VENUES if any(_opens(mandate, venue) for mandate in mandates))
 
 
 def check_account_choice(account: str | None, *, live: bool) -> str | None:
     """The account that is meant; `UsageError` where `--live` and `--account` contradict each other."""
-    if live and account not in (None, LIVE_ACCOUNT):
-        raise UsageError(f"--live trades in the account {LIVE_ACCOUNT}, not in another one.")
-    if not live and account == LIVE_ACCOUNT:
-        raise UsageError(f"The account {LIVE_ACCOUNT} trades with money: say --live.")
-    return LIVE_ACCOUNT if live else account
+    money = account is not None and account_mode(account) == "live"
+    if live and account is not None and not money:
+        raise UsageError(f"--live trades with money, which {short_name(account)} does not.")
+    if money and not live:
+        raise UsageError(f"The account {short_name(account or '')} trades with money: say --live.")
+    return account or (LIVE_ACCOUNT if live else None)
 
 
 def _is_in_use(book: TradingBook) -> bool:
@@ -227,8 +243,8 @@ def _list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
     used = {exchange for exchange, _ in book.positions}
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
-    return tuple(exchange for exchange in DEFAULT_VENUES if exchange in used)
+    return sort_venues(used)
 
 
 def _opens(mandate: Mandate, exchange: Venue) -> bool:
-    return exchange in mandate.venues and (exchange is not Venue("UPBIT") or mandate.stops == "watched")
+    return exchange in mandate.venues and (exchange.holds_stops or mandate.stops == "watched")

@@ -11,7 +11,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.market import parse_symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.learn.recall import note_memory
 from zuno.trading.measure.similarity import LEAST_ALIKE, split_words
@@ -57,10 +57,11 @@ class MemoryDesk:
     index: MemoryIndex | MemoryIndexes
     origin: Callable[[], str]
     now: Callable[[], Millis] | None = None
+    markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
 
     async def list(self, lines: int = 50, symbol: str | None = None, before: str | None = None) -> MemoriesView:
         """The newest first, of every market; `before`: those that were written before this one."""
-        wanted = None if symbol is None else parse_symbol(symbol)
+        wanted = None if symbol is None else parse_symbol(symbol, self.markets)
         newest = await self.book.newest(MOST if wanted else min(max(1, lines), MOST), before)
         kept = [memory for memory in newest if wanted is None or memory.symbol is wanted][: max(0, lines)]
         return MemoriesView(memories=tuple(derive(MemoryView, note_memory(memory)) for memory in kept))

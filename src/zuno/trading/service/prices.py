@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import (
@@ -18,23 +18,18 @@ from zuno.trading.model.market import (
     Feed,
     Series,
     Timeframe,
-    basis,
-    candles,
-    rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDC_USDT, USDT_KRW
+from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import DOLLAR, Rates, currency_rates, mark_price, rate_of
 
-MARKED_BY: Final[tuple[Series[Any], ...]] = (
-    *(basis(BINANCE, symbol) for symbol in DEFAULT_SYMBOLS),
-    rates(UPBIT, USDT_KRW),
-    rates(BINANCE, USDC_USDT),
-)
-"""Everything an account is marked by."""
+
+def list_marks(symbols: Iterable[Symbol]) -> tuple[Series[Any], ...]:
+    """Everything that an account with these is marked by."""
+    return (*(mark_series(symbol) for symbol in symbols), *_RATES.values())
 
 
-_RATES: Final[Mapping[str, Series[Any]]] = {"KRW": rates(UPBIT, USDT_KRW), "USDC": rates(BINANCE, USDC_USDT)}
+_RATES: Final[Mapping[str, Series[Any]]] = {"KRW": WON_RATE, "USDC": DOLLAR_RATE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +43,12 @@ class Prices:
 
     def of(self, symbol: Symbol, exchange: Venue) -> Known[float]:
         """In the exchange's own currency."""
-        mark = self.marks[symbol]
-        rate = rate_of(exchange, self.rates)
+        mark, rate = self.marks.get(symbol, NO_PRICE), rate_of(exchange, self.rates)
         return mark if isinstance(mark, Missing) else rate if isinstance(rate, Missing) else mark * rate
 
     def find_source(self, symbol: Symbol, exchange: Venue) -> tuple[str, int] | None:
         """The series that a price comes from, and the age of the oldest of them."""
-        mark, rate = str(basis(BINANCE, symbol)), str(_RATES.get(exchange.currency))
+        mark, rate = str(mark_series(symbol)), str(_RATES.get(exchange.currency))
         if symbol in self.closes:
             series, age = self.closes[symbol]
             found = {str(series): age}
@@ -65,27 +59,27 @@ class Prices:
         return (", ".join(found), max(found.values())) if found else None
 
 
-NO_PRICES: Final = Prices(
-    dict.fromkeys(DEFAULT_SYMBOLS, Missing("the market here is a recording")),
-    {DOLLAR: 1.0},
-    {},
-)
+NO_PRICE: Final = Missing("the market here is a recording")
+NO_PRICES: Final = Prices({}, {DOLLAR: 1.0}, {})
 
 
-async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = False) -> Prices:
-    """The stored marks at a moment; a stale one is missing. `recorded`: for an account in recorded time, which may
-    stand between two marks, the last close and the last won rate of the day before count instead."""
-    slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in MARKED_BY]
+async def read_prices(
+    store: SeriesStore, moment: Millis, symbols: Sequence[Symbol], *, recorded: bool = False
+) -> Prices:
+    """The stored marks of these at a moment; a stale one is missing. `recorded`: for an account in recorded time, which
+    may stand between two marks, the last close and the last won rate of the day before count instead."""
+    wanted = list_marks(symbols)
+    slices = [Slice(series, Millis(moment - DAY_MS), moment, newest=1) for series in wanted]
     state = await store.read_many(slices, moment)
     newest: dict[str, Known[Any]] = {}
     ages: dict[str, int] = {}
-    for series, rows in zip(MARKED_BY, state.rows, strict=True):
+    for series, rows in zip(wanted, state.rows, strict=True):
         any_age = recorded and series.feed is Feed.RATES
         newest[str(series)] = found = rows[-1] if any_age and rows else _newest_fresh(series, rows, moment)
         if not isinstance(found, Missing):
             ages[str(series)] = (moment - found.at) // SECOND_MS
-    marks = {symbol: newest[str(basis(BINANCE, symbol))] for symbol in DEFAULT_SYMBOLS}
-    closes = await _last_closes(store, moment) if recorded or state.origin.candles_only else {}
+    marks = {symbol: newest[str(mark_series(symbol))] for symbol in symbols}
+    closes = await _last_closes(store, moment, symbols) if recorded or state.origin.candles_only else {}
     unmarked = {symbol: close for symbol, close in closes.items() if isinstance(marks[symbol], Missing)}
     levels = (newest[str(series)] for series in _RATES.values())
     won, stable = (level if isinstance(level, Missing) else level.value for level in levels)
@@ -98,12 +92,14 @@ async def read_prices(store: SeriesStore, moment: Millis, *, recorded: bool = Fa
     )
 
 
-async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, tuple[float, Series[Any], int]]:
+async def _last_closes(
+    store: SeriesStore, moment: Millis, symbols: Sequence[Symbol]
+) -> dict[Symbol, tuple[float, Series[Any], int]]:
     """The last close of the finest bars that are not stale, its series and its age in seconds: marks where only
     candles are stored, as a cycle takes them."""
-    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in DEFAULT_SYMBOLS]
+    several = [(symbol, timeframe) for timeframe in reversed(Timeframe) for symbol in symbols]
     slices = [
-        Slice(candles(BINANCE, symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
+        Slice(own_candles(symbol, timeframe), Millis(moment - 4 * timeframe.millis), moment, newest=1)
         for symbol, timeframe in several
     ]
     state = await store.read_many(slices, moment)
@@ -111,7 +107,7 @@ async def _last_closes(store: SeriesStore, moment: Millis) -> dict[Symbol, tuple
     for (symbol, timeframe), rows in zip(several, state.rows, strict=True):
         age = moment - (rows[-1].at + timeframe.millis) if rows else None
         if age is not None and age <= STALE_BARS * timeframe.millis:
-            closes[symbol] = (rows[-1].close, candles(BINANCE, symbol, timeframe), max(0, age) // SECOND_MS)
+            closes[symbol] = (rows[-1].close, own_candles(symbol, timeframe), max(0, age) // SECOND_MS)
     return closes
 
 

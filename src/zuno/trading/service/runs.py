@@ -29,7 +29,7 @@ from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Attempt
-from zuno.markets.market import Symbol, parse_symbol
+from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case, build_case, replace_bundle, without_source_text
 from zuno.trading.chart.charting import describe, describe_trade, trade_plan
 from zuno.trading.execute.intents import RulingToExecute
@@ -149,7 +149,7 @@ class Cycles:
         it begins, as scheduled ones do; begun before, it is resumed.
         """
         asked = RunRequest(
-            symbol=parse_symbol(symbol),
+            symbol=self._desk.parse_symbol(symbol),
             mode=parse_mode(mode),
             as_of=as_of,
             live=self._desk.live(as_of),
@@ -171,7 +171,7 @@ class Cycles:
     async def account_name(self, symbol: str, as_of: str | None, name: str | None) -> str:
         """The whole name of an account: of the market that is read here, or at the exchanges."""
         if not self._desk.live(as_of):
-            await self._desk.moment(parse_symbol(symbol), as_of)
+            await self._desk.moment(self._desk.parse_symbol(symbol), as_of)
         return account_name(self._desk.origin, name)
 
     async def has_ended(self, run_id: str) -> bool:

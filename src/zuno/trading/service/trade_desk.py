@@ -22,8 +22,8 @@ from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
-from zuno.markets.venues import Venue
+from zuno.markets.market import Symbol, describe_venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
@@ -33,8 +33,6 @@ from zuno.trading.model.market import DAY_MS, parse_mode
 from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
-    DEMO_ACCOUNT,
-    LIVE_ACCOUNT,
     DaySummary,
     LockSet,
     account_mode,
@@ -213,6 +211,10 @@ class DeskBackends:
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
     ping: Callable[[bool], Awaitable[None]] | None = None
     """Asked after each cycle, with whether it ended well; never through recorded time. It never raises."""
+    find_account: Callable[[str | None], str | None] = lambda name: name
+    """The whole name of an account that `--account` means."""
+    venues: Sequence[Venue] = DEFAULT_VENUES
+    """Those of the routes: what they cannot do is said before anything is decided for them."""
 
 
 class TradeDesk:
@@ -235,10 +237,12 @@ class TradeDesk:
     ) -> DeskRunView:
         """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
         money, once everything is there and the word was typed."""
-        plan = DeskPlan(tuple(dict.fromkeys(map(parse_symbol, symbols))) or tuple(DEFAULT_SYMBOLS), parse_mode(mode))
-        account = check_account_choice(account, live=live)
+        desk = self._with.desk
+        chosen = tuple(dict.fromkeys(map(desk.parse_symbol, symbols))) or desk.markets
+        plan = DeskPlan(chosen, parse_mode(mode))
+        account = check_account_choice(self._with.find_account(account), live=live)
         fast = _parse_speed(speed, since, until)
-        if account in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+        if account is not None and account_mode(account) != "paper":
             if fast:
                 raise UsageError("Recorded time is traded on paper; leave --speed out, or --live.")
             permit = await self._permit(account, plan.symbols, confirm)
@@ -254,7 +258,8 @@ class TradeDesk:
         with hold(self._with.lock(name)):
             if fast:
                 return await self._run_recorded(plan, name, since, until, hear, stop)
-            return await self._run_live(plan, name, hear, stop)
+            notes = ("PAPER: no order leaves this machine", *map(describe_venue, self._with.venues))
+            return await self._run_live(plan, name, hear, stop, notes)
 
     @asynccontextmanager
     async def open_run(
@@ -262,11 +267,11 @@ class TradeDesk:
     ) -> AsyncIterator[PermittedRun | None]:
         """For one run that acts at an exchange; None: on paper, where nothing is asked. The account is this process's
         alone until the run has ended, and entries that still wait then are cancelled. `Refused` while its desk runs."""
-        account = check_account_choice(account, live=live)
-        if account not in (LIVE_ACCOUNT, DEMO_ACCOUNT):
+        account = check_account_choice(self._with.find_account(account), live=live)
+        if account is None or account_mode(account) == "paper":
             yield None
             return
-        permit = await self._permit(account, (parse_symbol(symbol),), confirm)
+        permit = await self._permit(account, (self._with.desk.parse_symbol(symbol),), confirm)
         with hold(self._with.lock(permit.account)):
             gate = await self._with.open_gate(permit.account, self._with.now, permit.watch_only)
             notes = permit.notes
@@ -291,6 +296,7 @@ class TradeDesk:
 
     async def stop(self, account: str | None = None) -> DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
+        account = self._with.find_account(account)
         name = account_name(self._with.desk.origin, account)
         await require_account(self._with.log, self._with.desk.origin, account)
         journal = await self._with.journal()
@@ -330,6 +336,8 @@ class TradeDesk:
             begin = clock.now()
         run = _DeskRun(self._with, gate, plan, account, hear, live=False)
         await run.start()
+        for venue in self._with.venues:
+            run.note(describe_venue(venue))
         await gate.set_clock(recorded=True)
         await DeskLoop(gate, plan, run, run.note).run_recorded(clock, end, stop)
         await gate.set_clock(recorded=True)
@@ -341,7 +349,7 @@ class TradeDesk:
         account: str,
         hear: Hear,
         stop: asyncio.Event,
-        notes: tuple[str, ...] = ("PAPER: no order leaves this machine",),
+        notes: tuple[str, ...],
         watch_only: str | None = None,
     ) -> DeskRunView:
         began = self._with.now()

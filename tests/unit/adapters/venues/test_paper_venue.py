@@ -16,6 +16,7 @@ from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, SeriesTape, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import (
@@ -38,7 +39,6 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 from zuno.trading.model.trade_events import TradeEvent
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.inputs import Fees

@@ -14,7 +14,7 @@ from tests.wire.vendors import binance, bybit, deribit, figures, okx, upbit, wor
 from tests.wire.vendors.questions import QUESTIONS, QUICK, Question, asking
 from tests.wire.vendors.serving import said
 from zuno.adapters.venues.binance import VENDOR, BinanceTape
-from zuno.adapters.venues.exchange import MAPPED, PAUSE, WORTH_RETRYING, ExchangeClient, nearest_known
+from zuno.adapters.venues.exchange import MAPPED, PAUSE, WORTH_RETRYING, ExchangeClient, NotListed, nearest_known
 from zuno.kernel.errors import Malformed, Unavailable, Unreachable, ZunoError
 from zuno.kernel.units import Millis
 
@@ -229,7 +229,7 @@ def test_every_word_is_for_an_error_that_ccxt_has() -> None:
 @pytest.mark.parametrize(
     ("name", "tree"),
     [
-        ("BadSymbol", Unavailable),
+        ("BadSymbol", NotListed),
         ("NullResponse", Malformed),
         ("ChecksumError", Malformed),
         ("OnMaintenance", Unavailable),

@@ -20,9 +20,9 @@ from zuno.adapters.venues.texts import LONGEST_ANSWER, MOST_PAGES, PATIENCE, Cha
 from zuno.adapters.venues.web import WebService, clean
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import SEARCH as SEARCH_VENUE
 from zuno.settings import read_settings
 from zuno.trading.model.market import MINUTE_MS, Text
-from zuno.trading.model.venues import SEARCH as SEARCH_VENUE
 from zuno.wiring.markets import Markets
 
 SEARCH = next(question for question in QUESTIONS if question.name == "search")

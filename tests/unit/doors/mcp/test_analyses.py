@@ -12,11 +12,14 @@ from zuno.doors.mcp import analyses
 from zuno.doors.mcp.analyses import Analyses
 from zuno.doors.mcp.services import AssistantServices
 from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.trading.model.cycle import Node, NodeEvent
 
 
 class SlowDesk:
     """A trading desk that ends a cycle when it is told to."""
+
+    markets = DEFAULT_SYMBOLS
 
     def __init__(self) -> None:
         self.end = asyncio.Event()

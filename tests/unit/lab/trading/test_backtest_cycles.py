@@ -19,13 +19,13 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.units import Millis
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
+from zuno.markets.feeds import BINANCE
 from zuno.markets.market import Symbol
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import BundleEncoder
 from zuno.trading.model.cycle import JudgeKind, Outcome, RegimeFamily
 from zuno.trading.model.market import HOUR_MS, Candle, Timeframe, candles
 from zuno.trading.model.memory import ClosedTrade
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, SeriesStore
 from zuno.trading.rules.trading_book import TradingBook
 

@@ -16,6 +16,7 @@ from tests.wire.collecting import END, SEED, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, DERIBIT
 from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.bundle_builder import build_bundle
@@ -39,7 +40,7 @@ from zuno.trading.model.market import (
     options,
     whales,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service.features_to_view import features_view
 

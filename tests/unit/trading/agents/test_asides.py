@@ -12,6 +12,7 @@ import pytest
 from tests.wire.desk_bundles import bundle_of, without
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, DERIBIT, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.case import NOT_USABLE, build_case, without_source_text
@@ -38,7 +39,6 @@ from zuno.trading.model.market import (
     open_interest,
     options,
 )
-from zuno.trading.model.venues import BINANCE, DERIBIT, PERPETUALS
 from zuno.trading.ports.series import Batch, Origin
 
 AS_OF = Millis(1_767_225_600_000)

@@ -14,6 +14,7 @@ from tests.wire.desk_roles import argued
 from tests.wire.real_hours import real_bundle
 from tests.wire.trades import PROVEN, decision, ruled_on
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE
 from zuno.markets.venues import Venue
 from zuno.trading.agents import liquidity, microstructure
 from zuno.trading.agents.case import Case, build_case
@@ -25,7 +26,6 @@ from zuno.trading.model.chart import MissingPanel, Panel
 from zuno.trading.model.cycle import Call, Regime
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Funding, Mode, Timeframe
-from zuno.trading.model.venues import BINANCE
 from zuno.trading.ports.series import PUBLIC_HISTORY
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.inputs import ASSUMED_FUNDING, ASSUMED_SLIPPAGE, missing_essentials

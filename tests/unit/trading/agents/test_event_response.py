@@ -13,6 +13,7 @@ from tests.wire.desk_bundles import AS_OF, BTC, Scripted, World, bundle_of, hold
 from tests.wire.desk_roles import Argued, argued
 from tests.wire.trades import decision
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.provenance.slots import render
 from zuno.trading.agents import liquidity, meta, prompt_facts
 from zuno.trading.agents.case import Case, build_case
@@ -24,7 +25,6 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import Call, Meta, Regime, RiskBias
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Funding, Level, MarkAndIndex, Side, Timeframe
-from zuno.trading.model.venues import BINANCE, PERPETUALS
 from zuno.trading.rules.draft import RuleName, RulingDraft
 from zuno.trading.rules.ruling import start_draft
 

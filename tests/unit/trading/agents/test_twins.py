@@ -15,6 +15,7 @@ from tests.wire.desk_bundles import AS_OF, BTC, PRICE, World, bundle_of, decided
 from tests.wire.desk_roles import PICTURE, argued
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.provenance.slots import render
@@ -43,7 +44,6 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Book, Feed, Mode, Quote, Side, TapeEvent
-from zuno.trading.model.venues import PERPETUALS
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.price_menu import MARK, RANGE, RANGE_STEPS_ATR, MenuLevel, PriceMenu
 from zuno.trading.rules.validate_decision import find_objection

@@ -11,6 +11,7 @@ import pytest
 from tests.wire.chart_bundles import AS_OF, BTC, DAYS, HOURS, MINUTES, WEEKS, block, changed, walk, whole, without
 from zuno.adapters.chart.frames import rows
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import PERPETUALS, TAPES
 from zuno.trading.chart.charting import (
     FEWEST_TRADE_BARS,
     MOST_GAPS,
@@ -52,7 +53,6 @@ from zuno.trading.model.market import (
     liquidations,
 )
 from zuno.trading.model.market import open_interest as opened
-from zuno.trading.model.venues import PERPETUALS, TAPES
 
 
 def price(picture: Picture) -> PricePanel:

@@ -9,10 +9,17 @@ import pytest
 
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.streams import MARGIN_MS
+from zuno.kernel.canonical import to_json
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, FRED
 from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.agents.case import build_case
 from zuno.trading.data.bundle_builder import PROVEN_WITHIN, build_bundle
-from zuno.trading.model.bundle import Block
+from zuno.trading.measure.features import measure_features
+from zuno.trading.model.account import POSITIONS, Holding, PositionsSlot
+from zuno.trading.model.bundle import Block, Bundle, Slot, has_own_reason
+from zuno.trading.model.known import NotRecorded
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -40,7 +47,6 @@ from zuno.trading.model.market import (
     liquidations,
     macro,
 )
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, BYBIT, FRED
 from zuno.trading.ports.series import Batch, Origin
 
 AS_OF = Millis(1_767_225_600_000)
@@ -132,3 +138,35 @@ async def test_who_looked_in_between_takes_nothing_from_the_minute() -> None:
     told = [Book(Millis(AS_OF - late * SECOND_MS), (Quote(9.0, 1.0),), (Quote(9.5, 2.0),)) for late in moments]
     block = (await gathered((series, told)))[series]
     assert [(AS_OF - row.at) // SECOND_MS for row in block.rows] == [65, 47, 29, 20, 2]
+
+
+async def test_what_is_not_offered_for_a_coin_is_absent_says_so_and_is_not_judged() -> None:
+    bundle = await build_bundle(MemorySeries(Origin(False, "recorded")), Symbol("SOLUSDT"), Mode.SWING, AS_OF)
+    for name in ("options/deribit/SOL", "dvol/deribit/SOL"):
+        gone = next(gone for gone in bundle.absent if gone.what == name)
+        assert gone.why == "not offered for SOL"
+        assert has_own_reason(gone)
+    features = measure_features(bundle)
+    assert isinstance(features.surface, NotRecorded)
+    assert isinstance(features.dvol, NotRecorded)
+    assert features.dvol.reason == "not offered for SOL"
+    assert isinstance(build_case(bundle).inputs.panic, NotRecorded)
+    assert not any("not offered" in gone.why for gone in (await build_bundle_of_bitcoin()).absent)
+
+
+async def build_bundle_of_bitcoin(**asked: Any) -> Bundle:
+    return await build_bundle(MemorySeries(Origin(False, "recorded")), BTC, Mode.SWING, AS_OF, **asked)
+
+
+async def test_what_is_traded_or_held_beside_has_its_mark_in_the_bundle() -> None:
+    """One series each: of ten markets a bundle does not become ten times as long."""
+    held = Holding(
+        id="x", exchange=Venue("BINANCE"), symbol=Symbol("LTCUSDT"), side=Side.LONG, quantity=1.0, entry=80.0,
+        leverage=2, opened=AS_OF,
+    )  # fmt: skip
+    content = to_json(PositionsSlot(positions=(held,), pending=(), liquidity=()))
+    slots = [Slot(POSITIONS, content, AS_OF, "paper book")]
+    plain = await build_bundle_of_bitcoin()
+    bundle = await build_bundle_of_bitcoin(slots=slots, markets=(BTC, Symbol("SOLUSDT"), Symbol("XRPUSDT")))
+    named = {gone.what for gone in bundle.absent} - {gone.what for gone in plain.absent}
+    assert named == {f"basis/binance/{coin}USDT" for coin in ("SOL", "XRP", "LTC")}

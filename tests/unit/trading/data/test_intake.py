@@ -13,6 +13,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.leaping import leaping
 from zuno.kernel.errors import Broken, Unavailable, Unreachable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, SEARCH
 from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.data.intake import LAST_SECONDS, Intake, Sources, is_streamed, refresh_market
@@ -37,16 +38,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import (
-    ALTERNATIVE,
-    BINANCE,
-    BYBIT,
-    CHANNELS,
-    DERIBIT,
-    SEARCH,
-    neighbour_series,
-    wanted_series,
-)
+from zuno.trading.model.wanted import neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)

@@ -16,6 +16,7 @@ from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import CHANNELS, SEARCH
 from zuno.trading.agents import meta
 from zuno.trading.agents.case import Case, build_case, replace_bundle
 from zuno.trading.learn.recall import NewsRecall
@@ -23,7 +24,6 @@ from zuno.trading.model.account import read_slot
 from zuno.trading.model.bundle import add_slots
 from zuno.trading.model.market import HOUR_MS, Feed, Text, texts
 from zuno.trading.model.memory import NewsSlot, RecallQuery, RecallResult
-from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.series import Batch, Origin
 
 HACK = "Exchange Orbit halts withdrawals of BTC after a breach of its hot wallet"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.wire.desk_bundles import World, bundle_of
+from zuno.markets.feeds import BINANCE
 from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.frames import Frame, FrameCache
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import Candle, Mode, Timeframe, candles
-from zuno.trading.model.venues import BINANCE
 
 pytestmark = pytest.mark.slow
 

@@ -9,11 +9,11 @@ import pytest
 
 from tests.wire.desk_bundles import AS_OF, bundle_of, without
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import FRED, YAHOO
 from zuno.trading.measure.features import DOLLAR, PRINTS, STOCKS, FigureChange, MacroQuote, read_price_context
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MacroRelease, macro
-from zuno.trading.model.venues import FRED, YAHOO
 
 WHOLE = bundle_of()
 MOVES = {"DXY": 0.01, "DTWEXBGS": -0.02, "NASDAQ": 0.03, "NASDAQCOM": -0.04}

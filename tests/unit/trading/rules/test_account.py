@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.wire.accounts import FUTURES, SPOT, build_account, won_rates
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.features import measure_features
@@ -19,7 +20,6 @@ from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
 from zuno.trading.model.bundle import Absent, Block, Bundle, Slot, content, read_bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Level, MarkAndIndex, Mode, Side, basis, rates
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.rules.account import (
     MarkedAccount,
     account_of,

@@ -11,13 +11,13 @@ from tests.wire.accounts import build_account
 from tests.wire.desk_bundles import AS_OF, bundle_of
 from tests.wire.desk_bundles import holding as held_in
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, UPBIT, name_at
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.account import Holding
 from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Candle, Side, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.exits import find_exits
 
@@ -25,7 +25,7 @@ PRICE = 100.0
 GONE = Missing("nobody said")
 HOURS = candles(BINANCE, Symbol("BTCUSDT"), Timeframe.H1)
 MINUTES = candles(BINANCE, Symbol("BTCUSDT"), Timeframe.M1)
-WON = candles(UPBIT, krw_symbol(Symbol("BTCUSDT")), Timeframe.H1)
+WON = candles(UPBIT, name_at(UPBIT, Symbol("BTCUSDT")), Timeframe.H1)
 
 
 def bar(at: int, low: float = PRICE, high: float = PRICE) -> Candle:

@@ -14,6 +14,7 @@ from tests.wire.trades import CASH, PROVEN, decision, holding, no_more, resting,
 from zuno.adapters.venues.synthetic.path import END, draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, TAPES
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.data.bundle_builder import build_bundle
@@ -25,7 +26,7 @@ from zuno.trading.model.cycle import Call, Decision
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, alive, basis, liquidations
 from zuno.trading.model.memory import record_slot
-from zuno.trading.model.venues import BINANCE, TAPES, neighbour_series
+from zuno.trading.model.wanted import neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft
 from zuno.trading.rules.inputs import RulingInputs, build_ruling_inputs, missing_essentials

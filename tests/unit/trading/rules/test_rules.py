@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import fsum
 from typing import Any
 
 import pytest
+from hypothesis import given as given_values
+from hypothesis import strategies as st
 
 from tests.wire.accounts import FUTURES, SPOT, build_account, with_cash
 from tests.wire.trades import (
@@ -29,7 +32,7 @@ from tests.wire.trades import (
 )
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Mode, Side
@@ -37,9 +40,9 @@ from zuno.trading.model.memory import Calibration, DeskRecord, Exploration
 from zuno.trading.rules.draft import RuleName, RuleOwner, RulingDraft, Tightening
 from zuno.trading.rules.exits import PositionExit
 from zuno.trading.rules.expectancy import require_expectancy
-from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
+from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, FeeRates, Fees, RulingInputs, Slippage
 from zuno.trading.rules.risk_rules import apply_risk_rules, place_legs
-from zuno.trading.rules.routing import minimum_margin, price_at, with_lots, with_margin
+from zuno.trading.rules.routing import leg_notional_usd, minimum_margin, price_at, with_lots, with_margin
 from zuno.trading.rules.ruling import apply_leverage_guard, finish_ruling, start_draft
 
 GONE = Missing("nobody said")
@@ -784,13 +787,54 @@ def written_by(draft: RulingDraft, rule: RuleName) -> list[str]:
 
 @pytest.mark.parametrize("asked", list(Style))
 @pytest.mark.parametrize("high_volatility", [False, True])
-def test_a_model_picks_no_costlier_style_and_no_exits(asked: Style, high_volatility: bool) -> None:
-    allowed = Style.SMART_DCA if high_volatility else Style.PASSIVE_MAKER
-    done = ruled_on(TIGHT, terms(high_volatility=high_volatility), tightening=Tightening(style=asked))
-    assert done.style is (asked if asked is Style.PASSIVE_MAKER else allowed)
-    refused = asked not in (allowed, Style.PASSIVE_MAKER)
-    assert len(written_by(done, RuleName.STYLE)) == high_volatility + refused
-    assert len(written_by(done, RuleName.TIGHTENED)) == (asked is Style.PASSIVE_MAKER and high_volatility)
+@pytest.mark.parametrize("taker", [0.05, 3.0])
+def test_an_officer_picks_a_costlier_style_while_something_is_left(
+    asked: Style, high_volatility: bool, taker: float
+) -> None:
+    """With a taker's fee of three per cent only waiting orders leave anything; the exits' style is never picked."""
+    by_rule = Style.SMART_DCA if high_volatility else Style.PASSIVE_MAKER
+    fees = Fees({venue: FeeRates(0.0, 0.05) for venue in DEFAULT_VENUES})
+    given = terms(high_volatility=high_volatility, fees=fees)
+    draft = apply_risk_rules(start_draft(TIGHT, meta(100), given, 0.0, 0.0), given, None)
+    dear = replace(given, slippage=Slippage(taker - 0.05, taker - 0.05, 0.0))
+    done = apply_risk_rules(replace(draft, changes=()), dear, Tightening(style=asked))
+    kept = asked if asked.opens and (taker < 1 or asked is Style.PASSIVE_MAKER) else by_rule
+    assert done.style is kept
+    assert done.expectation is not None
+    if kept is not by_rule:
+        assert done.expectation.ev_pct > 0
+    assert (done.allocation_pct, done.leverage) <= (draft.allocation_pct, draft.leverage)
+
+
+@given_values(
+    st.sampled_from([Call.LONG, Call.SHORT]), st.sampled_from(list(Target)), st.sampled_from(list(Style)),
+    st.floats(0.0, 5.0), st.sampled_from([1, 2, 3]),
+)  # fmt: skip
+def test_another_route_or_style_never_risks_more_and_keeps_something(
+    call: Call, route: Target, style: Style, slippage: float, leverage: int
+) -> None:
+    given = terms(slippage=Slippage(slippage, slippage))
+    said = decision(call, leverage=leverage, allocation_pct=20)
+    plain = apply_risk_rules(start_draft(said, meta(100), given, 0.0, 0.0), given, None)
+    asked = apply_risk_rules(start_draft(said, meta(100), given, 0.0, 0.0), given, Tightening(style=style, route=route))
+    assert asked.call is plain.call
+    if not asked.opens:
+        return
+    size, most = (fsum(leg_notional_usd(leg, given) for leg in draft.legs) for draft in (asked, plain))
+    assert size <= most * (1 + 1e-9)
+    assert max(leg.leverage for leg in asked.legs) <= max(leg.leverage for leg in plain.legs)
+    assert call is Call.LONG or all(leg.venue.shorts for leg in asked.legs)
+    if (asked.style, asked.target) != (plain.style, plain.target) and asked.style is not Style.PASSIVE_MAKER:
+        assert asked.expectation is not None
+        assert asked.expectation.ev_pct > 0
+
+
+def test_a_route_that_is_chosen_carries_the_trade() -> None:
+    given = terms()
+    said = decision(leverage=2, allocation_pct=20)
+    done = apply_risk_rules(start_draft(said, meta(100), given, 0.0, 0.0), given, Tightening(route=Target.UPBIT))
+    assert {leg.venue for leg in done.legs} == {Venue("UPBIT")}
+    assert (done.target, written_by(done, RuleName.TIGHTENED) != []) == (Target.UPBIT, True)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,13 @@ from tests.wire.cycling import ROLES, Desk, Talkative, market, rows
 from tests.wire.fakes.series import MemorySeries
 from zuno.adapters.venues.synthetic.path import END
 from zuno.llm.port import ModelRequest, Usage
+from zuno.markets.feeds import BINANCE, USDC_USDT
 from zuno.markets.market import Symbol
 from zuno.trading.agents.risk_manager import PASSED
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.cycle import Call, Outcome
 from zuno.trading.model.market import Mode, rates
-from zuno.trading.model.venues import BINANCE, USDC_USDT
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 
 REVIEW = Decimal("0.0005")

@@ -21,6 +21,7 @@ from zuno.doors.web.stops import StopDesk
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
@@ -46,7 +47,6 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import ManualChange, Protection, paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.performance import trace_account

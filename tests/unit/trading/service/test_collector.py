@@ -20,6 +20,7 @@ from zuno.adapters.venues.binance import VENDOR, Binance
 from zuno.adapters.venues.exchange import ExchangeClient
 from zuno.kernel.errors import Broken, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, DERIBIT, SEARCH
 from zuno.markets.market import Symbol
 from zuno.trading.data.intake import Sources, is_snapshot_only, is_streamed, kept_since, poll_schedule_of
 from zuno.trading.measure.data_quality import complete_at
@@ -40,7 +41,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, SEARCH, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, WriteCounts
 from zuno.trading.service.collector import LONGEST_BACKOFF, SETTLED, BatchWriter, Collector, CollectView
 

@@ -14,6 +14,7 @@ from tests.wire.collecting import END, EVER, OWN, market, rows, sources
 from tests.wire.fakes.series import MemorySeries
 from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, OKX, UPBIT
 from zuno.markets.market import Symbol
 from zuno.trading.data.intake import LISTED_SINCE, SETTLING, Sources, find_missing, find_missing_spans, split_into_pages
 from zuno.trading.measure.data_quality import complete_at
@@ -30,7 +31,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.venues import BINANCE, OKX, UPBIT, wanted_series
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.service import download
 from zuno.trading.service.download import Downloads

@@ -10,6 +10,7 @@ import pytest
 from tests.wire.chart_bundles import AS_OF, BTC, changed, whole, without
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis, Seconds
+from zuno.markets.feeds import BINANCE, BYBIT, DERIBIT, OKX, PERPETUALS
 from zuno.trading.measure.events import Move, Shock, ShockScan
 from zuno.trading.measure.features import measure_features
 from zuno.trading.measure.triage import Anomaly, Rule
@@ -27,7 +28,6 @@ from zuno.trading.model.market import (
     open_interest,
     options,
 )
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, PERPETUALS
 from zuno.trading.service.features_to_view import features_view
 
 

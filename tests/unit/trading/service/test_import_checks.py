@@ -259,9 +259,55 @@ async def test_bounds_are_those_of_the_year(tmp_path: Path, at: str, price: floa
 
 async def test_a_coin_without_bounds_is_taken_and_told(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "history.csv", OHLC, 1, bars(150.0))
-    view = await run(MemorySeries(RECORDED), file, series="candles/binance/SOLUSDT/1h")
+    view = await run(MemorySeries(RECORDED), file, series="candles/binance/PEPEUSDT/1h")
     assert (view.ok, view.rows) == (True, 48)
-    assert "SOLUSDT" in view.notes[0]
+    assert "PEPEUSDT" in view.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "series"),
+    [
+        ("sol-1h.csv", "SOLUSDT"),
+        ("Binance_1000PEPEUSDT_1h.csv", "1000PEPEUSDT"),
+        ("WIF_USDT_USDT-1h-futures.csv", "WIFUSDT"),
+        ("xrpusd-1h.csv", "XRPUSDT"),
+        ("nope-1h.csv", None),
+        ("sol-and-xrp-1h.csv", None),
+    ],
+)
+async def test_a_coin_is_known_by_the_name_of_its_file(tmp_path: Path, name: str, series: str | None) -> None:
+    view = await run(
+        MemorySeries(RECORDED), write_rows(tmp_path / name, OHLC, 1, bars(1.5)), confirm=lambda question: True
+    )
+    assert [part.series for part in view.files[0].series] == ([f"candles/binance/{series}/1h"] if series else [])
+    assert bool(view.files[0].failure) is (series is None)
+
+
+async def test_a_volume_in_the_coin_is_its_volume(tmp_path: Path) -> None:
+    columns = OHLC.replace("volume", "Volume SOL")
+    view = await run(MemorySeries(RECORDED), write_rows(tmp_path / "sol-1h.csv", columns, 1, bars(100.0)))
+    assert (view.ok, view.rows) == (True, 48)
+
+
+async def test_prices_of_another_coin_of_the_same_import_are_refused(tmp_path: Path) -> None:
+    for name in ("ADAUSDT-1h.csv", "ZZZUSDT-1h.csv"):
+        write_rows(tmp_path / name, OHLC, 1, bars(0.6))
+    view = await run(MemorySeries(RECORDED), tmp_path, confirm=lambda question: True)
+    assert [bool(file.failure) for file in view.files] == [False, True]
+    assert "ADAUSDT" in view.files[1].failure
+
+
+async def test_funding_that_was_paid_more_often_for_a_while_keeps_its_interval(tmp_path: Path) -> None:
+    """Evenly closer rows are a shorter interval; a row beside another is one too many."""
+    hours = [*range(0, 80, 8), *range(74, 90, 2), *range(96, 176, 8), 171]
+    begin = datetime(2024, 1, 1)
+    lines = [f"{begin + timedelta(hours=hour)},0.0001" for hour in hours]
+    (tmp_path / "sol-funding-8h.csv").write_text("\n".join(["date,funding_rate", *lines]))
+    store = MemorySeries(RECORDED)
+    view = await run(store, tmp_path / "sol-funding-8h.csv")
+    rows = await store.read(funding("binance", "SOLUSDT"), Millis(0), NOW, NOW)
+    assert view.set_aside == 1
+    assert [row.interval_hours for row in rows] == [8.0] * 10 + [2.0] * 8 + [8.0] * 10
 
 
 async def test_minutes_of_another_symbol_are_held_against_its_hours(tmp_path: Path) -> None:
@@ -303,7 +349,6 @@ async def test_what_nobody_needs_is_no_failure(tmp_path: Path) -> None:
     good = write_rows(tmp_path / "btc-1h.csv", OHLC, 1, bars(42_000.0))
     lines = good.read_text().split("\n")
     good.write_text("\n".join([*lines[:20], lines[0], *lines[20:]]))  # two files joined
-    write_rows(tmp_path / "sol-1h.csv", OHLC, 1, bars(100.0))
     (tmp_path / "eth-1h-mark.csv").write_text(
         write_rows(tmp_path / "mark.csv", OHLC, 1, bars(2_300.0)).read_text().replace(",1\n", ",0\n")
     )
@@ -315,10 +360,9 @@ async def test_what_nobody_needs_is_no_failure(tmp_path: Path) -> None:
         ("btc-1h.csv", False, False),
         ("eth-1h-mark.csv", True, False),
         ("eth-1h-premium.csv", True, False),
-        ("sol-1h.csv", True, False),
     ]
     assert (view.ok, view.rows, view.set_aside) == (True, 48, 1)
-    assert not (await run(MemorySeries(RECORDED), tmp_path / "sol-1h.csv")).ok  # asked for that alone
+    assert not (await run(MemorySeries(RECORDED), tmp_path / "eth-1h-mark.csv")).ok  # asked for that alone
 
 
 async def test_a_bar_that_is_not_over_is_needed_by_nobody(tmp_path: Path) -> None:
@@ -331,7 +375,7 @@ async def test_a_bar_that_is_not_over_is_needed_by_nobody(tmp_path: Path) -> Non
 
 async def test_rows_set_aside_of_a_series_nobody_reads_are_no_failure(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "history.csv", OHLC, 1, [*bars(150.0), "1,2,3,4,5"])
-    for series, ok in (("candles/okx/SOLUSDT/1h", True), ("candles/binance/ETHUSDT/1h", False)):
+    for series, ok in (("candles/kraken/SOLUSDT/1h", True), ("candles/binance/ETHUSDT/1h", False)):
         view = await run(MemorySeries(RECORDED), file, series=series, confirm=lambda question: True)
         assert (view.ok, view.set_aside) == (ok, 1)
 

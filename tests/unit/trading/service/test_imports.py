@@ -435,7 +435,7 @@ async def test_a_truncated_archive_gives_what_it_has_and_says_so(tmp_path: Path)
         ("btc-5m.csv", table()),
         ("btc-4h.csv", table()),
         ("history.csv", table()),
-        ("doge-1h.csv", table()),
+        ("nope-1h.csv", table()),
         ("btc-1h-mark.csv", "\n".join([HEADER, *(written(bar._replace(volume=0.0)) for bar in BARS)])),
         ("btc-1h.parquet", b"PAR1 and nothing else"),
         ("btc-1h.zip", b"PK\x03\x04 and nothing else"),

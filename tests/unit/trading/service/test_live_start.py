@@ -70,18 +70,30 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
     async def find_failures() -> Sequence[str]:
         return ()
 
+    async def find_fresh(venue: Venue) -> None:
+        return None
+
     whole = LiveBackends(
         enabled=True,
         market_live=True,
         demo=False,
-        keys={Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
-        keyed=lambda: (Venue("BINANCE"),),
+        keys=lambda account: {Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
+        keyed=lambda account: (Venue("BINANCE"),),
+        find_stale=find_fresh,
         log=await granted_log(),
         record=MemoryTradeRecord({ORIGIN: closed_trades(trades)}),
         find_failures=find_failures,
         now=lambda: NOW,
     )
     return replace(whole, **named)
+
+
+def nobody(account: str) -> tuple[Venue, ...]:
+    return ()
+
+
+async def find_old(venue: Venue) -> str:
+    return "the list is 30 hours old"
 
 
 def never(word: str, what: str) -> bool:
@@ -98,7 +110,9 @@ async def test_nothing_there_names_every_piece_at_once() -> None:
     async def fail() -> Sequence[str]:
         return ("the keys may withdraw",)
 
-    bare = await build_backends(enabled=False, market_live=False, keyed=tuple, log=MemoryTradeLog(), find_failures=fail)
+    bare = await build_backends(
+        enabled=False, market_live=False, keyed=nobody, log=MemoryTradeLog(), find_failures=fail
+    )
     assert await pieces(bare) == ["setting", "market", "keys", "mandate", "doctor"]
 
 
@@ -109,12 +123,13 @@ async def test_each_piece_alone_keeps_it_back() -> None:
     for named, piece in (
         ({"enabled": False}, "setting"),
         ({"market_live": False}, "market"),
-        ({"keyed": tuple}, "keys"),
+        ({"keyed": nobody}, "keys"),
         ({"demo": True}, "keys"),
         ({"log": MemoryTradeLog()}, "mandate"),
         ({"log": await granted_log(account=PAPER)}, "mandate"),
         ({"log": await granted_log(expires=NOW)}, "mandate"),
         ({"find_failures": fail}, "doctor"),
+        ({"find_stale": find_old}, "list"),
     ):
         assert await pieces(await build_backends(**named)) == [piece], named
     assert await pieces(await build_backends(), symbols=tuple(DEFAULT_SYMBOLS)) == ["mandate"]
@@ -122,10 +137,10 @@ async def test_each_piece_alone_keeps_it_back() -> None:
 
 async def test_upbit_is_traded_only_where_stops_may_be_watched() -> None:
     both: Any = {"venues": DEFAULT_VENUES}
-    keyed = await build_backends(log=await granted_log(**both), keyed=lambda: DEFAULT_VENUES)
+    keyed = await build_backends(log=await granted_log(**both), keyed=lambda account: DEFAULT_VENUES)
     assert await pieces(keyed) == ["mandate"]
     watched = await granted_log(**both, stops="watched")
-    assert await pieces(replace(keyed, log=watched, keyed=lambda: (Venue("BINANCE"),))) == ["keys"]
+    assert await pieces(replace(keyed, log=watched, keyed=lambda account: (Venue("BINANCE"),))) == ["keys"]
     permit = await LiveStart(replace(keyed, log=watched)).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
     assert permit.account == "live"
     assert find_traded_exchanges(trace_account(await watched.events("live")).mandates) == DEFAULT_VENUES
@@ -212,7 +227,7 @@ async def test_what_is_held_is_watched_though_nothing_may_be_opened(why: str) ->
     assert (permit.account, asked) == ("live", ["live", "live"])
     assert permit.watch_only
     assert permit.watch_only in permit.notes[0]
-    assert await pieces(replace(backends, keyed=tuple)) == (["keys"] if why == "no record" else ["keys", "mandate"])
+    assert await pieces(replace(backends, keyed=nobody)) == (["keys"] if why == "no record" else ["keys", "mandate"])
 
 
 async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
@@ -222,9 +237,33 @@ async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
     assert await pieces(replace(demo, demo=False), "demo") == ["setting"]
 
 
+async def test_a_named_account_needs_its_own_keys_and_its_venues_say_what_they_cannot_do() -> None:
+    spot = Venue("BYBIT-SPOT")
+    log = await granted_log("live:swiss", venues=(spot,))
+    backends = await build_backends(log=log, demo=True, keys=lambda account: {spot: "[accounts.swiss]"}, keyed=nobody)
+    assert await pieces(backends, "live:swiss") == ["keys"]  # whosever demo keys the environment has
+    start = LiveStart(replace(backends, keyed=lambda account: (spot,) if account == "live:swiss" else ()))
+    permit = await start.permit("live:swiss", BTC, ORIGIN, PAPER, lambda word, what: word == "live")
+    assert permit.account == permit.option == "live:swiss"
+    assert [note for note in permit.notes if note.startswith("BYBIT-SPOT: ") and "sold short" in note]
+    assert await pieces(replace(backends, log=await granted_log("live:swiss")), "live:swiss") == ["keys"]
+
+
+async def test_an_old_list_opens_nothing_and_keeps_nobody_from_what_is_held() -> None:
+    log = await granted_log()
+    backends = await build_backends(log=log, find_stale=find_old)
+    story = AccountStory(log, "live")
+    await story._writer.refresh()
+    await story.open_trade(NOW - 500, BTC[0], Side.LONG, "0.01", "60000", "59400", "61200")
+    permit = await LiveStart(backends).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
+    assert permit.watch_only == await find_old(Venue("BINANCE"))
+
+
 def test_live_is_said_and_not_named() -> None:
     assert check_account_choice(None, live=True) == "live"
     assert check_account_choice("own", live=False) == "own"
-    for account, live in (("own", True), ("live", False), ("demo", True)):
+    assert check_account_choice("live:swiss", live=True) == "live:swiss"
+    assert check_account_choice("demo:swiss", live=False) == "demo:swiss"
+    for account, live in (("own", True), ("live", False), ("demo", True), ("live:swiss", False), ("demo:x", True)):
         with pytest.raises(UsageError):
             check_account_choice(account, live=live)

@@ -19,7 +19,8 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Millis
 from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
-from zuno.markets.market import Symbol
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.account import (
     FEES,
     Account,
@@ -46,7 +47,6 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.trade_events import ManualChange, TradeEvent, paper_account
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch, Origin, Source
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.protections import ProtectionLimits
@@ -55,7 +55,7 @@ from zuno.trading.service.account_page import AccountBackends, AccountPageReader
 from zuno.trading.service.account_view import ActionView, ExchangeBalanceView, TradePositionView
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.manual_entries import ClosingEntry, LiquidityAmount, OpeningEntry
-from zuno.trading.service.prices import MARKED_BY
+from zuno.trading.service.prices import list_marks
 
 END = Millis(1_767_225_600_000)
 BTC, ETH = Symbol("BTCUSDT"), Symbol("ETHUSDT")
@@ -421,7 +421,7 @@ async def test_a_live_account_looks_at_the_marks_once_and_writes_now() -> None:
     assert looks == [BTC]
     assert len(await live.positions()) == 1
     assert looks == [BTC, BTC]
-    assert {str(one) for one in MARKED_BY} == {
+    assert {str(one) for one in list_marks(DEFAULT_SYMBOLS)} == {
         "basis/binance/BTCUSDT",
         "basis/binance/ETHUSDT",
         "rates/binance/USDC-USDT",

@@ -28,13 +28,13 @@ from zuno.adapters.file_lock import desk_lock
 from zuno.adapters.memory.hashed import HashedEmbedder
 from zuno.adapters.memory.table import InMemoryIndex
 from zuno.adapters.venues.exchange import ApiKeys
-from zuno.adapters.venues.orders.binance import BinanceOrders, build_client
+from zuno.adapters.venues.orders.wires import build_account
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.logs import current_log_id
 from zuno.kernel.units import Millis
 from zuno.llm.port import ModelRequest
-from zuno.markets.market import Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.execute.order_gate import OrderGate
@@ -127,7 +127,8 @@ async def test_the_ruling_of_a_cycle_is_placed_at_an_exchange_once_and_protected
     tick = Decimal("0.1")
     fake.engine.move("BTCUSDT", mark - tick, mark + tick)
     async with serve_exchange(fake.server):
-        venue = BinanceOrders(build_client(ApiKeys(binance.KEY, binance.SECRET), fake.server.url))
+        keys = ApiKeys(binance.KEY, binance.SECRET)
+        venue = build_account(Venue("BINANCE"), keys, tuple(DEFAULT_SYMBOLS), fake.server.url)
         context = GateContext(
             log=JournalTradeLog(desk.opened),
             account="live",

@@ -19,6 +19,7 @@ from zuno.journal.port import Journal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, FRED
 from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
 from zuno.trading.data.intake import Intake, refresh_market
@@ -39,7 +40,7 @@ from zuno.trading.model.market import (
     fear_greed,
     macro,
 )
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, neighbour_series, tape
+from zuno.trading.model.wanted import neighbour_series, tape
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, SeriesStore, Source
 from zuno.trading.service.data import DataDesk
 from zuno.trading.service.features import FrozenBundle, TradingDesk

@@ -101,6 +101,11 @@ class PaperExchange:
             order.request.symbol is symbol for order in self.book.open_orders.values()
         )
 
+    def list_active(self) -> list[Symbol]:
+        """Symbols in which something is held or ordered."""
+        held = [symbol for _, symbol in self.book.positions]
+        return sorted({*held, *(order.request.symbol for order in self.book.open_orders.values())})
+
     def to_order(self, client_id: ClientId) -> Order | None:
         known = self.book.orders.get(client_id)
         if known is None or known.venue_id is None or known.updated is None:

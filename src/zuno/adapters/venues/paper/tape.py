@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import select_finest_bars
@@ -30,7 +31,6 @@ from zuno.trading.model.market import (
     funding,
     rates,
 )
-from zuno.trading.model.venues import BINANCE, UPBIT, USDT_KRW
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 

@@ -20,7 +20,7 @@ from zuno.adapters.venues.paper.matching import PaperExchange
 from zuno.adapters.venues.paper.tape import MarketTape, Tick
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS
@@ -59,6 +59,7 @@ class PaperVenue:
         now: Callable[[], Awaitable[Millis]],
         fees: FeeRates,
         *,
+        catalogue: Catalogue | None = None,
         latency_ms: int = LATENCY_MS,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
@@ -70,6 +71,7 @@ class PaperVenue:
         self._tape = tape
         self._now = now
         self._fees = fees
+        self._catalogue = catalogue
         self._latency_ms = latency_ms
         self._sleep = sleep
         self._engine: PaperExchange | None = None
@@ -175,7 +177,7 @@ class PaperVenue:
             try:
                 engine = await self._read_log()
                 now = Millis(max(await self._now() + later_ms, engine.book.newest))
-                traded = [each for each in DEFAULT_SYMBOLS if each is symbol or not engine.is_idle(each)]
+                traded = dict.fromkeys([*([] if symbol is None else [symbol]), *engine.list_active()])
                 until = {each: Millis(now + opening_ms if each is symbol else now) for each in traded}
                 _advance(engine, {each: await self._read_market(engine, each, until[each]) for each in traded})
                 self._matched |= {each: max(end, self._matched.get(each, end)) for each, end in until.items()}
@@ -189,7 +191,7 @@ class PaperVenue:
     async def _read_log(self) -> PaperExchange:
         engine = self._engine
         if engine is None:
-            engine = PaperExchange(self.exchange, self._fees)
+            engine = PaperExchange(self.exchange, self._fees, self._catalogue)
             self._matched = {}
         others = await self._log.events(self._account, engine.book.count)
         engine.restore(others)

@@ -16,31 +16,29 @@ from numpy.typing import NDArray
 from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS,
-    SIGMA,
-    START,
     ZONES,
+    Coin,
     Ints,
     Path,
     PathZone,
     RandomStream,
     by_daytime,
     decay_noise,
+    exponent_of,
     hour_of,
     hours_to_bars,
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import UPBIT
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Series, Timeframe, candles
-from zuno.trading.model.venues import BINANCE, UPBIT, krw_symbol
 from zuno.trading.ports.series import Batch
 
-TRADED: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 9e9, Symbol("ETHUSDT"): 6e9}
-"""What changes hands on an ordinary day, in dollars."""
 KOREA: Final = 0.012
-"""The won market's volume, as a share of that."""
+"""The won market's volume, as a share of the dollar's."""
 KRW_START: Final = 1_380.0
 KRW_MINUTES_FROM: Final = END - 7 * DAY_MS
 
@@ -61,14 +59,10 @@ class MarketPrecision:
         return lots / self.lots
 
 
-PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
-    Symbol("BTCUSDT"): MarketPrecision(10, 1_000),
-    Symbol("ETHUSDT"): MarketPrecision(100, 1_000),
-}
-KRW_PRECISIONS: Final[Mapping[Symbol, MarketPrecision]] = {
-    Symbol("BTCUSDT"): MarketPrecision(1, 10_000, step=1_000),
-    Symbol("ETHUSDT"): MarketPrecision(1, 1_000, step=100),
-}
+def _won_precision(coin: Coin) -> MarketPrecision:
+    """A price has about five digits."""
+    power = exponent_of(coin.start * KRW_START) - 4
+    return MarketPrecision(10 ** max(0, -power), coin.won_lots, step=10 ** max(0, power))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,7 +108,7 @@ class SyntheticMarket:
 
 
 def build_market(seed: int, path: Path) -> SyntheticMarket:
-    grain = PRECISIONS[path.symbol]
+    grain = MarketPrecision(path.coin.ticks, path.coin.lots)
     natives, walked = _walk_bars(path, grain)
     went = [sum_last_axis(steps) / _bar_sigma(zone, path.sigma) for zone, steps in zip(ZONES, path.steps, strict=True)]
     volumes, shares = _volumes(seed, path, grain, natives, went), taker_buy_shares(seed, path, went)
@@ -126,12 +120,15 @@ def build_market(seed: int, path: Path) -> SyntheticMarket:
 
 
 def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
-    return [_batch(candles(BINANCE, made.symbol, bars.timeframe), bars, made.grain) for bars in made.bars.values()]
+    return [
+        _batch(candles(made.symbol.venue.feed, made.symbol, bars.timeframe), bars, made.grain)
+        for bars in made.bars.values()
+    ]
 
 
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market without empty bars and without taker volume."""
-    grain = KRW_PRECISIONS[made.symbol]
+    grain = _won_precision(made.path.coin)
     draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
     for zone in ZONES:
@@ -141,7 +138,7 @@ def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> lis
         bars.append(_convert_to_krw(draw, native, rate, made.grain, grain))
     lengths = _all_lengths(*bars)
     lengths[Timeframe.M1] = lengths[Timeframe.M1].part(lengths[Timeframe.M1].at >= KRW_MINUTES_FROM)
-    series = partial(candles, UPBIT, krw_symbol(made.symbol))
+    series = partial(candles, UPBIT, made.symbol)
     return [_batch(series(length.timeframe), length, grain, taker=False) for length in lengths.values()]
 
 
@@ -186,9 +183,9 @@ def _native(zone: PathZone, bars: TickBars) -> TickBars:
 
 def _walk_bars(path: Path, grain: MarketPrecision) -> tuple[list[TickBars], Ints]:
     """Bars without volume, each opening where the one before closed; and the last zone's every step."""
-    start, bars = float(log(START[path.symbol])), []
+    start, bars = float(log(path.coin.start)), []
     walked: Ints = np.empty(0, np.int64)
-    before = np.int64(np.rint(START[path.symbol] * grain.ticks))
+    before = np.int64(np.rint(path.coin.start * grain.ticks))
     for zone, steps in zip(ZONES, path.steps, strict=True):
         logs = start + np.cumsum(steps.reshape(-1))
         start = logs[-1]
@@ -212,7 +209,7 @@ def _volumes(
         draw = RandomStream(seed, f"volume {zone.bar} {path.symbol}")
         noise = exp(draw.normal(0.3 if zone.bar < HOUR_MS else 0.12, zone.bars))
         busy = _busy(seed, path, zone) * noise * (0.65 + 0.4 * np.minimum(np.abs(far), 6))
-        dollars = TRADED[path.symbol] * zone.bar / ZONES[0].bar * busy
+        dollars = path.coin.traded * zone.bar / ZONES[0].bar * busy
         volumes.append(np.maximum(1, np.rint(dollars / grain.price(native.close) * grain.lots)).astype(np.int64))
     return volumes
 
@@ -230,7 +227,7 @@ def _busy(seed: int, path: Path, zone: PathZone) -> Floats:
     noise = RandomStream(seed, f"busy {path.symbol}").normal(size=HOURS)
     drift = exp(decay_noise(noise, 1 - 1 / 24) * 0.25 * np.sqrt(2 / 24))
     season = by_daytime(0.4, np.arange(HOURS))
-    hours = season * drift * exp(0.9 * log(path.sigma / SIGMA[path.symbol]))
+    hours = season * drift * exp(0.9 * log(path.sigma / path.coin.sigma))
     return hours_to_bars(zone, hours)
 
 

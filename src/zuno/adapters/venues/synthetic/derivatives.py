@@ -1,4 +1,4 @@
-"""Funding, open interest, long/short ratio and basis of three venues in the synthetic market.
+"""Funding, open interest, long/short ratio and basis of each venue in the synthetic market.
 
 All of it follows the price: positions are opened behind a move, pay funding for it, and are forced out by a jump. In
 high volume and large moves open interest changes by the per cent at all venues together; whether it grows or shrinks is
@@ -19,25 +19,23 @@ from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS_FROM,
     MINUTES_FROM,
-    START,
     Ints,
     RandomStream,
     decay_noise,
     hour_of,
     sum_last_axis,
 )
+from zuno.markets.feeds import BINANCE, BYBIT, HYPERLIQUID, OKX, ROWS, perpetual_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model import market
-from zuno.trading.model.venues import BINANCE, BYBIT, OKX
 from zuno.trading.ports.series import Batch
 
-VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45}
+VENUES: Final[Mapping[str, float]] = {BINANCE: 1.0, BYBIT: 0.6, OKX: 0.45, HYPERLIQUID: 0.3}
 """Each venue's open interest against the largest."""
 FOUR_HOURS: Final = (OKX, Symbol("ETHUSDT"))
 """Where funding is paid every four hours; everywhere else every eight."""
-OPEN_USD: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 6e9, Symbol("ETHUSDT"): 4e9}
 GRID: Final = 5 * market.MINUTE_MS
 CLOSE_LOOK: Final = 2 * market.DAY_MS
 """So long before the end a venue is polled every five minutes; before that every hour."""
@@ -70,7 +68,7 @@ def build_grid(made: SyntheticMarket) -> Grid:
     step = np.concatenate([hours.reshape(-1), sum_last_axis(minutes.reshape(-1, 25))])
     usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
     at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
-    before = log(START[made.symbol]) + sum_last_axis(made.path.steps[0].reshape(-1))
+    before = log(made.path.coin.start) + sum_last_axis(made.path.steps[0].reshape(-1))
     early = made.bars[market.Timeframe.H1].volume[: len(hours)]
     volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
     return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
@@ -80,12 +78,13 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     seen = build_grid(made)
     premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
-    for venue in VENUES:
+    for venue in perpetual_feeds(made.symbol):
         draw = RandomStream(seed, f"venue {venue} {made.symbol}")
         own = np.clip(premium + decay_noise(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
         given += _funding(venue, made.symbol, seen, own)
         given.append(_open(draw, venue, made, seen, crowd))
-        given.append(_crowd(draw, venue, made.symbol, seen))
+        if ROWS[venue].long_short:
+            given.append(_crowd(draw, venue, made.symbol, seen))
         given.append(_basis(draw, venue, made, seen, own))
     return given
 
@@ -106,7 +105,7 @@ def _rate(premium: Floats, hours: int) -> Floats:
 
 
 def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Batch[Any]]:
-    hours = 4 if (venue, symbol) == FOUR_HOURS else 8
+    hours = 1 if venue == HYPERLIQUID else 4 if (venue, symbol) == FOUR_HOURS else 8
     size = hours * market.HOUR_MS // GRID
     by_interval = premium.reshape(-1, size)
     settled = _rate(sum_last_axis(by_interval) / size, hours)
@@ -134,7 +133,7 @@ def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, cro
     push = draw.normal(size=len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
     pushed = push + crowd + _jump_changes(draw, made, len(seen.at))
     level = decay_noise(pushed, 1 - 1 / 1_800)
-    size = OPEN_USD[made.symbol] / START[made.symbol] * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
+    size = made.path.coin.open_usd / made.path.coin.start * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
     read = mark_polled(seen.at) | (seen.at % (4 * market.HOUR_MS) == 0)
     return build_level_batch(market.open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
 
@@ -187,7 +186,8 @@ def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[
 def _basis(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
     read = mark_polled(seen.at)
     apart = draw.normal(size=len(seen.at))[read] * 2e-5
-    mark = np.round(seen.price[read] * (1 + apart), 2)
-    spot = np.round(seen.price[read] / (1 + premium[read]), 2)
+    digits = max(2, len(str(made.grain.ticks)) - 1)
+    mark = np.round(seen.price[read] * (1 + apart), digits)
+    spot = np.round(seen.price[read] / (1 + premium[read]), digits)
     columns = zip(seen.at[read].tolist(), mark.tolist(), spot.tolist(), strict=True)
     return Batch(market.basis(venue, made.symbol), [market.MarkAndIndex(*row) for row in columns])

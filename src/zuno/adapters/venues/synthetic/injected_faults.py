@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.synthetic.path import END
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, USDT_KRW
 from zuno.trading.model import market
-from zuno.trading.model.venues import BINANCE, BYBIT, DERIBIT, OKX, UPBIT, USDT_KRW
 from zuno.trading.ports.series import Batch
 
 Rows: TypeAlias = list[Any]

@@ -14,7 +14,6 @@ from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS_FROM,
     MINUTES_FROM,
-    SIGMA,
     Ints,
     RandomStream,
     decay_noise,
@@ -23,11 +22,10 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.feeds import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, MacroRelease, Timeframe, fear_greed, macro, rates
-from zuno.trading.model.venues import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.ports.series import Batch
 
 DAILY: Final[Mapping[str, tuple[str, float, float, int]]] = {
@@ -49,11 +47,11 @@ HOLIDAYS: Final = frozenset({(1, 1), (7, 4), (12, 25)})
 MACRO_DAYS: Final = 430
 
 
-def build_batches(seed: int, markets: Mapping[Symbol, SyntheticMarket], krw_rate: Floats) -> list[Batch[Any]]:
+def build_batches(seed: int, leader: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     given: list[Batch[Any]] = [Batch(macro(whose, name), _daily(seed, name)) for name, (whose, *_) in DAILY.items()]
     given.append(Batch(macro(FRED, "CPIAUCSL"), list(_prices(seed))))
     given.append(Batch(macro(FRED, "FEDFUNDS"), list(_policy())))
-    given.append(_build_fear_greed(seed, markets[Symbol("BTCUSDT")]))
+    given.append(_build_fear_greed(seed, leader))
     return given + _rates(seed, krw_rate)
 
 
@@ -115,7 +113,7 @@ def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
     days = days.part(days.at >= HOURS_FROM)
     moved = log(days.close / days.open)
     relative_volatility = (
-        sum_last_axis(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / SIGMA[made.symbol]
+        sum_last_axis(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / made.path.coin.sigma
     )
     noise = RandomStream(seed, "mood").normal(3, len(moved))
     level = 52 + 190 * decay_noise(moved, 0.85) - 9 * (relative_volatility - 1.3) + noise

@@ -19,7 +19,6 @@ from zuno.adapters.venues.synthetic.derivatives import build_level_batch
 from zuno.adapters.venues.synthetic.path import (
     END,
     MINUTES_FROM,
-    SIGMA,
     Ints,
     RandomStream,
     decay_noise,
@@ -27,10 +26,10 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import DERIBIT
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, OptionChain, OptionQuote, Timeframe, dvol, options
-from zuno.trading.model.venues import DERIBIT
 from zuno.trading.ports.series import Batch
 
 SIDE: Final = 7
@@ -69,9 +68,9 @@ def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState
         decay_noise(square / span, 1 - 1 / span, float(sum_last_axis(square[:720]) / 720)) for span in (24, 480)
     )
     noise = exp(decay_noise(RandomStream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
-    usual = np.sqrt((month + np.square(1.4 * SIGMA[made.symbol])) / 2)
+    usual = np.sqrt((month + np.square(1.4 * made.path.coin.sigma)) / 2)
     moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
-    fear = np.clip(decay_noise(-moved / SIGMA[made.symbol], 1 - 1 / 48) / 7, -2, 3)
+    fear = np.clip(decay_noise(-moved / made.path.coin.sigma, 1 - 1 / 48) / 7, -2, 3)
     return VolatilityState(usual * exp(0.65 * log(np.sqrt(day) / usual)) * year * noise, usual * year, fear)
 
 

@@ -10,7 +10,7 @@ that it has a high and a low of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.bars import Floats
-from zuno.trading.measure.portable import exp
+from zuno.trading.measure.portable import exp, log
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -34,11 +34,56 @@ HOURS_FROM: Final = END - HOURS_DAYS * DAY_MS
 MINUTES_FROM: Final = END - MINUTES_DAYS * DAY_MS
 HOURS: Final = DAYS * 24
 
-START: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 40_000.0, Symbol("ETHUSDT"): 2_000.0}
-SIGMA: Final[Mapping[Symbol, float]] = {Symbol("BTCUSDT"): 0.0036, Symbol("ETHUSDT"): 0.0046}
-"""How far the logarithm goes in an ordinary hour."""
-TOGETHER: Final = 0.8
-"""Correlation of the two symbols' steps."""
+
+@dataclass(frozen=True, slots=True)
+class Coin:
+    """What a coin is like: of the leading one all others take a part of their steps."""
+
+    start: float
+    sigma: float
+    """How far the logarithm goes in an ordinary hour."""
+    together: float
+    """Correlation of its steps with the leading coin's."""
+    traded: float
+    """What changes hands on an ordinary day, in dollars."""
+    open_usd: float
+    lots: int
+    won_lots: int
+    """Per unit of the coin."""
+
+    @property
+    def ticks(self) -> int:
+        """Per dollar: a price has about six digits."""
+        return int(10 ** max(0, 5 - exponent_of(self.start)))
+
+
+LEADER: Final = Symbol("BTCUSDT")
+COINS: Final[Mapping[str, Coin]] = {
+    "BTC": Coin(40_000.0, 0.0036, 1.0, 9e9, 6e9, 1_000, 10_000),
+    "ETH": Coin(2_000.0, 0.0046, 0.8, 6e9, 4e9, 1_000, 1_000),
+}
+"""Any other is drawn from the seed and its name."""
+
+
+def exponent_of(price: float) -> int:
+    """The power of ten a price begins with."""
+    return int(f"{price:e}".partition("e")[2])
+
+
+def draw_coin(seed: int, base: str) -> Coin:
+    if base in COINS:
+        return COINS[base]
+    draw = RandomStream(seed, f"coin {base}")
+
+    def between(low: float, high: float) -> float:
+        """Any order of magnitude as likely as another; of three digits, so that a last bit says nothing."""
+        far = float(log(high / low)) * draw.uniform()
+        return float(f"{low * float(exp(far)):.2e}")
+
+    start, traded = between(0.1, 300.0), between(2e8, 3e9)
+    sigma, together = between(0.0045, 0.0075), between(0.6, 0.85)
+    lots = int(10 ** max(0, exponent_of(start)))
+    return Coin(start, sigma, together, traded, traded * between(0.3, 0.7), lots, lots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +113,7 @@ ZONES: Final = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Jumps:
-    """Sudden moves of both symbols, by the hour they fell in."""
+    """Sudden moves of all symbols, by the hour they fell in."""
 
     hour: Ints
     """Counted from the first day."""
@@ -81,6 +126,7 @@ class Path:
     """One symbol's path and its hidden volatility."""
 
     symbol: Symbol
+    coin: Coin
     sigma: Floats
     """How far an hour goes, from the first day on."""
     steps: tuple[Floats, Floats, Floats]
@@ -148,26 +194,28 @@ def decay_noise(noise: Floats, keep: float, start: float = 0.0) -> Floats:
     return np.array([left := keep * left + new for new in noise.tolist()], float)
 
 
-def draw_paths(seed: int) -> Mapping[Symbol, Path]:
+def draw_paths(seed: int, symbols: Sequence[Symbol] = DEFAULT_SYMBOLS) -> Mapping[Symbol, Path]:
+    """A symbol's path is the same whatever others are asked for."""
     jumps, size, aftershock = _jumps(seed)
     movement = _movement(seed, aftershock)
     lean = RandomStream(seed, "lean").integers(0, 2, len(size)) * 2 - 1
     place = RandomStream(seed, "place").uniform(0, 0.3, len(size))
     shared = [RandomStream(seed, f"walk {zone.bar}").normal(size=(zone.bars, zone.steps)) for zone in ZONES]
     made: dict[Symbol, Path] = {}
-    for symbol in DEFAULT_SYMBOLS:
+    for symbol in symbols:
+        coin = draw_coin(seed, symbol.base)
         restless = RandomStream(seed, f"movement {symbol}").normal(size=HOURS)
-        sigma = SIGMA[symbol] * movement * exp(decay_noise(restless, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48))
-        share = SIGMA[symbol] / SIGMA[Symbol("BTCUSDT")]
+        sigma = coin.sigma * movement * exp(decay_noise(restless, 1 - 1 / 48) * 0.12 * np.sqrt(2 / 48))
+        share = coin.sigma / COINS[LEADER.base].sigma
         walks = []
         for zone, common in zip(ZONES, shared, strict=True):
             own = RandomStream(seed, f"walk {zone.bar} {symbol}").normal(size=(zone.bars, zone.steps))
-            mixed = common if symbol is Symbol("BTCUSDT") else TOGETHER * common + np.sqrt(1 - TOGETHER**2) * own
+            mixed = coin.together * common + np.sqrt(1 - coin.together**2) * own
             hours = sigma[hour_of(zone.start) : hour_of(zone.end)]
             step_sigma = np.repeat(hours / np.sqrt(zone.per_hour), zone.per_hour)
             walk = (mixed.reshape(-1) * step_sigma).reshape(zone.bars, zone.steps)
             walks.append(_with_jumps(zone, walk, jumps.hour, place, lean * size * share))
-        made[symbol] = Path(symbol, sigma, (walks[0], walks[1], walks[2]), jumps)
+        made[symbol] = Path(symbol, coin, sigma, (walks[0], walks[1], walks[2]), jumps)
     return made
 
 
@@ -216,7 +264,7 @@ def draw_panics(seed: int) -> Ints:
 
 
 def _movement(seed: int, aftershock: Floats) -> Floats:
-    """Volatility of each hour against an ordinary one, for both symbols."""
+    """Volatility of each hour against an ordinary one, for all symbols."""
     draw = RandomStream(seed, "movement")
     weeks = decay_noise(draw.normal(size=HOURS), 1 - 1 / 480) * 0.45 * np.sqrt(2 / 480)
     hours = decay_noise(draw.normal(size=HOURS), 1 - 1 / 12) * 0.32 * np.sqrt(2 / 12)

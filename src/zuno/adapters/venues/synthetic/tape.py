@@ -11,12 +11,12 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from zuno.adapters.venues.synthetic.candles import TRADED, SyntheticMarket
+from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.path import (
+    COINS,
     END,
     HOURS,
     MINUTES_FROM,
-    SIGMA,
     Ints,
     RandomStream,
     decay_noise,
@@ -24,10 +24,11 @@ from zuno.adapters.venues.synthetic.path import (
     sum_last_axis,
 )
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import BINANCE, BYBIT, OKX, large_trades_feed, tape_feeds
 from zuno.trading.measure.bars import Floats
 from zuno.trading.measure.portable import exp, log, tanh
 from zuno.trading.model import market
-from zuno.trading.model.venues import BINANCE, BYBIT, OKX
+from zuno.trading.model.wanted import large_trades, own_book
 from zuno.trading.ports.series import Batch
 
 HEARD_FROM: Final[Mapping[str, int]] = {
@@ -47,17 +48,20 @@ _Traded: TypeAlias = tuple[int, market.Side, float, float, float]
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     heard = [market.Heartbeat(at) for at in made.minutes.at.tolist()]
-    given = [_whales(seed, made), Batch(market.alive(market.Feed.WHALES, BINANCE, made.symbol), heard)]
-    for venue, since in HEARD_FROM.items():
+    given = [
+        _whales(seed, made),
+        Batch(market.alive(market.Feed.WHALES, large_trades_feed(made.symbol), made.symbol), heard),
+    ]
+    for venue in tape_feeds(made.symbol):
         given.append(_liquidations(seed, venue, made))
-        minutes = heard[(since - MINUTES_FROM) // market.MINUTE_MS :]
+        minutes = heard[(HEARD_FROM[venue] - MINUTES_FROM) // market.MINUTE_MS :]
         given.append(Batch(market.alive(market.Feed.LIQUIDATIONS, venue, made.symbol), minutes))
     return given
 
 
 def _liquidations(seed: int, venue: str, made: SyntheticMarket) -> Batch[Any]:
     usual = made.minute_sigma()
-    went, relative_volatility = sum_last_axis(made.path.steps[2]) / usual, usual * np.sqrt(60) / SIGMA[made.symbol]
+    went, relative_volatility = sum_last_axis(made.path.steps[2]) / usual, usual * np.sqrt(60) / made.path.coin.sigma
     parts = []
     for side, against in ((market.Side.LONG, -went), (market.Side.SHORT, went)):
         name = f"forced {venue} {side} {made.symbol}"
@@ -78,7 +82,7 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
     name = f"large {made.symbol}"
     minutes, prices = made.minutes, made.grain.price(made.minutes.close)
     traded = made.grain.size(minutes.volume) * prices
-    usual = TRADED[made.symbol] * market.MINUTE_MS / market.DAY_MS
+    usual = made.path.coin.traded * market.MINUTE_MS / market.DAY_MS
     minute = _minutes(seed, name, np.minimum(0.25 * traded / usual, 4), LARGE_PER_MINUTE)
     draws = RandomStream(seed, f"{name} size").uniform(size=(len(minute), 3))
     usd = 1.02 * LARGE_USD * exp(-log(1 - draws[:, 0]) / 1.6)
@@ -90,7 +94,7 @@ def _whales(seed: int, made: SyntheticMarket) -> Batch[Any]:
         _strikes(seed, name, made, side, minute[mask], draws[mask, 2], usd[mask])
         for side, mask in ((market.Side.LONG, kept & bought), (market.Side.SHORT, kept & ~bought))
     ]
-    return Batch(market.whales(BINANCE, made.symbol), _in_order(parts, "w"))
+    return Batch(large_trades(made.symbol), _in_order(parts, "w"))
 
 
 def _minutes(seed: int, name: str, rate: Floats, most: int) -> Ints:
@@ -145,12 +149,17 @@ def build_book_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     ends = MINUTES_FROM + market.HOUR_MS * (1 + np.arange(hours))
     at = (ends[:, None] - np.array(LOOKS_MS)).reshape(-1)
     middle = made.last_steps[59::60].reshape(-1)
-    relative_volatility = made.path.sigma[hour_of(MINUTES_FROM) :] / SIGMA[made.symbol]
+    relative_volatility = made.path.sigma[hour_of(MINUTES_FROM) :] / made.path.coin.sigma
     away = _draw_level_distances(draw, middle, np.repeat(relative_volatility, len(LOOKS_MS)))
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
-    return [Batch(market.books(BINANCE, made.symbol), _books(made, at, (bids, asks), sizes))]
+    return [Batch(own_book(made.symbol), _books(made, at, (bids, asks), sizes))]
+
+
+def _depth(made: SyntheticMarket) -> float:
+    """A thin market's book against a liquid one's."""
+    return min(1.0, max(0.1, made.path.coin.traded / COINS["ETH"].traded))
 
 
 def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:
@@ -171,7 +180,7 @@ def _sizes(draw: RandomStream, made: SyntheticMarket, middle: Ints, hours: int) 
     looks = len(LOOKS_MS)
     lean = np.repeat(tanh(decay_noise(draw.normal(0.30, hours), 0.5)), looks)
     depth = exp(draw.normal(0.3, hours)) * np.where(draw.uniform(size=hours) < THIN, 0.002, 1.0)
-    lots = np.repeat(depth, looks) * NEAR_USD / made.grain.price(middle) * made.grain.lots
+    lots = np.repeat(depth, looks) * NEAR_USD * _depth(made) / made.grain.price(middle) * made.grain.lots
     sides = []
     for sign in (1, -1):
         noise = np.clip(exp(draw.normal(0.4, (len(middle), LEVELS))), 0.45, 2.1)

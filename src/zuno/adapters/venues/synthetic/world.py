@@ -12,12 +12,12 @@ import numpy as np
 from zuno.adapters.venues.synthetic import candles, derivatives, macro, options, tape
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.injected_faults import MARKET_FAULTS, MarketFault, inject_faults
-from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, Path, RandomStream, draw_paths
+from zuno.adapters.venues.synthetic.path import END, LEADER, MINUTES_FROM, Path, RandomStream, draw_paths
 from zuno.adapters.venues.synthetic.tape import build_book_batches
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.feeds import CHANNELS, OPTIONS, SEARCH
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Feed, Text, Timeframe, texts
-from zuno.trading.model.venues import CHANNELS, SEARCH
 from zuno.trading.ports.series import Batch, Origin
 
 
@@ -37,19 +37,23 @@ def describe_origin(seed: int) -> Origin:
     return Origin(synthetic=True, label=f"SYNTHETIC seed {seed}")
 
 
-def build_batches(seed: int, faults: Sequence[MarketFault] = MARKET_FAULTS) -> list[Batch[Any]]:
-    return inject_faults(draw_batches(seed, draw_paths(seed)), faults)
+def build_batches(
+    seed: int, symbols: Sequence[Symbol] = DEFAULT_SYMBOLS, faults: Sequence[MarketFault] = MARKET_FAULTS
+) -> list[Batch[Any]]:
+    return inject_faults(draw_batches(seed, draw_paths(seed, symbols)), faults)
 
 
 @_without_gc()
 def draw_batches(seed: int, walks: Mapping[Symbol, Path]) -> list[Batch[Any]]:
     krw_rate = candles.draw_krw_rate(seed)
     markets = {symbol: candles.build_market(seed, path) for symbol, path in walks.items()}
-    given = macro.build_batches(seed, markets, krw_rate)
+    leader = markets.get(LEADER) or candles.build_market(seed, draw_paths(seed, [LEADER])[LEADER])
+    given = macro.build_batches(seed, leader, krw_rate)
     for made in markets.values():
         given += candles.build_batches(made) + candles.build_krw_batches(seed, made, krw_rate)
         given += derivatives.build_batches(seed, made) + build_book_batches(seed, made) + tape.build_batches(seed, made)
-        given += options.build_batches(seed, made) + build_text_batches(seed, made)
+        given += options.build_batches(seed, made) if made.symbol.base in OPTIONS else []
+        given += build_text_batches(seed, made)
     return given
 
 

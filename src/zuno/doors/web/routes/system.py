@@ -27,7 +27,7 @@ from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.watch.alerts import AlertsView
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, account_mode
+from zuno.trading.model.trade_events import LIVE_ACCOUNT, PAPER_ACCOUNT, account_mode
 from zuno.trading.service.account_view import TradePositionsView, TradeStatusView
 from zuno.trading.service.profit_view import PerformanceView
 
@@ -59,6 +59,8 @@ class SessionView(View):
     all are local ones."""
     accounts: tuple[AccountChoiceView, ...]
     """Accounts of the trading desk that a page may show, the one to begin with first."""
+    markets: tuple[str, ...]
+    """Those that the trading desk trades."""
     market: str
     """`live` or `recorded`."""
     version: str
@@ -109,7 +111,7 @@ async def _list_accounts(zuno: Zuno, trading: Trading) -> tuple[AccountChoiceVie
     with suppress(ZunoError):  # whoever logs in is told so by what they look at
         used = await zuno.account().list_exchange_accounts()
     names = [LIVE_ACCOUNT] if trading == "live" else []
-    names += [PAPER_ACCOUNT, *(name for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) if name in used)]
+    names += [PAPER_ACCOUNT, *sorted(used, key=account_mode, reverse=True)]
     return tuple(AccountChoiceView(name=name, mode=account_mode(name)) for name in dict.fromkeys(names))
 
 
@@ -133,6 +135,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
                 trading=trading,
                 liquidity=liquidity,
                 accounts=await _list_accounts(zuno, trading),
+                markets=zuno.markets,
                 market=config.market,
                 version=version,
             )

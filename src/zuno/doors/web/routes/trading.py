@@ -26,7 +26,7 @@ from zuno.doors.web.look_route import (
 from zuno.doors.web.services import PageView, Services, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
-from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock
+from zuno.kernel.accounts import PAPER_ACCOUNT, KillLock, account_mode
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
@@ -34,7 +34,6 @@ from zuno.kernel.view import ForeignText, View
 from zuno.markets.market import parse_symbol
 from zuno.trading.model.cycle import NodeEvent
 from zuno.trading.model.market import parse_mode
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.trading.service.account_view import (
     ActionView,
     LocksView,
@@ -48,7 +47,6 @@ from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
-EXCHANGE_ACCOUNTS = (LIVE_ACCOUNT, DEMO_ACCOUNT)
 
 
 class AnalyzeBody(Body):
@@ -191,9 +189,13 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     @router.post("/analyze", **document(JobView, 202))
     async def analyze(body: AnalyzeBody) -> Response:
         """Start a cycle; `id` is its run. Its nodes come by the event stream."""
-        symbol, mode = parse_symbol(body.symbol), parse_mode(body.mode)
-        if body.execute and body.account in EXCHANGE_ACCOUNTS:
-            raise Refused("A cycle that acts at an exchange is run by `zuno trade run --execute`, at a terminal.")
+
+        async def choose(zuno: Zuno) -> str:
+            if body.execute and account_mode(zuno.find_account(body.account) or PAPER_ACCOUNT) != "paper":
+                raise Refused("A cycle that acts at an exchange is run by `zuno trade run --execute`, at a terminal.")
+            return parse_symbol(body.symbol, zuno.markets)
+
+        symbol, mode = await services.ask(choose), parse_mode(body.mode)
         run_id = jobs.new_id("run_")
 
         def hear(event: NodeEvent) -> None:

@@ -12,12 +12,12 @@ from zuno.adapters.venues.synthetic.candles import SyntheticMarket, build_market
 from zuno.adapters.venues.synthetic.derivatives import GRID, TOLD, _crowd_moves, _lately, build_batches, build_grid
 from zuno.adapters.venues.synthetic.path import HOURS_FROM, MINUTES_FROM, draw_paths, hour_of
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Bars, Floats
 from zuno.trading.measure.triage import Label, Spike, measure_spike
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Feed, Level, Timeframe
-from zuno.trading.model.venues import PERPETUALS
 
 pytestmark = pytest.mark.slow
 SEEDS = (1, 2, 3, 11)

@@ -30,6 +30,19 @@ from zuno.adapters.venues.synthetic.path import (
 from zuno.adapters.venues.synthetic.tape import HEARD_FROM
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis
+from zuno.markets.feeds import (
+    ALTERNATIVE,
+    BINANCE,
+    DERIBIT,
+    FIGURES,
+    FRED,
+    OKX,
+    PERPETUALS,
+    UPBIT,
+    USDC_USDT,
+    USDT_KRW,
+    name_at,
+)
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import complete_at, find_row_fault
 from zuno.trading.measure.derivatives import PLAUSIBLE_RATE
@@ -68,20 +81,7 @@ from zuno.trading.model.market import (
     rates,
     whales,
 )
-from zuno.trading.model.venues import (
-    ALTERNATIVE,
-    BINANCE,
-    DERIBIT,
-    FIGURES,
-    FRED,
-    OKX,
-    PERPETUALS,
-    UPBIT,
-    USDC_USDT,
-    USDT_KRW,
-    krw_symbol,
-    wanted_series,
-)
+from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch
 
 pytestmark = pytest.mark.slow
@@ -173,7 +173,7 @@ def test_a_coarse_bar_is_exactly_what_its_fine_bars_make(clean: World, symbol: S
 
 @pytest.mark.parametrize("symbol", DEFAULT_SYMBOLS)
 def test_the_won_market_follows_and_makes_no_bar_without_a_trade(clean: World, symbol: Symbol) -> None:
-    name = krw_symbol(symbol)
+    name = name_at(UPBIT, symbol)
     minutes = clean[candles(UPBIT, name, Timeframe.M1)]
     assert minutes[0].at >= KRW_MINUTES_FROM
     assert 0.97 < len(minutes) / ((END - KRW_MINUTES_FROM) // MINUTE_MS) < 1

@@ -6,7 +6,6 @@ import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
 import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
 
-const SYMBOLS = ["BTCUSDT", "ETHUSDT"];
 const INTERVALS = ["1h", "4h", "1d"];
 const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"], ["closed", "Closed trades"]];
 const LIFTED = new Set(["kill_switch"]);
@@ -16,8 +15,9 @@ const REFRESH_CHART = 60000;
 export async function show(root, params, pageApi) {
   await styled;
   const api = await openAccount(pageApi);
+  const { markets } = api.session();
   const state = {
-    symbol: SYMBOLS.includes(params.symbol) ? params.symbol : "BTCUSDT",
+    symbol: markets.includes(params.symbol) ? params.symbol : markets[0],
     interval: INTERVALS.includes(params.interval) ? params.interval : "4h",
     layers: { heat: true, levels: true, averages: true, profile: false, closed: true },
     positions: [],
@@ -64,7 +64,7 @@ export async function show(root, params, pageApi) {
       return view;
     }, (view) => {
       state.chart = view;
-      chartSource.replaceChildren(...sourceLine({ href: api.address(`/trading/chart?symbol=${state.symbol}&interval=${state.interval}`), at: null,
+      chartSource.replaceChildren(...sourceLine({ href: api.address(`/trading/chart?symbol=${encodeURIComponent(state.symbol)}&interval=${state.interval}`), at: null,
         text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}${view.ageSeconds === null ? "" : `, ${span(view.ageSeconds)} old`}${view.stale ? ", STALE" : ""}${view.price.heat?.note ? ` · heat map ${view.price.heat.origin}: ${view.price.heat.note}` : ""}` }).childNodes);
       return [key(state.layers, view), drawCandles()];
     }, { keep: true });
@@ -76,7 +76,7 @@ export async function show(root, params, pageApi) {
   const pickTrades = (trades) => trades.filter((trade) => trade.symbol === state.symbol && trade.currency === "USD");
   const redrawChart = () => { if (state.chart) replace(chart, key(state.layers, state.chart), drawCandles()); };
   const drawChartActions = () => replace(chartActions,
-    choices("Symbol", SYMBOLS, state.symbol, (symbol) => { state.symbol = symbol; drawChartActions(); loadChart(); }),
+    choices("Symbol", markets, state.symbol, (symbol) => { state.symbol = symbol; drawChartActions(); loadChart(); }),
     choices("Bars", INTERVALS, state.interval, (interval) => { state.interval = interval; drawChartActions(); loadChart(); }),
     h("span", { class: "choices", role: "group", "aria-label": "Layers" }, LAYERS.map(([name, text]) =>
       h("button", { type: "button", "aria-pressed": String(state.layers[name]), onclick: (event) => {
@@ -180,7 +180,7 @@ async function postWithWord(api, path, { view, title, action, danger, body = {} 
 }
 
 function runForm(api, pageApi) {
-  const symbol = h("select", { "aria-label": "Symbol of the cycle" }, SYMBOLS.map((name) => h("option", null, name)));
+  const symbol = h("select", { "aria-label": "Symbol of the cycle" }, pageApi.session().markets.map((name) => h("option", null, name)));
   const exchange = api.account.mode !== "paper"; // a cycle that acts at an exchange is run at a terminal
   const execute = h("input", { type: "checkbox", id: "execute", disabled: exchange });
   const go = button("Run a cycle", null, { kind: "primary" });

@@ -1,0 +1,41 @@
+"""One file per exchange: its table of names and numbers, and what is truly its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from zuno.adapters.venues.exchange import ApiKeys
+from zuno.adapters.venues.orders.client import TradingClient
+from zuno.adapters.venues.orders.core import VenueAccount
+from zuno.adapters.venues.orders.wires.binance_spot import BinanceSpotOrders
+from zuno.adapters.venues.orders.wires.binance_usdm import BinanceOrders
+from zuno.adapters.venues.orders.wires.bybit import BybitOrders, BybitSpotOrders
+from zuno.adapters.venues.orders.wires.hyperliquid import HyperliquidOrders
+from zuno.adapters.venues.orders.wires.okx import OkxOrders, OkxSpotOrders
+from zuno.adapters.venues.orders.wires.upbit import UpbitOrders
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+
+PERPETUALS: Final = (BinanceOrders, BybitOrders, OkxOrders, HyperliquidOrders)
+SPOT: Final = (BinanceSpotOrders, BybitSpotOrders, OkxSpotOrders, UpbitOrders)
+ACCOUNTS: Final[Mapping[Venue, type[VenueAccount]]] = {
+    account.wire.exchange: account for account in (*PERPETUALS, *SPOT)
+}
+
+
+def build_account(
+    venue: Venue,
+    keys: ApiKeys,
+    symbols: Sequence[Symbol],
+    url: str | None = None,
+    *,
+    demo: bool = False,
+    page: int | None = None,
+    **options: Any,
+) -> VenueAccount:
+    """`url` replaces the exchange's address; `demo`: its trading without money; `page`: rows of an answer."""
+    account = ACCOUNTS[venue]
+    wire = account.wire
+    client = TradingClient(wire.vendor, keys, url, demo=demo, clock_codes=wire.clock_codes, time=wire.time, **options)
+    return account(client, symbols, demo=demo, page=page)

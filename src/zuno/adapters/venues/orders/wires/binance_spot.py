@@ -1,0 +1,102 @@
+"""Orders at Binance's spot market: what is bought arrives less the fee, and what a stop would sell is locked.
+
+Endpoints: https://developers.binance.com/docs/binance-spot-api-docs/rest-api (general-endpoints, trading-endpoints,
+account-endpoints); errors: …/errors. Stops wait for the last price and keep their ids. Trades are listed by the day, or
+by their number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from zuno.adapters.venues.exchange import ExchangeVendor
+from zuno.adapters.venues.orders import wire as w
+from zuno.adapters.venues.orders.wire import Question, codes, fields, spell
+from zuno.adapters.venues.orders.wires.binance_usdm import BinanceAccount, BinanceOrders, read_decline
+from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.kernel.errors import Refused
+from zuno.kernel.units import Millis
+from zuno.markets.venues import Venue
+from zuno.trading.model.market import DAY_MS
+from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, TimeInForce
+
+BY_DAYS: Final = 7 * DAY_MS
+"""Trades of no longer ago are asked for day by day; of longer ago, from the first one on."""
+MAKER: Final = "LIMIT_MAKER"
+KINDS: Final = {w.MARKET: "MARKET", w.LIMIT: "LIMIT", w.STOP: "STOP_LOSS", w.TARGET: "TAKE_PROFIT"}
+
+
+class BinanceSpotOrders(BinanceAccount):
+    wire = replace(
+        BinanceOrders.wire,
+        exchange=Venue("BINANCE-SPOT"),
+        vendor=ExchangeVendor("binance", "Binance spot", read_decline=read_decline),
+        time=("publicGetTime", {}, ("serverTime",)),
+        clock_codes=codes("-1021"),
+        not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010)),
+        statuses={**BinanceOrders.wire.statuses, **spell(OrderStatus, "OPEN:PENDING_NEW|PENDING_CANCEL")},
+        types=spell(
+            OrderType,
+            "MARKET:MARKET; LIMIT:LIMIT|LIMIT_MAKER; STOP_MARKET:STOP_LOSS|STOP_LOSS_LIMIT; "
+            "TAKE_PROFIT_MARKET:TAKE_PROFIT|TAKE_PROFIT_LIMIT",
+        ),
+        sides={**BinanceOrders.wire.sides, "True": w.BUY, "False": w.SELL},
+        read_in_force=spell(TimeInForce, "IOC:IOC|FOK; POST_ONLY:LIMIT_MAKER"),
+        order=fields(
+            "client_id:clientOrderId id:orderId side:side kind:type quantity:origQty price:price trigger:stopPrice "
+            "in_force:timeInForce status:status filled:executedQty funds:cummulativeQuoteQty updated:updateTime"
+        ),
+        algo={},
+        listing={
+            **BinanceOrders.wire.listing,
+            **fields("notional:filters.NOTIONAL.minNotional state:status,isSpotTradingAllowed"),
+        },
+        trading=("TRADING", "True"),
+        trade={**BinanceOrders.wire.trade, **fields("side:isBuyer maker:isMaker")},
+        trades_window=90 * DAY_MS,
+        funding_id="",
+        balance=fields("asset:asset total:free,locked free:free"),
+        liquidations=(),
+    )
+    public, private, trades_endpoint = "public", "private", "privateGetMyTrades"
+
+    async def read_rights(self) -> tuple[bool, bool, bool, bool]:
+        trades, withdraws = True, False
+        if not self.paper:
+            key = await self.read("sapiGetAccountApiRestrictions", "permissions")
+            trades, withdraws = key.flag("enableSpotAndMarginTrading"), key.flag("enableWithdrawals")
+        account = await self.read("privateGetAccount", "account")
+        return trades and account.flag("canTrade"), withdraws, True, True
+
+    async def check_settings(self) -> None:
+        if not self.paper and (await self.read("sapiGetBnbBurn", "fee settings")).flag("spotBNBBurn"):
+            raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
+
+    async def read_touch(self, name: str) -> tuple[Decimal, Decimal, Decimal, Millis]:
+        row = await self.read("publicGetTicker24hr", "touch", symbol=name)
+        return row.decimal("bidPrice"), row.decimal("askPrice"), row.decimal("lastPrice"), row.moment("closeTime")
+
+    async def ask_to_place(self, order: OrderRequest, name: str, good_till: Millis | None) -> Question:
+        post_only = order.time_in_force is w.POST_ONLY and order.price is not None
+        body = self.build_body(order, name, MAKER if post_only else KINDS[order.type])
+        if order.price is not None:
+            body["price"] = f"{order.price:f}"
+            body |= {} if post_only else {"timeInForce": self.wire.in_force[order.time_in_force]}
+        if order.trigger is not None:
+            body["stopPrice"] = f"{order.trigger:f}"
+        return Question("privatePostOrder", "order", body | {"newClientOrderId": order.client_id})
+
+    async def read_trades(self, name: str, low: Millis, high: Millis) -> list[VendorJson]:
+        now = self._client.now()
+        if now - low > BY_DAYS:
+            return await self.read_trades_from(name, {"fromId": 0}, high)
+        rows = []
+        for start in range(low, max(low, min(high, now)) + 1, DAY_MS):
+            end = Millis(start + DAY_MS - 1)
+            rows += await self.read_trades_from(name, {"startTime": start, "endTime": end}, end)
+        return rows
+
+    async def balance_rows(self) -> list[VendorJson]:
+        return (await self.read("privateGetAccount", "balances")).children("balances")

@@ -1,0 +1,199 @@
+"""What venues list: markets with their rules, where each list comes from and how old it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from math import isfinite
+from typing import ClassVar, Final
+
+from zuno.kernel import arguments
+from zuno.kernel.errors import NotFound, ZunoError
+from zuno.kernel.numbers_text import format_span, plain_digits
+from zuno.kernel.text import plain_text
+from zuno.kernel.units import Millis
+from zuno.kernel.view import ForeignText, IsoTime, VerdictView, View
+from zuno.markets.market import Catalogue, Market, describe_limits
+from zuno.markets.venues import VENUES, Kind, Venue, find_near, parse_venue
+from zuno.present.document import Document, document, table
+from zuno.present.values import amount, bad, count, foreign, hours, percent, quiet
+from zuno.trading.model.known import derive
+from zuno.trading.model.market import SECOND_MS
+
+MOST_SHOWN: Final = 60
+"""Markets that a screen lists."""
+
+
+class MarketRowView(View):
+    """One market by its venue's rules."""
+
+    name: ForeignText
+    kind: Kind
+    tick: float
+    lot: float
+    min_notional: float
+    """The least order, in `quote`."""
+    quote: ForeignText
+    base: ForeignText
+    maker: float
+    """Of the notional, in per cent."""
+    taker: float
+    funding_hours: int
+    """Between two payments of funding; 0: there are none."""
+    contract_size: float
+    trading: bool
+    """False: it was listed once, and nothing can be ordered."""
+    LEFT_OUT: ClassVar = frozenset({"kind", "base", "contract_size"})
+    """The name says kind and coin; sizes are shown in coins."""
+
+
+class VenueListView(View):
+    """The list of one venue."""
+
+    venue: Venue
+    source: str
+    """The venue itself, or the built-in rules where its list was never read."""
+    read_at: IsoTime | None
+    age_seconds: int | None
+    stale: bool
+    """It does not serve for live orders."""
+    markets: int
+    limits: tuple[str, ...]
+    """What the venue cannot do."""
+    failure: ForeignText = ""
+    """Why it was not read just now, if so; the list of before stays."""
+    skipped: tuple[ForeignText, ...] = ()
+    """Markets without a tick or a lot, which are left out."""
+    LEFT_OUT: ClassVar = frozenset({"read_at"})
+
+
+class MarketsView(VerdictView):
+    """`ok` false: a venue that was asked did not answer; exit code 4."""
+
+    lists: tuple[VenueListView, ...]
+    markets: tuple[MarketRowView, ...]
+    LEFT_OUT: ClassVar = frozenset({"ok"})
+
+    def to_document(self) -> Document:
+        rows = (
+            (
+                foreign(market.name),
+                amount(plain_digits(Decimal(f"{market.tick:.12g}")), "", exact=True),
+                amount(plain_digits(Decimal(f"{market.lot:.12g}")), "", exact=True),
+                foreign(f"{market.min_notional:,.10g} {market.quote}"),
+                percent(market.maker, 3),
+                percent(market.taker, 3),
+                hours(market.funding_hours or None),
+                quiet("trading") if market.trading else bad("not traded"),
+            )
+            for market in self.markets[:MOST_SHOWN]
+        )
+        lists = (
+            (
+                each.venue.lower(),
+                each.source,
+                quiet("–")
+                if each.age_seconds is None
+                else (bad if each.stale else quiet)(format_span(each.age_seconds)),
+                count(each.markets),
+                bad("not for live orders") if each.stale else quiet("for live orders too"),
+                "; ".join(each.limits),
+            )
+            for each in self.lists
+        )
+        more = len(self.markets) - MOST_SHOWN
+        return document(
+            f"Markets: {len(self.markets):,} at {len(self.lists)} venues",
+            table(
+                ("market", "tick", "lot", "least order", "maker", "taker", "funding", "state"),
+                rows,
+                spare=("state", "funding", "maker", "taker"),
+            )
+            if self.markets
+            else None,
+            table(("venue", "list", "age", "markets", "use", "limits"), lists, spare=("use", "limits")),
+            urgent=(foreign(f"{each.venue.lower()}: {each.failure}") for each in self.lists if each.failure),
+            notes=(
+                f"{more:,} more; --search, --venue and --kind choose" if more > 0 else "",
+                *(
+                    foreign(f"{each.venue.lower()} lists markets without a tick or a lot: {', '.join(each.skipped)}")
+                    for each in self.lists
+                    if each.skipped
+                ),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MarketDesk:
+    """The catalogue of a home. `ask`: one venue's list, from itself."""
+
+    read: Callable[[], Catalogue]
+    renew: Callable[[Venue, Sequence[Market], Millis], object]
+    """Keep a venue's list as it was read at a moment, beside those of the others."""
+    ask: Callable[[Venue], Awaitable[Sequence[Market]]]
+    now: Callable[[], Millis]
+
+    async def list(
+        self, venue: str | None = None, kind: str | None = None, search: str = "", *, refresh: bool = False
+    ) -> MarketsView:
+        """`NotFound` with the nearest names where nothing is called so."""
+        place = None if venue is None else parse_venue(venue)
+        of_kind = None if kind is None else arguments.parse_word(Kind, kind, "kind of market; write spot or perp")
+        places = [each for each in VENUES if place in (None, each) and of_kind in (None, each.kind)]
+        failures, skipped = dict[Venue, str](), dict[Venue, tuple[str, ...]]()
+        if refresh:
+            answers = await asyncio.gather(*(self._ask(each) for each in places))
+            for each, answer in zip(places, answers, strict=True):
+                if isinstance(answer, str):
+                    failures[each] = answer
+                    continue
+                usable = [market for market in answer if _is_usable(market)]
+                skipped[each] = tuple(f"{market.base}/{market.quote}" for market in answer if market not in usable)
+                if usable:
+                    self.renew(each, usable, self.now())
+                else:
+                    failures[each] = "its list holds no market that can be traded"
+        catalogue = self.read()
+        found = list(catalogue.search(place, of_kind, search))
+        if search and not found:
+            bases = {market.base for market in catalogue.search(place, of_kind)}
+            near = find_near(search.upper(), sorted(bases), 3, 0.4)
+            names = f"; the nearest: {', '.join(near)}" if near else ""
+            raise NotFound(f"No market is called {plain_text(search, 40)!r}{names}.")
+        return MarketsView(
+            ok=not failures,
+            lists=tuple(
+                self._view_list(catalogue, each, failures.get(each, ""), skipped.get(each, ())) for each in places
+            ),
+            markets=tuple(derive(MarketRowView, market) for market in found),
+        )
+
+    async def _ask(self, venue: Venue) -> Sequence[Market] | str:
+        try:
+            return await self.ask(venue)
+        except ZunoError as error:
+            return str(error)
+
+    def _view_list(self, catalogue: Catalogue, venue: Venue, failure: str, skipped: tuple[str, ...]) -> VenueListView:
+        at, now = catalogue.read_at.get(venue), self.now()
+        return VenueListView(
+            venue=venue,
+            source="built-in rules" if at is None else "the venue's own",
+            read_at=at,
+            age_seconds=None if at is None else max(0, now - at) // SECOND_MS,
+            stale=catalogue.find_stale(venue, now) is not None,
+            markets=len(catalogue.list_at(venue)),
+            limits=describe_limits(venue),
+            failure=failure,
+            skipped=skipped,
+        )
+
+
+def _is_usable(market: Market) -> bool:
+    """Without a tick, a lot or a name nothing can be ordered there."""
+    figures = (market.tick, market.lot, market.min_notional, market.maker, market.taker)
+    named = market.base.isalnum() and market.quote.isalnum() and market.base.isascii()
+    return named and all(map(isfinite, figures)) and market.tick > 0 and market.lot > 0
