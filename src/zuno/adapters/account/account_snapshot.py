@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from _collections_abc import dict_items, dict_values
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 import orjson
@@ -46,6 +47,7 @@ class LivePart:
     ledger: Ledger
     locks: list[LockSet]
     lifted: list[tuple[Protection, Symbol | None, Millis]]
+    dust: dict[Venue, dict[Symbol, Decimal]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -131,7 +133,7 @@ def _open(shape: TypeAdapter[Any], item: object) -> Any:
 def dump_live(book: AccountHistory) -> bytes:
     own = {name: getattr(book, name) for name in _AS_THEY_ARE}
     lifted = [(*place, at) for place, at in book.lifted.items()]
-    return _LIVE.dump_json(LivePart(locks=[*book.locks.values()], lifted=lifted, **own))
+    return _LIVE.dump_json(LivePart(locks=[*book.locks.values()], lifted=lifted, dust=book.dust, **own))
 
 
 def dump_past(book: AccountHistory, sealed: SealedParts) -> bytes:
@@ -182,6 +184,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
+    book.dust = now.dust
     for exchange in book.venues:
         book.check_ledger(exchange)
     mark_sealed(book)

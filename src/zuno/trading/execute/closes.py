@@ -90,11 +90,12 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     quantity = unbooked if position is None else position.quantity + unbooked
     side = venue.entry_orders(symbol)[0].request.side if position is None else opening_side(position.side)
     most = quantity if filters is None else min(quantity, filters.max_quantity)
+    most, lot = await venue.fit_sale(symbol, most)
     # Counted as a close without the log does, too: sent by both, an exit is one order.
     ids = (client_order_id(tracked.intent.id, venue.exchange, "exit", number) for number in count())
     client_id = next(id for id in ids if id not in venue.book.orders)
     request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position)
-    await plan_and_send(venue, tracked.intent.id, "exit", request)
+    await plan_and_send(venue, tracked.intent.id, "exit", request, lot)
 
 
 async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
@@ -315,7 +316,8 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     if ours <= 0:
         return said
     with suppress(ZunoError):
-        ours = min(ours, (await port.filters(symbol)).max_quantity)
+        ours = min(ours, (await venue.read_filters(symbol)).max_quantity)
+        ours = (await venue.fit_sale(symbol, ours))[0]
     try:
         sent = await port.place(build_exit(client_id, exchange, symbol, side.opposite, ours, position))
         said.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
@@ -61,10 +62,12 @@ FUNDING_PATIENCE: Final = 3.0
 # -- sending
 
 
-async def plan_and_send(venue: VenueContext, intent: str, purpose: Purpose, request: OrderRequest) -> None:
+async def plan_and_send(
+    venue: VenueContext, intent: str, purpose: Purpose, request: OrderRequest, lot: Decimal | None = None
+) -> None:
     """Of an order that protects or closes."""
     at = venue.account.event_time()
-    await venue.account.write([OrderPlanned(at=at, intent=intent, purpose=purpose, order=request)])
+    await venue.account.write([OrderPlanned(at=at, intent=intent, purpose=purpose, order=request, lot=lot)])
     await _send_exit(venue, venue.book.orders[request.client_id])
 
 
@@ -277,7 +280,9 @@ def _list_unlogged(
         events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
     filled = sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO)
     request = build_exit(fill.client_id, fill.exchange, fill.symbol, fill.side, filled)
-    return [*events, OrderPlanned(at=at, intent=close.id, purpose="exit", order=request)]
+    known = venue.memory.filters.get(fill.symbol)
+    lot = known.lot if known is not None and venue.exchange.spot else None
+    return [*events, OrderPlanned(at=at, intent=close.id, purpose="exit", order=request, lot=lot)]
 
 
 async def _read_fills(venue: VenueContext, symbol: Symbol, since: Millis, orders: Sequence[Order]) -> list[Fill]:

@@ -86,8 +86,9 @@ async def _place_level(
     """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
     the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
-    wanted = next((o for o in standing if o.request.trigger == trigger and o.left == position.quantity), None)
-    if wanted is None and trigger is not None:
+    quantity, lot = await venue.fit_sale(position.symbol, position.quantity)
+    wanted = next((o for o in standing if o.request.trigger == trigger and o.left == quantity), None)
+    if wanted is None and trigger is not None and quantity:
         if standing and venue.binds_balance:
             await cancel_protection(venue, position.symbol)
             if venue.position(position.symbol) is not position:
@@ -99,12 +100,12 @@ async def _place_level(
             symbol=position.symbol,
             side=opening_side(position.side).opposite,
             type=_TYPES[purpose],
-            quantity=position.quantity,
+            quantity=quantity,
             trigger=trigger,
             reduce_only=True,
             leverage=max(1, int(position.leverage)),
         )
-        await venue.attempt(plan_and_send(venue, position.intent, purpose, request))
+        await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
         wanted = venue.book.orders.get(request.client_id)
         if wanted is None:
             return  # it could not be written down

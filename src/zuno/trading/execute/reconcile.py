@@ -296,11 +296,10 @@ async def _advance_all(venue: VenueContext) -> None:
 async def find_differing_positions(port: OrderVenue, book: TradingBook) -> dict[Symbol, Unbooked]:
     """Once fills are booked, what is held must be the same."""
     there = {position.symbol: position.quantity * position.side.sign for position in await port.positions()}
-    ours = {
-        symbol: trade.quantity * trade.side.sign
-        for (exchange, symbol), trade in book.positions.items()
-        if exchange == port.exchange
-    }
+    ours = {**book.dust.get(port.exchange, {})}
+    for (exchange, symbol), trade in book.positions.items():
+        if exchange == port.exchange:
+            ours[symbol] = trade.quantity * trade.side.sign
     return {
         symbol: Unbooked(exchange=port.exchange, symbol=symbol, quantity=theirs, booked=booked)
         for symbol in sorted(there.keys() | ours.keys())

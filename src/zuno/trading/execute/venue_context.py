@@ -16,6 +16,7 @@ from zuno.trading.model.orders import ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
+from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.trading_book import TradingBook
@@ -220,6 +221,14 @@ class VenueContext:
     async def read_state(self, symbol: Symbol) -> ExchangeState:
         """As it is now."""
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
+
+    async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:
+        """What of it can be sold, and the lot where something is left: at a spot exchange a fee in coins leaves what is
+        not in whole lots."""
+        filters = await self.find_filters(symbol) if self.exchange.spot else None
+        if filters is None or not quantity % filters.lot:
+            return quantity, None
+        return round_to_step(quantity, filters.lot), filters.lot
 
     async def find_filters(self, symbol: Symbol) -> Filters | None:
         """None where they cannot be read: what protects or closes does not wait for them."""

@@ -232,6 +232,8 @@ class OrderPlanned(AccountEvent):
     order: OrderRequest
     expires: Timestamp | None = None
     """When the desk cancels what is not filled."""
+    lot: Annotated[Positive | None, Field(exclude_if=lambda lot: lot is None)] = None
+    """Of a sale at a spot exchange: less than this, left of a position, cannot be sold; the trade ends without it."""
 
 
 class OrderUpdated(AccountEvent):

@@ -204,6 +204,7 @@ class TrackedOrder:
     purpose: Purpose
     planned: Millis
     expires: Millis | None = None
+    lot: Decimal | None = None
     status: OrderStatus = OrderStatus.PLANNED
     filled: Decimal = ZERO
     """As the venue says."""
@@ -249,6 +250,8 @@ class BookState:
         """Open, by id, in the order they were opened."""
         self.positions: dict[Place, OpenTrade] = {}
         """Those that the desk traded."""
+        self.dust: dict[Venue, dict[Symbol, Decimal]] = {}
+        """Less than a lot that a trade at a spot exchange left, at no cost: of the next trade there."""
         self.finished: dict[str, OpenTrade] = {}
         """Flat, and nobody wrote `TradeClosed` yet."""
         self.closed: list[TradeSummary] = []

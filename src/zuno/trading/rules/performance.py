@@ -285,6 +285,7 @@ class AccountHistory(TradingBook):
         for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
             setattr(twin, name, getattr(self, name).copy())
         twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
+        twin.dust = {exchange: {**left} for exchange, left in self.dust.items()}
         return twin
 
     @property

@@ -174,7 +174,7 @@ class TradingBook(BookState):
         intent = self.intents.get(event.intent)
         if intent is None:
             raise Refused(f"The order {request.client_id} belongs to no stored intent ({event.intent}).")
-        tracked = TrackedOrder(request, event.intent, event.purpose, event.at, event.expires)
+        tracked = TrackedOrder(request, event.intent, event.purpose, event.at, event.expires, event.lot)
         self.orders[request.client_id] = self.open_orders[request.client_id] = tracked
         intent.orders.append(request.client_id)
 
@@ -230,6 +230,10 @@ class TradingBook(BookState):
         if trade is None or not closing:
             self._enter(trade or self._begin_trade(fill, order), rest, value, fee, LedgerAccount.FEES)
             return
+        left = trade.quantity - closed
+        if left and order is not None and order.lot is not None and left < order.lot:
+            trade.quantity = closed
+            self.dust.setdefault(fill.exchange, {})[fill.symbol] = left
         closing_fee = fee if not rest else round_money(fee * closed / fill.quantity)
         self._reduce_trade(trade, closed, round_money(closed * fill.price), closing_fee, fill.at, fill.liquidation)
         if rest:
@@ -269,6 +273,7 @@ class TradingBook(BookState):
             side=Side.LONG if fill.side is OrderSide.BUY else Side.SHORT,
             leverage=leverage,
             opened=fill.at,
+            quantity=self.dust.get(fill.exchange, {}).pop(fill.symbol, ZERO),
         )
         if tracked is not None:
             _take_from_intent(trade, tracked.intent)
