@@ -70,6 +70,8 @@ def build_exchange_gate(
     watch_only: str | None = None,
 ) -> OrderGate:
     """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None."""
+    from zuno.adapters.venues.orders.wires import build_funds
+
     context = GateContext(
         log=log,
         account=account,
@@ -79,6 +81,7 @@ def build_exchange_gate(
         killed=killed,
         entries=entries and watch_only is None,
         compare_every=COMPARE_EVERY_MS,
+        funds=build_funds(venues),
     )
     return OrderGate(context if watch_only is None else replace(context, why_no_entries=watch_only))
 

@@ -75,6 +75,7 @@ class FakeBinance(FakeExchange):
         self.multi_assets = False
         self.fee_burn = False
         self.margin_types = dict.fromkeys(self.engine.markets, "CROSSED")
+        self.margin_changes: list[dict[str, Any]] = []
         self.order_windows: list[int] = []
         """For how long each order was good after its date, in milliseconds."""
         self.hidden_trades = 0
@@ -93,6 +94,8 @@ class FakeBinance(FakeExchange):
             "GET /fapi/v1/positionSide/dual": lambda params: {"dualSidePosition": self.hedge},
             "POST /fapi/v1/marginType": self.set_margin_type,
             "POST /fapi/v1/leverage": self.set_leverage,
+            "POST /fapi/v1/positionMargin": self.add_margin,
+            "GET /fapi/v1/positionMargin/history": lambda params: self.margin_changes,
             "POST /fapi/v1/order": self.new_order,
             "GET /fapi/v1/order": lambda params: self.order_row(self.find_order(params, -2013)),
             "DELETE /fapi/v1/order": self.cancel_order,
@@ -190,6 +193,18 @@ class FakeBinance(FakeExchange):
             raise Declined(error(-4048, "Margin type cannot be changed if there exists position."))
         self.margin_types[params["symbol"]] = params["marginType"]
         return {"code": 200, "msg": "success"}
+
+    def add_margin(self, params: dict[str, str]) -> Any:
+        position, amount = self.engine.position(params["symbol"]), Decimal(params["amount"])
+        if not position.amount or params["type"] != "1":
+            raise Declined(error(-4054, "Cannot add position margin: position is 0."))
+        if amount > self.engine.available():
+            raise Declined(error(-4051, "Isolated balance insufficient."))
+        position.added += amount / abs(position.amount)
+        named = {"symbol": params["symbol"], "type": 1, "deltaType": "USER_ADJUST", "positionSide": "BOTH"}
+        change = {**named, "amount": f"{amount:f}", "asset": "USDT", "time": self.clock.now()}
+        self.margin_changes.append(change)
+        return {"amount": float(amount), "code": 200, "msg": "Successfully modify position margin.", "type": 1}
 
     def set_leverage(self, params: dict[str, str]) -> Any:
         self.engine.leverage[params["symbol"]] = int(params["leverage"])

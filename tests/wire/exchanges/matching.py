@@ -165,6 +165,8 @@ class FakeFunding:
 class FakePosition:
     amount: Decimal = ZERO
     entry: Decimal = ZERO
+    added: Decimal = ZERO
+    """Margin beyond what the leverage asks, of each unit."""
 
 
 @dataclass
@@ -470,7 +472,7 @@ class Engine:
             position.entry = price
         position.amount = left
         if not left:
-            position.entry = ZERO
+            position.entry = position.added = ZERO
         return pnl
 
     def settle_funding(self, symbol: str, rate: Decimal) -> None:
@@ -492,7 +494,7 @@ class Engine:
 
     def margin(self, symbol: str) -> Decimal:
         position = self.position(symbol)
-        return abs(position.amount) * position.entry / self.leverage.get(symbol, 20)
+        return abs(position.amount) * (position.entry / self.leverage.get(symbol, 20) + position.added)
 
     def liquidation(self, symbol: str) -> Decimal:
         """The mark at which nothing of a position's margin is left."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.core import VenueAccount
-from zuno.adapters.venues.orders.wires.binance_spot import BinanceSpotOrders
+from zuno.adapters.venues.orders.wires.binance_spot import BinanceFunds, BinanceSpotOrders
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceOrders
 from zuno.adapters.venues.orders.wires.bybit import BybitOrders, BybitSpotOrders
 from zuno.adapters.venues.orders.wires.hyperliquid import HyperliquidOrders
@@ -22,6 +22,13 @@ SPOT: Final = (BinanceSpotOrders, BybitSpotOrders, OkxSpotOrders, UpbitOrders)
 ACCOUNTS: Final[Mapping[Venue, type[VenueAccount]]] = {
     account.wire.exchange: account for account in (*PERPETUALS, *SPOT)
 }
+
+
+def build_funds(venues: Mapping[Venue, object]) -> BinanceFunds | None:
+    """Between the wallets of an account, where they are apart and both are open here."""
+    spot, futures = (venues.get(account.wire.exchange) for account in (BinanceSpotOrders, BinanceOrders))
+    known = isinstance(spot, BinanceSpotOrders) and isinstance(futures, BinanceOrders)
+    return BinanceFunds(spot, futures) if known else None
 
 
 def build_account(

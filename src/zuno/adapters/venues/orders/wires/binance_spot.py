@@ -16,14 +16,18 @@ from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.wire import Question, codes, fields, spell
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceAccount, BinanceOrders, read_decline
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.kernel.errors import Refused
+from zuno.kernel.canonical import digest
+from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, TimeInForce
 
 BY_DAYS: Final = 7 * DAY_MS
 """Trades of no longer ago are asked for day by day; of longer ago, from the first one on."""
+LISTED_MS: Final = 6_000
+"""For so long a transfer that was sent may not be listed."""
 MAKER: Final = "LIMIT_MAKER"
 KINDS: Final = {w.MARKET: "MARKET", w.LIMIT: "LIMIT", w.STOP: "STOP_LOSS", w.TARGET: "TAKE_PROFIT"}
 
@@ -100,3 +104,48 @@ class BinanceSpotOrders(BinanceAccount):
 
     async def balance_rows(self) -> list[VendorJson]:
         return (await self.read("privateGetAccount", "balances")).children("balances")
+
+
+class BinanceFunds:
+    """Money from the spot wallet into the margin of a futures position (…/wallet/asset/user-universal-transfer,
+    …/usds-margined-futures/trade/rest-api/Modify-Isolated-Position-Margin). Neither takes an id: by its last digits an
+    amount says what it was moved for, and it is looked for before it is sent."""
+
+    def __init__(self, spot: BinanceSpotOrders, futures: BinanceOrders, listed_ms: int = LISTED_MS) -> None:
+        self._spot, self._futures, self._listed_ms = spot, futures, listed_ms
+        self._missed: dict[tuple[str, Decimal], Millis] = {}
+        """Since when something is not listed, or was sent."""
+
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
+        marked = amount - (1 + int(digest(key.encode())[:8], 16) % 999_999) * Decimal("1e-8")
+        wallets: dict[str, object] = {"type": "MAIN_UMFUTURE", "asset": target.quote}
+        sent = {"amount": f"{marked:f}"}
+        listing = Question("sapiGetAssetTransfer", "transfers", {**wallets, "size": 100})
+        await self._move_once(
+            self._spot, Question("sapiPostAssetTransfer", "transfer", wallets | sent), listing, marked
+        )
+        if not any(held.symbol == symbol for held in await self._futures.positions()):
+            return marked
+        margin: dict[str, object] = {"symbol": self._futures.name(symbol), "type": 1}
+        listing = Question("fapiPrivateGetPositionMarginHistory", "margin changes", margin)
+        try:
+            question = Question("fapiPrivatePostPositionMargin", "margin", margin | sent)
+            await self._move_once(self._futures, question, listing, marked)
+        except Refused as declined:  # the money has left the other wallet
+            raise Unavailable(str(declined)) from declined
+        return marked
+
+    async def _move_once(self, account: BinanceAccount, question: Question, listing: Question, marked: Decimal) -> None:
+        """What another process sent may be listed a little later: it is looked for during that time, and then sent."""
+        try:
+            listed = await account.ask(listing)
+        except Refused as declined:  # nothing is known of what was sent before
+            raise Unavailable(str(declined)) from declined
+        rows = listed.items() if isinstance(listed.value, list) else listed.children("rows") if "rows" in listed else []
+        if any(row.decimal("amount") == marked for row in rows):
+            return
+        now, place = await account.now(), (question.endpoint, marked)
+        if now - self._missed.setdefault(place, now) < self._listed_ms:
+            raise Unavailable(f"whether {marked} became margin before is not sure yet")
+        self._missed[place] = now
+        await account.send(question)

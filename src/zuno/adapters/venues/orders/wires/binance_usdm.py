@@ -48,6 +48,9 @@ class BinanceAccount(VenueAccount):
     private: str
     trades_endpoint: str
 
+    async def send(self, question: Question) -> None:
+        await self._client.send(*question)
+
     def ask_for_listings(self, name: str | None) -> Question:
         return Question(f"{self.public}GetExchangeInfo", "filters", {})
 
