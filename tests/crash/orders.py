@@ -2,7 +2,7 @@
 
 The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
 closed by a ruling; then a short that ends at its stop. On the paper venue, whose state is in the same journal, and on a
-fake Binance over loopback that outlives the desk. And a position of two legs, spot and perpetual, on paper: opened in
+fake Binance over loopback that outlives the desk. And a position of two legs, spot and perpetual, on both: opened in
 part, cut twice as its short comes near to its liquidation, closed, opened anew where its short finds no buyer, and once
 more. For each point one process dies there by SIGKILL and another starts: no order may be made twice, no position may
 be without its stop, and no leg alone, once the start is done, and in the end the ledger must equal the venue.
@@ -29,14 +29,16 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from tests.wire.exchanges.harness import WireHarness, open_binance, over_binance
+from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.harness import WireHarness, open_wire, over_binance
 from tests.wire.order_gate import BTC, card, rule
 from tests.wire.paper_venue import START, ListTape, depth
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.sqlite import open_sqlite
+from zuno.adapters.venues.orders.wires.binance_spot import BinanceFunds
 from zuno.adapters.venues.paper.tape import FundingRate, Mark
 from zuno.adapters.venues.paper.venue import PaperFunds, PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
@@ -51,7 +53,7 @@ from zuno.trading.model.cycle import Call, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.orders import ClientId, OrderStatus
 from zuno.trading.model.trade_events import OrderUpdated
-from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
 
@@ -91,13 +93,15 @@ LEG_STEPS = (
     Step("the first cut", 32_500),
     Step("the second cut", 42_000),
     Step("close", 41_000, ask="close hedge"),
-    Step("open what cannot be sold", 20_000, ask="hedge", sold_size=Decimal("0.0005")),
+    Step("open what cannot be sold", 20_000, ask="hedge", sold_size=Decimal(0)),
     Step("open again", 20_000, ask="hedge"),
     Step("the end", 20_000),
 )
-STEPS_OF = {"paper": STEPS, "fake": STEPS, "legs": LEG_STEPS}
+STEPS_OF = {"paper": STEPS, "fake": STEPS, "legs": LEG_STEPS, "fake legs": LEG_STEPS}
 SPOT, PERPETUAL = Venue("BINANCE-SPOT"), Venue("BINANCE")
-VENUES_OF = {"paper": (PERPETUAL,), "fake": (PERPETUAL,), "legs": (PERPETUAL, SPOT)}
+BOTH = (PERPETUAL, SPOT)
+VENUES_OF = {"paper": (PERPETUAL,), "fake": (PERPETUAL,), "legs": BOTH, "fake legs": BOTH}
+FAKE = ("fake", "fake legs")
 LOT = Decimal("0.001")
 
 
@@ -197,6 +201,11 @@ class Child:
         log: Any = JournalTradeLog(open_journal)
         log.append = self.fate.after(log.append)
         venues: dict[Venue, Any] = {exchange: self.open_venue(log, exchange) for exchange in VENUES_OF[self.kind]}
+        funds: MarginFunds = PaperFunds(ACCOUNT, log, self.now)
+        if self.kind == "fake legs":
+            for venue in venues.values():
+                venue.send = self.fate.after(venue.send)
+            funds = BinanceFunds(venues[SPOT], venues[PERPETUAL], listed_ms=0)
         gate = OrderGate(
             GateContext(
                 log=log,
@@ -205,7 +214,7 @@ class Child:
                 now=self.now,
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
-                funds=PaperFunds(ACCOUNT, log, self.now),
+                funds=funds,
             )
         )
         for number in range(first + 1 if begun else first):
@@ -213,8 +222,9 @@ class Child:
         if begun:
             self.take_step(first)
         said = [*await gate.reconcile()]
-        if begun and self.kind == "fake":
+        if begun and self.kind in FAKE:
             self.later = RESEND_MS  # until then an entry of the process that died may be on its way
+            await gate.advance()
         unprotected = await self.count_unprotected(venues)
         for number in range(first, len(STEPS_OF[self.kind])):
             self.show(number)
@@ -229,20 +239,17 @@ class Child:
         return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
 
     def now(self) -> Millis:
-        return self.at if self.kind != "fake" else Millis(int(time.time() * 1_000) + self.ahead + self.later)
+        return self.at if self.kind not in FAKE else Millis(int(time.time() * 1_000) + self.ahead + self.later)
 
     async def read_clock(self) -> Millis:
         return self.at
 
     def open_venue(self, log: Any, exchange: Venue) -> OrderVenue:
-        if self.kind != "fake":
+        if self.kind not in FAKE:
             tape, fees = self.tapes[exchange], Fees().at(exchange)
             return PaperVenue(exchange, ACCOUNT, log, tape, self.read_clock, fees, latency_ms=0)
 
-        class Server:
-            url = self.url
-
-        return open_binance(Server(), asyncio.sleep)  # type: ignore[arg-type]
+        return open_wire(exchange, self.url, asyncio.sleep)
 
     def show(self, number: int) -> None:
         """The paper market of a step."""
@@ -264,7 +271,7 @@ class Child:
         self.control.sendall(f"{number}\n".encode())
         at, ahead = map(int, self.control.recv(100).split())
         self.ahead = ahead
-        self.at = Millis(START + number * HOUR_MS) if self.kind != "fake" else Millis(at)
+        self.at = Millis(START + number * HOUR_MS) if self.kind not in FAKE else Millis(at)
         return self.at
 
     async def act(self, gate: OrderGate, step: Step, at: Millis) -> None:
@@ -275,7 +282,9 @@ class Child:
             for trade in list(gate.book.trades.values()):
                 await gate.set_levels(trade.id, Decimal(19_650), None)
         elif step.ask == "hedge":
-            result = await gate.open_hedge(BTC, SPOT, PERPETUAL, Decimal("0.05"), f"req_{step.price}_{at}")
+            result = await gate.open_hedge(
+                BTC, SPOT, PERPETUAL, Decimal("0.05"), f"req_{step.name[-5:].replace(' ', '_')}"
+            )
             assert result.state in ("open", "ended", "working"), (step, result)
         elif step.ask == "close hedge":
             await gate.close(BTC)
@@ -285,7 +294,7 @@ class Child:
 
     async def count_unprotected(self, venues: Mapping[Venue, OrderVenue]) -> int:
         """Positions at the venue without a stop of their size there, or legs that do not match."""
-        if self.kind == "legs":
+        if len(venues) > 1:
             held = [position for venue in venues.values() for position in await venue.positions()]
             net = sum((position.side.sign * position.quantity for position in held), Decimal(0))
             return int(abs(net) > LOT)
@@ -299,21 +308,21 @@ class Child:
     async def describe(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue], log: Any) -> dict[str, Any]:
         book = gate.book
         made: Counter[ClientId] = Counter()
-        for exchange in venues if self.kind != "fake" else ():
+        for exchange in venues if self.kind not in FAKE else ():
             known: dict[ClientId, set[str]] = {}
             for event in await log.events(venue_account(ACCOUNT, exchange)):
                 if isinstance(event, OrderUpdated) and event.order.status is not OrderStatus.REJECTED:
                     known.setdefault(event.order.request.client_id, set()).add(event.order.venue_id)
             made.update({id: len(ids) for id, ids in known.items()})
         held = [position for venue in venues.values() for position in await venue.positions()]
-        positions = {f"{each.exchange} {each.symbol}": str(each.quantity) for each in held}
+        positions = {f"{each.exchange} {each.symbol}": f"{each.quantity.normalize():f}" for each in held}
         return {
             "made": dict(made),
             "planned": list(book.orders),
             "open": len(book.open_orders),
             "intents": len(book.intents),
             "openIntents": len(book.open_intents),
-            "held": {f"{at} {symbol}": str(trade.quantity) for (at, symbol), trade in book.positions.items()},
+            "held": {f"{at} {sym}": f"{trade.quantity.normalize():f}" for (at, sym), trade in book.positions.items()},
             "positions": positions,
             "balance": {exchange: str((await venue.balance()).total) for exchange, venue in venues.items()},
             "ledger": {exchange: str(book.venue_balance(exchange)) for exchange in venues},
@@ -337,9 +346,10 @@ class Parent:
         home = self._folder / f"{self._kind}-{self._number}"
         home.mkdir()
         async with AsyncExitStack() as stack:
-            here = await stack.enter_async_context(over_binance()) if self._kind == "fake" else None
+            here = await stack.enter_async_context(over_binance()) if self._kind in FAKE else None
             if here is not None:
                 await here.owe(Decimal(2_000))
+                cast(FakeBinance, here.fake).spot.engine.cash = Decimal(2_000)
                 await here.venue.balance()  # its library is loaded once, for all processes
             taken: dict[int, int] = {}
             code = await self._start(home, here, taken, last)
@@ -350,8 +360,9 @@ class Parent:
                 return {"problem": f"the desk ended with {code}"}, died
             told: dict[str, Any] = json.loads((home / "told.json").read_text())
             if here is not None:
-                told["made"] = {id: here.count_orders(id) for id in told["planned"]}
-                known = {order.client_id for order in here.fake.engine.orders.values()}
+                engines = (here.fake.engine, cast(FakeBinance, here.fake).spot.engine)
+                told["made"] = {id: sum(engine.count_orders(id) for engine in engines) for id in told["planned"]}
+                known = {order.client_id for engine in engines for order in engine.orders.values()}
                 told["strange"] = [id for id in known if id.startswith("zn") and id not in told["planned"]]
         shutil.rmtree(home)
         return told, died
@@ -401,7 +412,10 @@ class Parent:
             if here is not None:
                 if step.funding:
                     await here.settle_funding(Decimal("0.0001"))
-                await here.move(Decimal(step.price), step.size)
+                price = Decimal(step.price)
+                await here.move(price, step.size if step.sold_size is None else step.sold_size)
+                touch = (price - here.tick, price + here.tick)
+                cast(FakeBinance, here.fake).spot.engine.move(here.market, *touch, step.size, None)
             taken[number] = START if here is None else here.fake.clock.now()
         ahead = 0 if here is None else here.fake.clock.ahead
         await loop.sock_sendall(ours, f"{taken[number]} {ahead}".encode())
