@@ -27,8 +27,9 @@ ACCOUNTS: Final[Mapping[Venue, type[VenueAccount]]] = {
 def build_funds(venues: Mapping[Venue, object]) -> BinanceFunds | None:
     """Between the wallets of an account, where they are apart and both are open here."""
     spot, futures = (venues.get(account.wire.exchange) for account in (BinanceSpotOrders, BinanceOrders))
-    known = isinstance(spot, BinanceSpotOrders) and isinstance(futures, BinanceOrders)
-    return BinanceFunds(spot, futures) if known else None
+    if isinstance(spot, BinanceSpotOrders) and isinstance(futures, BinanceOrders):
+        return BinanceFunds(spot, futures)
+    return None
 
 
 def build_account(
