@@ -674,7 +674,7 @@ def test_ether_is_wrapped_first_for_a_pool_of_its_wrapper(stage: Stage) -> None:
     gained = stage.run(plan.steps, WETH_POOL)
     assert -2 * ETHER <= gained[NATIVE] < -ETHER
     native = stage.pool(NATIVE_POOL)
-    with pytest.raises(Refused, match="wrapped"):
+    with pytest.raises(Refused, match="wraps"):
         minting.create(stage.terms(), native, around(native, 5, 5), ETHER, 0, brings_ether=True)
 
 

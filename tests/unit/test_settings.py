@@ -116,7 +116,7 @@ def test_no_name_of_another_venue_vendor_or_chain_is_suggested(party: str, monke
 @pytest.mark.parametrize(
     ("name", "suggested"),
     [
-        ("ZUNO_BYBIT_API_KEY", ["ZUNO_BYBIT_URL", "ZUNO_BYBIT_STREAM_URL"]),
+        ("ZUNO_BYBIT_API_KEYS", ["ZUNO_BYBIT_API_KEY"]),
         ("ZUNO_BINNANCE_API_KEY", ["ZUNO_BINANCE_API_KEY"]),
         ("ZUNO_TELEGRAM_TOKEN", ["ZUNO_TELEGRAM_BOT_TOKEN"]),
         ("ZUNO_ANTHROPIC_API_KEY", ["ANTHROPIC_API_KEY"]),

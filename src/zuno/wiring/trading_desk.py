@@ -273,7 +273,7 @@ class TradingWiring(SharedWiring):
     def account(self, name: str | None = None) -> AccountDesk:
         from zuno.trading.service.account import AccountDesk
 
-        return AccountDesk(self._account_backends(), name)
+        return AccountDesk(self._account_backends(), self.find_account(name))
 
     def _account_backends(self) -> AccountBackends:
         from zuno.trading.execute.reconcile import ask_exchange

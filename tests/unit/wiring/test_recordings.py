@@ -20,7 +20,7 @@ async def test_a_market_is_invented_once_though_the_first_to_wait_gave_up(
     begun: list[int] = []
     go_on = Event()
 
-    def invent_slowly(seed: int) -> list[Any]:
+    def invent_slowly(seed: int, symbols: object) -> list[Any]:
         begun.append(seed)
         assert go_on.wait(60)
         return []

@@ -17,7 +17,7 @@ from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
-from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.kernel.errors import Refused, UsageError
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.rules.trading_book import TradingBook
@@ -225,9 +225,3 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
         limits = ("10", "30", "5", "1d", "venue")
         mandate = zuno.account("swiss").build_mandate((), (), *limits, judge_fallback=False)
         assert (mandate.venues, mandate.symbols) == ((Venue("BYBIT"),), settings.markets)
-
-
-async def test_a_venue_without_a_wire_is_not_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zuno.adapters.venues.orders.wires.ACCOUNTS", {})
-    with pytest.raises(Unavailable):
-        await list_markets(Settings(home=tmp_path), Venue("HYPERLIQUID"))

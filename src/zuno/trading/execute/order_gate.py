@@ -107,10 +107,12 @@ class OrderGate:
         self._comparison = VenueComparison(self._account)
         self._lock = asyncio.Lock()
         self.account, self.live = context.account, context.live
-        self.now = context.now
-        """By the clock of this account's market."""
         self.troubles: Mapping[Venue, str] = self._account.troubles
         """Exchanges that did not answer the last time."""
+
+    def now(self) -> Millis:
+        """By the clock of this account's market."""
+        return self._account.now()
 
     @property
     def book(self) -> TradingBook:

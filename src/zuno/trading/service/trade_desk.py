@@ -22,7 +22,7 @@ from zuno.kernel.logs import log_under
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
-from zuno.markets.market import Symbol, describe_venue
+from zuno.markets.market import Symbol, describe_limits, describe_venue
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.present.document import Document, Tone, Value, document, facts, lines
 from zuno.present.values import bad, count, foreign, number
@@ -258,8 +258,12 @@ class TradeDesk:
         with hold(self._with.lock(name)):
             if fast:
                 return await self._run_recorded(plan, name, since, until, hear, stop)
-            notes = ("PAPER: no order leaves this machine", *map(describe_venue, self._with.venues))
+            notes = ("PAPER: no order leaves this machine", *self._describe_limits())
             return await self._run_live(plan, name, hear, stop, notes)
+
+    def _describe_limits(self) -> list[str]:
+        """What venues of the routes cannot do."""
+        return [describe_venue(venue) for venue in self._with.venues if describe_limits(venue)]
 
     @asynccontextmanager
     async def open_run(
@@ -336,8 +340,8 @@ class TradeDesk:
             begin = clock.now()
         run = _DeskRun(self._with, gate, plan, account, hear, live=False)
         await run.start()
-        for venue in self._with.venues:
-            run.note(describe_venue(venue))
+        for limits in self._describe_limits():
+            run.note(limits)
         await gate.set_clock(recorded=True)
         await DeskLoop(gate, plan, run, run.note).run_recorded(clock, end, stop)
         await gate.set_clock(recorded=True)

@@ -83,7 +83,7 @@ ROWS: list[tuple[Series[Any], tuple[object, ...]]] = [
 
 def bundle() -> Bundle:
     blocks = tuple(Block(series, rows, T0, Seconds(30), Seconds(60), ("a note",)) for series, rows in ROWS)
-    slots = (Slot("equity", {"usd": 2_000}, T0, "account"),)
+    slots = (Slot("equity", {"usd": 2_000}, T0, "the paper book"),)
     return Bundle(
         Symbol("BTCUSDT"), Mode.SWING, T0, "SYNTHETIC seed 1", blocks, (Absent("memory", "none is kept yet"),), slots
     )

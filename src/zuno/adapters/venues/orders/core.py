@@ -129,9 +129,8 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def list_markets(self) -> tuple[Market, ...]:
-        """What the venue lists in its currency, for the catalogue; without a tick or a lot nothing can be ordered. No
-        list has fees: those are the venue's usual ones. Keys are not needed."""
-        listings = [listing for listing in await self.read_listings() if listing.tick > 0 and listing.lot > 0]
+        """What the venue lists in its currency, for the catalogue. No list has fees: those are the venue's usual ones.
+        Keys are not needed."""
         return tuple(
             Market(
                 venue=self.exchange,
@@ -146,7 +145,7 @@ class VenueAccount(VenueWire):
                 funding_hours=self.exchange.funding_hours if listing.funding_hours is None else listing.funding_hours,
                 trading=listing.trading,
             )
-            for listing in listings
+            for listing in await self.read_listings()
         )
 
     @report_unreadable
