@@ -38,6 +38,7 @@ from zuno.trading.model.market import (
 )
 from zuno.trading.model.wanted import neighbour_series, own_candles, unoffered_series, wanted_series
 from zuno.trading.ports.series import RejectedRow, SeriesStore, Slice
+from zuno.trading.rules.account import GROUP_DAYS
 
 TAPE_DAYS: Final = 14
 """Twice what a percentile of hourly liquidations needs."""
@@ -108,12 +109,13 @@ async def build_bundle(
     beside: tuple[Series[Any], ...] = neighbour_series(symbol, others)
     if store.origin.candles_only:  # what is held elsewhere is marked at its last close
         beside += tuple(own_candles(other, Timeframe.H1) for other in others)
-    home = mark_feed(symbol)
-    slices = [_slice(series, as_of, home) for series in several] + [
-        _slice(series, as_of, home, newest=1) for series in beside
-    ]
+    home, held = mark_feed(symbol), {*_read_held(slots)} - {symbol}
+    daily = tuple(own_candles(other, Timeframe.D1) for other in others if other in held)  # what moves together
+    slices = [_slice(series, as_of, home) for series in several]
+    slices += [_slice(series, as_of, home, newest=1) for series in beside]
+    slices += [_slice(series, as_of, home, newest=GROUP_DAYS + 2) for series in daily]
     state = await store.read_many(slices, as_of)
-    for series, given, asides in zip((*several, *beside), state.rows, state.asides, strict=True):
+    for series, given, asides in zip((*several, *beside, *daily), state.rows, state.asides, strict=True):
         rows = _thin_rows(series, given, as_of)
         last = _last(series, rows, heard)
         if series.row is Heartbeat and last is not None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from math import fsum, inf
 from typing import Final, TypeVar
 
@@ -15,7 +16,7 @@ from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.features import Features, fresh_rows
-from zuno.trading.measure.portable import round_digits
+from zuno.trading.measure.portable import nano_log, round_digits
 from zuno.trading.model.account import (
     EQUITY,
     MARKETS,
@@ -35,6 +36,9 @@ from zuno.trading.model.wanted import mark_series, own_candles
 
 N = TypeVar("N", float, Decimal)
 DOLLAR: Final = "USD"
+GROUP_DAYS: Final = 30
+GROUP_CORRELATION: Final = Fraction(7, 10)
+"""Of daily log returns over so many days, above which markets are one group."""
 Rates = Mapping[str, Known[float]]
 """How much of a currency a dollar is; of the dollar 1."""
 
@@ -146,6 +150,48 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
     which are no position of the debate."""
     holdings = tuple(holding for holding in account.positions if holding.symbol is symbol)
     return Position(symbol, holdings[0].side, holdings) if len({each.side for each in holdings}) == 1 else None
+
+
+def find_group(bundle: Bundle, symbol: Symbol, held: Iterable[Symbol]) -> frozenset[Symbol]:
+    """Markets among these that move with a symbol, itself included: their daily returns correlate, directly or by way
+    of another. One whose days are not known is taken for one of them."""
+    left = {other: _daily_returns(bundle, other) for other in {*held, symbol}}
+    group, reached = {symbol}, [symbol]
+    while reached:
+        from_here = reached.pop()
+        near = [other for other in left if other not in group and _correlate(left[from_here], left[other])]
+        group.update(near)
+        reached += near
+    return frozenset(group)
+
+
+def _daily_returns(bundle: Bundle, symbol: Symbol) -> dict[int, int]:
+    """By the day's opening, in whole 1e-9 of the logarithm; empty where too few days are known."""
+    rows = [row for row in bundle.rows(own_candles(symbol, Timeframe.D1)) if 0 < row.close < inf]
+    closed = [row for row in rows if row.at + Timeframe.D1.millis <= bundle.as_of][-GROUP_DAYS - 1 :]
+    logs: list[int] = nano_log([row.close for row in closed]).tolist() if closed else []
+    returns = {int(row.at): after - before for row, before, after in zip(closed[1:], logs, logs[1:], strict=False)}
+    return returns if len(returns) == GROUP_DAYS else {}
+
+
+def _correlate(one_way: Mapping[int, int], other_way: Mapping[int, int]) -> bool:
+    """Whether they correlate above `GROUP_CORRELATION`, in whole numbers: the same on every machine."""
+    days = one_way.keys() & other_way.keys()
+    if len(days) < GROUP_DAYS // 2:
+        return True
+    pairs = [(one_way[day], other_way[day]) for day in days]
+    sum_x, sum_y, count = sum(x for x, _ in pairs), sum(y for _, y in pairs), len(pairs)
+    shared = count * sum(x * y for x, y in pairs) - sum_x * sum_y
+    spread = (count * sum(x * x for x, _ in pairs) - sum_x**2) * (count * sum(y * y for _, y in pairs) - sum_y**2)
+    return shared > 0 and GROUP_CORRELATION.denominator**2 * shared**2 > GROUP_CORRELATION.numerator**2 * spread
+
+
+def group_net_usd(account: MarkedAccount, held: Account, group: frozenset[Symbol]) -> float:
+    """What a group of markets carries, longs less shorts, orders that would add included."""
+    sizes = [(holding.symbol, holding.side, holding.quantity) for holding in held.positions]
+    sizes += [(order.symbol, order.side, order.quantity) for order in held.pending if not order.reduce_only]
+    sizes += [(pool.symbol, Side.LONG, pool.quantity) for pool in held.liquidity]
+    return fsum(side.sign * quantity * account.marks[symbol] for symbol, side, quantity in sizes if symbol in group)
 
 
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:

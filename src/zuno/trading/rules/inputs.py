@@ -36,6 +36,8 @@ from zuno.trading.rules.account import (
     Rates,
     account_of,
     currency_rates,
+    exposed_symbols,
+    find_group,
     mark_bundle_account,
     mark_of,
     rate_of,
@@ -167,6 +169,8 @@ class RulingInputs:
     """Markets by their rules."""
     routes: Routes = DEFAULT_ROUTES
     paper: bool = True
+    group: frozenset[Symbol] = frozenset()
+    """Markets that are held and move with the symbol, itself included."""
     candles_only: bool = False
     """Whether the home declares that it holds candles alone: paper trades only."""
 
@@ -266,6 +270,7 @@ def build_ruling_inputs(
         catalogue=catalogue,
         routes=routes,
         paper=paper,
+        group=frozenset() if isinstance(account, Missing) else find_group(bundle, symbol, exposed_symbols(account)),
         candles_only=bundle.candles_only,
         funding_assumed=bundle.never_recorded(_settled(symbol)),
     )

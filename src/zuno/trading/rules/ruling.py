@@ -30,6 +30,7 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing, NotRecorded, pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy
+from zuno.trading.rules.account import group_net_usd
 from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
 from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, require_expectancy, trade_prices
@@ -283,6 +284,8 @@ def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: 
 
 
 MAX_ACCOUNT_LEVERAGE: Final = 2.0
+MAX_GROUP_LEVERAGE: Final = 1.0
+"""Net, of markets that move together."""
 
 
 def apply_leverage_guard(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -299,12 +302,21 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if draft.routed_to is None:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, "it was sent nowhere", unknown=True)
     room = MAX_ACCOUNT_LEVERAGE * account.equity_usd - account.exposure_usd
-    # Each leg has its own part of the room, so that losing one never lets the other grow.
-    share = max(0.0, room) / len(venues_of(draft.routed_to, inputs))
     why = (
         f"the account carries ${account.exposure_usd:,.2f} on ${account.equity_usd:,.2f} and may carry "
         f"{MAX_ACCOUNT_LEVERAGE:.1f}×: ${max(0.0, room):,.2f} are left"
     )
+    if len(inputs.group) > 1 and not isinstance(inputs.account, Missing) and draft.call.side is not None:
+        net = group_net_usd(account, inputs.account, inputs.group)
+        group_room = MAX_GROUP_LEVERAGE * account.equity_usd - draft.call.side.sign * net
+        if group_room < room:
+            room = group_room
+            why = (
+                f"{', '.join(sorted(inputs.group))} move together and carry ${net:+,.2f} net, at most "
+                f"{MAX_GROUP_LEVERAGE:.1f}× the equity: ${max(0.0, room):,.2f} are left"
+            )
+    # Each leg has its own part of the room, so that losing one never lets the other grow.
+    share = max(0.0, room) / len(venues_of(draft.routed_to, inputs))
     kept: list[Leg] = []
     for leg in draft.legs:
         size = leg_notional_usd(leg, inputs)
