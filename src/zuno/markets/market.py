@@ -298,6 +298,10 @@ def parse_markets(texts: Iterable[str]) -> tuple[Symbol, ...]:
     twice = next((symbol for place, symbol in enumerate(several) if symbol in several[:place]), None)
     if twice is not None:
         raise UsageError(f"{twice} is named twice.")
+    bases = [symbol.base for symbol in several]
+    coin = next((base for base in bases if bases.count(base) > 1), None)
+    if coin is not None:
+        raise UsageError(f"{coin} is named by two of its markets: a desk holds one position of a coin.")
     if not 0 < len(several) <= MOST_MARKETS:
         raise UsageError(f"A desk trades 1 to {MOST_MARKETS} markets, not {len(several)}.")
     return several

@@ -17,7 +17,7 @@ from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Market, Symbol
-from zuno.markets.venues import VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -131,15 +131,17 @@ class TradingWiring(SharedWiring):
 
     def trading(self) -> TradingDesk:
         live = self._settings.market == "live"
-        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None)
+        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None, self.markets)
 
     def _marked_desk(self) -> TradingDesk:
         """A desk that asks a live market for marks alone."""
         live, store = self._settings.market == "live", self._recordings.selected_store()
-        return self._desk(self._markets.refresh_marks(store, self.markets) if live else None)
+        markets = self._settings.markets
+        return self._desk(self._markets.refresh_marks(store, markets) if live else None, markets)
 
-    def _desk(self, refresh: Refresh | None) -> TradingDesk:
-        """`refresh`: what is asked of the live sources before each look."""
+    def _desk(self, refresh: Refresh | None, markets: tuple[Symbol, ...]) -> TradingDesk:
+        """`refresh`: what is asked of the live sources before each look. `markets`: an account is read, closed and
+        killed whatever a list says of them."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.trading.service.features import TradingDesk
 
@@ -151,7 +153,7 @@ class TradingWiring(SharedWiring):
             invent=self._recordings.invent_first if store.origin.synthetic else None,
             refresh=refresh,
             now=None if store.origin.synthetic else unix_millis,
-            markets=self.markets,
+            markets=markets,
         )
 
     def cycles(self, gate: OrderGate | None = None) -> Cycles:
@@ -257,7 +259,7 @@ class TradingWiring(SharedWiring):
         moment = None if live else await desk.newest_moment(None)
         if moment is None:
             with suppress(Unavailable):  # to pause, to lock and to look must be possible while no venue answers
-                await desk.moment(self.markets[0], None)
+                await desk.moment(self._settings.markets[0], None)
 
         def now() -> Millis:
             """An account in recorded time acts at its own last moment."""
@@ -327,7 +329,9 @@ class TradingWiring(SharedWiring):
         from zuno.trading.service.learning import LearningDesk
 
         named = self.find_account(name)
-        return LearningDesk(self._desk(None), self.evaluator(), self._trade_log(), unix_millis, named)
+        return LearningDesk(
+            self._desk(None, self._settings.markets), self.evaluator(), self._trade_log(), unix_millis, named
+        )
 
     def trade_desk(self) -> TradeDesk:
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
@@ -436,10 +440,13 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
-        """Exchanges with keys of this account that its mandate names; `named` false: all, for reading alone."""
-        from zuno.wiring.venues import build_venue, exchanges_with_keys
+        """Exchanges with keys of this account that its mandate names; `named` false: those of the routes too, for
+        reading alone."""
+        from zuno.wiring.venues import build_venue, exchanges_with_keys, list_venues
 
-        known = await self._find_named_exchanges(account) if named else VENUES
+        known = await self._find_named_exchanges(account)
+        if not named:
+            known = (*known, *DEFAULT_VENUES, *self._settings.routes().venues, *list_venues(self._settings, account))
         usable = [venue for venue in exchanges_with_keys(self._settings, account) if venue in known]
         for venue in usable:
             if (account, venue) not in self._venues:

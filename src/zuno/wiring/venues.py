@@ -73,7 +73,8 @@ def build_venue(settings: Settings, exchange: Venue, account: str | None = None)
 
 async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
     """What a venue lists, from itself. Lists are public: any key of the venue's, or none, will do."""
-    venue = _open_account(settings, exchange, ApiKeys("none", "none"), None, demo=False)
+    named = next((own for own in settings.accounts.values() if exchange in own.venues and own.url), None)
+    venue = _open_account(settings, exchange, ApiKeys("none", "none"), named, demo=False)
     try:
         return await venue.list_markets()
     finally:
@@ -85,8 +86,7 @@ def _open_account(
 ) -> VenueAccount:
     from zuno.adapters.venues.orders.wires import build_account
 
-    named = next((each.url for each in settings.accounts.values() if exchange in each.venues and each.url), None)
-    url = own.url if own is not None else getattr(settings, f"{exchange.house}_order_url") or named
+    url = getattr(settings, f"{exchange.house}_order_url") if own is None else own.url
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
     return build_account(exchange, keys, settings.markets, url, demo=demo, throttled=not is_loopback(url))
 
@@ -97,7 +97,7 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
         return own.venues if own.key and own.secret else ()
     return tuple(
         venue
-        for venue in dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues))
+        for venue in (dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues)) if account is None else VENUES)
         if account in (None, DEMO_ACCOUNT if _is_demo(settings, venue) else LIVE_ACCOUNT)
         and _read_keys(settings, venue, None) is not None
     )

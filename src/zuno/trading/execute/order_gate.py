@@ -324,7 +324,7 @@ class OrderGate:
             return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
             intent, events = await prepare_entry(self._account, self._protections, order)
-        except EntryRefused as error:
+        except (EntryRefused, NotFound) as error:
             return ExecutionResult("refused", str(error))
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")

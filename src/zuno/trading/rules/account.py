@@ -135,8 +135,8 @@ def read_markets(bundle: Bundle) -> tuple[Catalogue, Routes]:
     if slot is None:
         return Catalogue(), DEFAULT_ROUTES
     content = read_slot(MarketsSlot, slot.content, "markets")
-    listed = dict.fromkeys((market.venue for market in content.markets), slot.as_of)
-    return Catalogue(content.markets, listed), Routes(content.routes)
+    routes = Routes(content.routes)
+    return Catalogue(content.markets, dict.fromkeys(routes.venues, slot.as_of)), routes
 
 
 def account_of(bundle: Bundle) -> Known[Account]:

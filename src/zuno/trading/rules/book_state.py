@@ -7,7 +7,6 @@ credit balances. Positions are kept at cost: unrealised PnL is added by whoever 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -67,6 +66,13 @@ def round_money(amount: Decimal) -> Decimal:
     return amount.quantize(_GRAIN)
 
 
+class _Totals(dict[Venue, Decimal]):
+    """Nothing where nothing was booked; looking adds no entry."""
+
+    def __missing__(self, venue: Venue) -> Decimal:
+        return ZERO
+
+
 @dataclass(slots=True)
 class Ledger:
     """Balances by exchange and account; every posting has equal debits and credits. Only `post` changes them."""
@@ -76,7 +82,7 @@ class Ledger:
     credits: dict[Venue, Decimal] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.debits, self.credits = defaultdict(Decimal, self.debits), defaultdict(Decimal, self.credits)
+        self.debits, self.credits = _Totals(self.debits), _Totals(self.credits)
 
     def open_venue(self, venue: Venue) -> None:
         self.balances.setdefault(venue, dict.fromkeys(LedgerAccount, ZERO))
@@ -109,8 +115,7 @@ class Ledger:
 
     def check(self, exchange: Venue, margin: Decimal, inventory: Decimal) -> None:
         """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
-        self.open_venue(exchange)
-        balances = self.balances[exchange]
+        balances = self.balances.get(exchange) or dict.fromkeys(LedgerAccount, ZERO)
         if self.debits[exchange] != self.credits[exchange]:
             raise Broken(f"Debits of {self.debits[exchange]} at {exchange}, credits of {self.credits[exchange]}.")
         owed = -sum((amount for account, amount in balances.items() if account not in ASSETS), ZERO)

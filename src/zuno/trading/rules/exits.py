@@ -86,7 +86,7 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     """In the position's own currency: hours for all of its life, minutes for the hours that are not whole."""
     venue, symbol = position.exchange, position.symbol
     if venue.currency != DOLLAR:
-        return (candles(venue.feed, f"{venue.quote}-{symbol.base}", Timeframe.H1),)
+        return (candles(venue.feed, symbol, Timeframe.H1),)
     home, pair = symbol.venue.feed, symbol.pair
     return (candles(home, pair, Timeframe.H1), candles(home, pair, Timeframe.M1))
 

@@ -11,7 +11,7 @@ from zuno.adapters.venues.exchange import Params
 from zuno.adapters.venues.orders.client import TradingClient
 from zuno.adapters.venues.orders.wire import Cells, Holding, Listing, Question, Trade, WireTable, clean_id, read_reason
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.kernel.errors import Malformed
+from zuno.kernel.errors import Malformed, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.model.orders import ZERO, ClientId, Order, OrderRequest, OrderStatus, OrderType, TimeInForce
@@ -26,6 +26,8 @@ class VenueWire(ABC):
         self.exchange = self.wire.exchange
         self._page = page or self.wire.page
         self._names = {self.name(symbol): symbol for symbol in symbols}
+        if len(self._names) < len(set(symbols)):
+            raise UsageError(f"Two of {', '.join(symbols)} have one name at {self.wire.exchange.label}.")
         self._units: dict[str, Decimal] = {}
 
     # -- names
