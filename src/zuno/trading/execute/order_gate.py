@@ -47,6 +47,7 @@ from zuno.trading.model.trade_events import (
     Protection,
     TradeEvent,
     TradeIntent,
+    account_mode,
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
@@ -109,6 +110,11 @@ class OrderGate:
         self.account, self.live = context.account, context.live
         self.troubles: Mapping[Venue, str] = self._account.troubles
         """Exchanges that did not answer the last time."""
+
+    @property
+    def paper_venues(self) -> tuple[Venue, ...]:
+        """Where a paper account has the usual cash though nothing happened there; none of an account with money."""
+        return tuple(self._account.venues) if account_mode(self.account) == "paper" else ()
 
     def now(self) -> Millis:
         """By the clock of this account's market."""

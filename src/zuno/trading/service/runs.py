@@ -355,7 +355,7 @@ class Cycles:
                     "with the market it was begun with."
                 )
             gate = await open_gate(moment.as_of)
-            account = None if gate is None else (await gate.advance()).to_account()
+            account = None if gate is None else (await gate.advance()).to_account(gate.paper_venues)
             if gate is not None and self._with.learn is not None:
                 await self._with.learn(gate)  # what a stop ended since the run before: this one recalls it
             slots = [

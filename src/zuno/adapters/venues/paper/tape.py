@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from zuno.kernel.units import Millis
-from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
+from zuno.markets.feeds import RATES, mark_feed
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import select_finest_bars
@@ -25,12 +25,10 @@ from zuno.trading.model.market import (
     Quote,
     Series,
     Timeframe,
-    basis,
-    books,
-    candles,
     funding,
     rates,
 )
+from zuno.trading.model.wanted import mark_series, own_book, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 
@@ -181,10 +179,12 @@ class SeriesTape:
 
     async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
         start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
-        won = self._exchange is Venue("UPBIT")
-        asked: list[Series[Any]] = [candles(BINANCE, symbol, timeframe) for timeframe in _TIMEFRAMES]
-        asked += [basis(BINANCE, symbol)]
-        asked += [rates(UPBIT, USDT_KRW)] if won else [books(BINANCE, symbol), funding(BINANCE, symbol)]
+        currency = self._exchange.currency
+        converted = currency in RATES and symbol.quote != self._exchange.quote
+        asked: list[Series[Any]] = [own_candles(symbol, timeframe) for timeframe in _TIMEFRAMES]
+        asked += [mark_series(symbol)]
+        settled_by = funding(mark_feed(symbol), symbol)
+        asked += [rates(*RATES[currency])] if converted else [own_book(symbol), settled_by]
         slices = [
             # The rate of before midnight counts after it, and the one at midnight for the bar that ends then.
             Slice(series, Millis(start - _RATE_MS), Millis(end + 1))
@@ -198,8 +198,9 @@ class SeriesTape:
         ticks: list[Tick] = [Bar(*bar) for bar in bars]
         opens: list[Tick] = [_open_of(Bar(*bar)) for bar in bars] if self.opening_ms else []
         ticks += [Mark(row.at, row.mark) for row in marks if row.mark > 0]
-        if won:
-            ticks, opens = _convert_to_krw(ticks, more), _convert_to_krw(opens, more)
+        if converted:
+            levels = [row if currency == "KRW" else row._replace(value=1 / row.value) for row in more if row.value > 0]
+            ticks, opens = _convert_ticks(ticks, levels), _convert_ticks(opens, levels)
         else:
             ticks += [Depth(book.at, book.bids, book.asks) for book in more]
             settled = state.rows[-1]
@@ -224,7 +225,7 @@ def _place(dated: tuple[int, Tick]) -> tuple[int, int]:
     return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
-def _convert_to_krw(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
+def _convert_ticks(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
     """At the rate of the moment; times with a stale rate are dropped."""
     times = [row.at for row in rows]
     converted: list[Tick] = []
