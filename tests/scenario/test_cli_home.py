@@ -80,6 +80,8 @@ def test_bad_input(zuno: Zuno, lived: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "elsewhere").iterdir()) == []
     assert zuno("backup", str(file)).code == 3  # it is somebody's file
     assert zuno("backup", str(tmp_path / "b.zip"), "--keep", "2").code == 2
+    assert zuno("backup", f"{tmp_path}/nightly/", "--keep", "2").code == 0
+    assert [path.suffix for path in (tmp_path / "nightly").iterdir()] == [".zip"]
     assert zuno("home", "move").code == 2
     assert zuno("home", "move", str(lived / "below")).code == 2
     assert zuno("home", "move", str(tmp_path / "x"), "--to", "postgres://127.0.0.1:1/none").code == 2

@@ -30,6 +30,8 @@ from zuno.kernel.wire import Hex64, Wire
 
 FORMAT: Final = 1
 DATE: Final = "{date}"
+NAME: Final = f"zuno-{DATE}.zip"
+"""Of a backup in a folder."""
 _SIGNED: Final = b"zuno backup 1\n"
 _MANIFEST, _SIGNATURE = "manifest.json", "manifest.sig"
 _MOST_MANIFEST: Final = 64 * 1024 * 1024
@@ -75,9 +77,9 @@ def write_backup(
     if keep is not None and keep < 1:
         raise UsageError("--keep needs a number of backups, 1 or more.")
     wanted = wanted.expanduser()
-    pattern = wanted / f"zuno-{DATE}.zip" if wanted.is_dir() else wanted
+    pattern = wanted / NAME if wanted.is_dir() else wanted
     if keep is not None and DATE not in pattern.name:
-        raise UsageError(f"--keep needs a folder, or a name with {DATE} in it: zuno-{DATE}.zip.")
+        raise UsageError(f"--keep needs a folder, or a name with {DATE} in it: {NAME}.")
     stamp = datetime.fromtimestamp(now // 1_000, UTC).strftime("%Y%m%dT%H%M%SZ")
     target = pattern.with_name(pattern.name.replace(DATE, stamp))
     with FileLock(home / "leases" / "backup.lock", "A backup of this home is being made by {}."):

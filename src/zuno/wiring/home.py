@@ -81,7 +81,7 @@ class HomeKeeper:
         made = await asyncio.to_thread(
             home_backup.write_backup,
             self._home,
-            Path(file),
+            Path(file, home_backup.NAME) if file.endswith("/") else Path(file),  # a folder, there or not
             keep,
             self._key,
             code_version(),
