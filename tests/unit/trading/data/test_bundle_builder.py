@@ -159,7 +159,8 @@ async def build_bundle_of_bitcoin(**asked: Any) -> Bundle:
 
 
 async def test_what_is_traded_or_held_beside_has_its_mark_in_the_bundle() -> None:
-    """One series each: of ten markets a bundle does not become ten times as long."""
+    """One series each, and of what is held the days by which markets are grouped: of ten markets a bundle does not become
+    ten times as long."""
     held = Holding(
         id="x", exchange=Venue("BINANCE"), symbol=Symbol("LTCUSDT"), side=Side.LONG, quantity=1.0, entry=80.0,
         leverage=2, opened=AS_OF,
@@ -169,4 +170,7 @@ async def test_what_is_traded_or_held_beside_has_its_mark_in_the_bundle() -> Non
     plain = await build_bundle_of_bitcoin()
     bundle = await build_bundle_of_bitcoin(slots=slots, markets=(BTC, Symbol("SOLUSDT"), Symbol("XRPUSDT")))
     named = {gone.what for gone in bundle.absent} - {gone.what for gone in plain.absent}
-    assert named == {f"basis/binance/{coin}USDT" for coin in ("SOL", "XRP", "LTC")}
+    assert named == {
+        *(f"basis/binance/{coin}USDT" for coin in ("SOL", "XRP", "LTC")),
+        "candles/binance/LTCUSDT/1d",
+    }
