@@ -23,6 +23,7 @@ from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_m
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
 from zuno.markets.routes import Routes, parse_route
+from zuno.markets.venues import Venue
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
 from zuno.settings_file import (
     FILE,
@@ -81,6 +82,14 @@ _LOCAL_CHAINS = ("sim", "devnet")
 _FLASH = "gemini-3-flash-preview"
 _SONNET_FLASH = f"claude-sonnet-4-6,{_FLASH}"
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
+KEY_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "binance": ("binance_api_key", "binance_api_secret"),
+    "bybit": ("bybit_api_key", "bybit_api_secret"),
+    "hyperliquid": ("hyperliquid_account", "hyperliquid_agent_key"),
+    "okx": ("okx_api_key", "okx_api_secret", "okx_passphrase"),
+    "upbit": ("upbit_access_key", "upbit_secret_key"),
+}
+"""By the house: its venues have the same keys."""
 OFFLINE_EMBEDDINGS = ("hashed", "minilm")
 _TRADING_ROLES = {
     "meta": "macro",
@@ -571,6 +580,18 @@ class Settings(BaseModel):
             return chain
         return (*chain, ModelId(Vendor.GOOGLE, DEFAULT_MODELS[Vendor.GOOGLE]))
 
+    def is_demo(self, venue: Venue) -> bool:
+        """Whether the keys of a venue that stand in settings of their own, not in an account, are of demo trading."""
+        return venue.sandbox and bool(getattr(self, f"{venue.house}_demo"))
+
+    def find_shared_keys(self) -> dict[str, str]:
+        """What is wrong with `accounts` where one of them has the key of a setting."""
+        held = {name: getattr(self, name) for names in KEY_SETTINGS.values() for name in names}
+        keys = {key.get_secret_value(): variable_of(name) for name, key in held.items() if key is not None}
+        shared = (f"{name} has the key of {keys[own.key]}" for name, own in self.accounts.items() if own.key in keys)
+        twice = next(shared, None)
+        return {} if twice is None else {"accounts": f"{twice}: one ledger is kept of one account"}
+
     def routes(self) -> Routes:
         named = {"BINANCE": self.route_binance, "UPBIT": self.route_upbit, "SPLIT": self.route_split}
         return Routes({name: parse_route(words) for name, words in named.items()})
@@ -654,7 +675,7 @@ def examine_settings(
         reading = replace(reading, faults=tuple(sorted((*reading.faults, *faults), key=lambda fault: fault.line)))
     chosen = {} if reading.faults else {name: text for name, text in reading.values.items() if name not in own}
     settings, wrong = _validate({"home": place, **chosen})
-    if settings is None:
+    if settings is None or wrong:
         name, why = next(iter(wrong.items()))
         raise UsageError(f"{variable_of(name) if name in Settings.model_fields else name} cannot be read: {why}.")
     return SettingsReading(settings, reading, own)
@@ -670,7 +691,8 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
 def _validate(given: dict[str, Any]) -> tuple[Settings | None, dict[str, str]]:
     """The settings with these given, or what is wrong with each that cannot be read."""
     try:
-        return Settings(**given), {}
+        settings = Settings(**given)
+        return settings, settings.find_shared_keys()
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         return None, {str(fault["loc"][0]): fault["msg"].removeprefix("Value error, ") for fault in reversed(faults)}
