@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
+from zuno import settings_file
 from zuno.kernel.errors import UsageError
 from zuno.kernel.public_site import parse_proxies, parse_public_url
 from zuno.kernel.taxable import parse_currency
@@ -25,17 +26,6 @@ from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
 from zuno.markets.routes import Routes, parse_route
 from zuno.markets.venues import Venue
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import (
-    FILE,
-    AccountSettings,
-    Fault,
-    FileField,
-    FileReading,
-    expand_path,
-    has_login,
-    parse_accounts,
-    read_settings_file,
-)
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -299,7 +289,7 @@ OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
 Markets = Annotated[tuple[Symbol, ...], _comma_separated(_parsed_by(parse_markets))]
-Accounts = Annotated[dict[str, AccountSettings], BeforeValidator(parse_accounts)]
+Accounts = Annotated[dict[str, settings_file.AccountSettings], BeforeValidator(settings_file.parse_accounts)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 
 
@@ -558,7 +548,7 @@ class Settings(BaseModel):
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
         is `private` who reads it."""
         value = getattr(self, name)
-        secret = any(isinstance(each, SecretStr) for each in _each(value)) or has_login(str(value))
+        secret = any(isinstance(each, SecretStr) for each in _each(value)) or settings_file.has_login(str(value))
         if secret or (not private and name.endswith(_HIDDEN)):
             return "set"
         if name == "watched_wallets":
@@ -639,7 +629,7 @@ class SettingsReading:
     """The settings of a process, and the file they partly come from. If the file has faults, it is left out."""
 
     settings: Settings
-    file: FileReading
+    file: settings_file.FileReading
     environment: frozenset[str]
     """Settings that the environment has; it wins over the file."""
 
@@ -663,12 +653,12 @@ def examine_settings(
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
             raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
     own = frozenset(name for name in Settings.model_fields if variable_of(name) in given)
-    place = expand_path(home or given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
-    reading = read_settings_file(file or place / FILE, file_fields, environment)
+    place = settings_file.expand_path(home or given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
+    reading = settings_file.read_settings_file(file or place / settings_file.FILE, file_fields, environment)
     if reading.values:
         _, wrong = _validate({"home": place, **reading.values})
         faults = [
-            Fault(reading.lines[name], f"{file_fields()[name]}: {why}")
+            settings_file.Fault(reading.lines[name], f"{file_fields()[name]}: {why}")
             for name, why in wrong.items()
             if name in reading.values
         ]
@@ -699,16 +689,18 @@ def _validate(given: dict[str, Any]) -> tuple[Settings | None, dict[str, str]]:
 
 
 @cache
-def file_fields() -> dict[str, FileField]:
+def file_fields() -> dict[str, settings_file.FileField]:
     """Every setting as `zuno.toml` has it, by name, but the home: that is where the file lies."""
-    fields, table = dict[str, FileField](), ""
+    fields, table = dict[str, settings_file.FileField](), ""
     for name, field in Settings.model_fields.items():
         table = _TABLES.get(name, table)
         form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
         key = key.upper() if table == "routes" else key
         secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
         default = field.get_default(call_default_factory=True)
-        fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)
+        fields[name] = settings_file.FileField(
+            name, table, key, secret, path, variable_of(name), field.description or "", default
+        )
     del fields["home"]
     return fields
 

@@ -13,17 +13,9 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
+from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
-from zuno.adapters.venues.streams import (
-    Item,
-    StreamAddress,
-    StreamEvent,
-    StreamMessage,
-    StreamSign,
-    VenueTape,
-    listen_to,
-)
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
@@ -146,13 +138,13 @@ class Bybit(BybitSpot):
         return minutes / 60
 
 
-class BybitTape(VenueTape):
+class BybitTape(streams.VenueTape):
     """Every forced trade of a symbol, by the position that was closed."""
 
     venue = BYBIT
     default_url = STREAM_URL
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         """A wish that names one unknown symbol is declined as a whole: the others are asked for without it."""
         names = list(symbols)
         while True:
@@ -166,12 +158,12 @@ class BybitTape(VenueTape):
                     raise
                 names.remove(unknown.symbol)
 
-    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
-        stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
+        stream = streams.StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return listen_to(stream, _parse_message, proven, self._steady, self._timing)
+        return streams.listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
 class _UnknownTopic(Unavailable):
@@ -180,18 +172,18 @@ class _UnknownTopic(Unavailable):
         self.symbol = reason.rpartition(".")[2]
 
 
-def _parse_message(message: VendorJson) -> StreamEvent:
+def _parse_message(message: VendorJson) -> streams.StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
             raise _UnknownTopic(message.text("ret_msg"))
-        return StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else StreamSign.PONG
+        return streams.StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else streams.StreamSign.PONG
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":
-        return StreamMessage(message.moment("ts"), symbol, ())
+        return streams.StreamMessage(message.moment("ts"), symbol, ())
     if kind != "allLiquidation":
         raise Malformed("Bybit's stream sent a topic nobody asked for")
     rows = tuple(_liquidation(row, place) for place, row in enumerate(message.children("data")))
-    return StreamMessage(message.moment("ts"), symbol, rows)
+    return streams.StreamMessage(message.moment("ts"), symbol, rows)
 
 
 def _liquidation(row: VendorJson, place: int) -> tuple[Series[TapeEvent], TapeEvent]:

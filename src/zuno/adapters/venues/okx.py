@@ -16,19 +16,9 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor, NotListed
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
-from zuno.adapters.venues.streams import (
-    USUAL_TIMING,
-    Item,
-    StreamAddress,
-    StreamEvent,
-    StreamMessage,
-    StreamSign,
-    StreamTiming,
-    VenueTape,
-    listen_to,
-)
 from zuno.adapters.venues.vendor_json import VendorJson, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
@@ -182,7 +172,7 @@ class Okx(OkxSpot):
         return await fetch_irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
 
 
-class OkxTape(VenueTape):
+class OkxTape(streams.VenueTape):
     """Forced trades by the position that was closed. The channel covers every perpetual; a symbol's mark price, which
     is stamped and frequent, shows that it is served. `contract`: the base currency of one contract of a symbol."""
 
@@ -195,40 +185,40 @@ class OkxTape(VenueTape):
         contract: Callable[[str], Awaitable[float]],
         url: str | None = None,
         *,
-        timing: StreamTiming = USUAL_TIMING,
+        timing: streams.StreamTiming = streams.USUAL_TIMING,
     ) -> None:
         super().__init__(steady, url, timing=timing)
         self._contract = contract
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         sizes: dict[str, tuple[str, float]] = {}
         for symbol in symbols:
             with suppress(NotListed):  # the others are heard all the same
                 sizes[_swap(symbol)] = symbol, await self._contract(symbol)
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
-        stream = StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
+        stream = streams.StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
         proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
-        async for item in listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
+        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
             yield item
 
 
-def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) -> StreamEvent:
+def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) -> streams.StreamEvent:
     if isinstance(message.value, dict) and "event" in message.value:
         if message.choice("event", ("subscribe", "error", "notice")) == "error":
             raise Unavailable("OKX's stream does not take that wish; check the symbols")
         taken = message.text("event") == "subscribe" and message.child("arg").text("channel") == FORCED
-        return StreamSign.SUBSCRIBED if taken else StreamSign.ASIDE
+        return streams.StreamSign.SUBSCRIBED if taken else streams.StreamSign.ASIDE
     if message.child("arg").choice("channel", (FORCED, MARKS)) == MARKS:
         mark = message.child("data").only()
-        return StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
+        return streams.StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
     rows = [
         _liquidation(detail, *sizes[swap], place)
         for instrument in message.children("data")
         if (swap := instrument.text("instId")) in sizes
         for place, detail in enumerate(instrument.children("details"))
     ]
-    return StreamMessage(None, "", tuple(rows)) if rows else StreamSign.ASIDE
+    return streams.StreamMessage(None, "", tuple(rows)) if rows else streams.StreamSign.ASIDE
 
 
 def _liquidation(detail: VendorJson, symbol: str, contract: float, place: int) -> tuple[Series[TapeEvent], TapeEvent]:

@@ -15,16 +15,7 @@ from zuno.kernel.units import Address, HexId, Pips, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import ChainInfo, Deployment
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import (
-    Holdings,
-    Missing,
-    OwnedPositions,
-    PastPositions,
-    PoolsFound,
-    PositionsWindow,
-    Snapshot,
-    StateAtBlock,
-)
+from zuno.lp.ports import chain as port
 
 _NOWHERE: Final = Address("0x" + "00" * 19 + "01")
 USDC: Final = Token(Address("0x2791bca1f2de4661ed88a30c99a7a9449aa84174"), "USDC", 6, verified=True)
@@ -55,8 +46,8 @@ class RecordedChain:
     async def wallet(self) -> Address | None:
         return WALLET
 
-    async def pools(self) -> PoolsFound:
-        return PoolsFound(self.world.head, (self.world.state(),))
+    async def pools(self) -> port.PoolsFound:
+        return port.PoolsFound(self.world.head, (self.world.state(),))
 
     async def pool(self, pool_id: HexId) -> PoolState:
         self._check_pool(pool_id)
@@ -69,34 +60,38 @@ class RecordedChain:
             raise Unavailable(f"the record begins after {moment}")
         return self.world.state_of(self.world.marks[place - 1])
 
-    async def owned(self, owner: Address) -> OwnedPositions:
+    async def owned(self, owner: Address) -> port.OwnedPositions:
         ids = (self.world.position_id,) if self._holds(owner) else ()
-        return OwnedPositions(self.world.head, Address(owner.lower()), ids, len(ids), complete=True)
+        return port.OwnedPositions(self.world.head, Address(owner.lower()), ids, len(ids), complete=True)
 
-    async def holdings(self, owner: Address) -> Holdings:
+    async def holdings(self, owner: Address) -> port.Holdings:
         owned = await self.owned(owner)
-        return Holdings(owned, await self.positions(owned.ids))
+        return port.Holdings(owned, await self.positions(owned.ids))
 
-    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[port.Holdings, ...]:
         return tuple([await self.holdings(Address(owner)) for owner in dict.fromkeys(map(str.lower, owners))])
 
-    async def past_positions(self, owner: Address) -> PastPositions:
+    async def past_positions(self, owner: Address) -> port.PastPositions:
         last = self.world.position_id - self._holds(owner) if owner.lower() == WALLET else 0
-        return PastPositions(self.world.head, Address(owner.lower()), tuple(range(1, last + 1)), complete=True)
+        return port.PastPositions(self.world.head, Address(owner.lower()), tuple(range(1, last + 1)), complete=True)
 
-    async def positions(self, ids: Sequence[int]) -> Snapshot:
+    async def positions(self, ids: Sequence[int]) -> port.Snapshot:
         world = self.world
         asked = dict.fromkeys(ids)
         held = {world.position_id: world.position(RECORDED.name)} if world.range is not None else {}
-        missing = tuple(Missing(position_id, "no such position") for position_id in asked if position_id not in held)
-        return Snapshot(world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing)
+        missing = tuple(
+            port.Missing(position_id, "no such position") for position_id in asked if position_id not in held
+        )
+        return port.Snapshot(
+            world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing
+        )
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
         if block != self.world.head:
             raise Refused(f"the record does not stand at block {block.number}")
         snapshot = await self.positions(position_ids)
         state = self.world.state()
-        return StateAtBlock(
+        return port.StateAtBlock(
             block,
             {pool_id: state for pool_id in pool_ids if pool_id == state.id},
             {position.id: position for position in snapshot.positions},
@@ -107,7 +102,7 @@ class RecordedChain:
             raise Unavailable("a record is explained from the wallet's first position on")
         return self.world.history()
 
-    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> port.PositionsWindow:
         raise Unavailable("a recorded pool does not explain windows")
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
