@@ -38,27 +38,13 @@ _NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _TABLES = {
-    "time_zone": "general",
-    "chain_id": "chains",
-    "agent_wallet_address": "wallets",
-    "contracts_dir": "devnet",
-    "coingecko_url": "prices",
-    "openai_api_key": "models",
-    "budget_tokens_per_run": "budget",
-    "deterministic": "agents",
-    "live": "trading",
-    "route_binance": "routes",
-    "accounts": "accounts",
-    "memory_store": "memory",
-    "fee_binance_maker_pct": "fees",
-    "risk_profile": "lp",
-    "telegram_bot_token": "telegram",
-    "metrics_port": "monitoring",
-    "web_public_url": "web",
-    "axl_cli_peer_id": "axl",
-    "binance_url": "exchanges",
+    "time_zone": "general", "chain_id": "chains", "agent_wallet_address": "wallets", "contracts_dir": "devnet",
+    "coingecko_url": "prices", "openai_api_key": "models", "budget_tokens_per_run": "budget", "deterministic": "agents",
+    "live": "trading", "route_binance": "routes", "accounts": "accounts", "memory_store": "memory",
+    "fee_binance_maker_pct": "fees", "risk_profile": "lp", "telegram_bot_token": "telegram",
+    "metrics_port": "monitoring", "web_public_url": "web", "axl_cli_peer_id": "axl", "binance_url": "exchanges",
     "fred_url": "feeds",
-}
+}  # fmt: skip
 """The first setting of each table of `zuno.toml`; those after it stand in the same table."""
 _HIDDEN = tuple(
     "_url _key _secret _passphrase _account _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id "
@@ -82,21 +68,11 @@ KEY_SETTINGS: Mapping[str, tuple[str, ...]] = {
 """By the house: its venues have the same keys."""
 OFFLINE_EMBEDDINGS = ("hashed", "minilm")
 _TRADING_ROLES = {
-    "meta": "macro",
-    "liquidity": "liquidity",
-    "microstructure": "microstructure",
-    "macro": "macro",
-    "vlm_geometric": "vlm_geometric",
-    "synthesis": "liquidity",
-    "judge": "judge",
-    "risk_manager": "macro",
-    "post_mortem": "post_mortem",
-    "self_correction": "self_correction",
-    "feedback": "self_correction",
-    "rag": "rag",
-    "rag_extraction": "rag",
-    "chat": "chat",
-}
+    "meta": "macro", "liquidity": "liquidity", "microstructure": "microstructure", "macro": "macro",
+    "vlm_geometric": "vlm_geometric", "synthesis": "liquidity", "judge": "judge", "risk_manager": "macro",
+    "post_mortem": "post_mortem", "self_correction": "self_correction", "feedback": "self_correction", "rag": "rag",
+    "rag_extraction": "rag", "chat": "chat",
+}  # fmt: skip
 """The setting that names the models of a role."""
 
 
@@ -118,12 +94,12 @@ def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[Secre
     return read
 
 
-def _checked_by(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """The text unchanged, if `parse` accepts it."""
+def _checked_by(parse: Callable[[T], object]) -> Callable[[T], T]:
+    """What is given, unchanged, if `parse` accepts it."""
 
-    def read(text: str) -> str:
-        _parsed_by(parse)(text)
-        return text
+    def read(given: T) -> T:
+        _parsed_by(parse)(given)
+        return given
 
     return read
 
@@ -178,24 +154,15 @@ def _ip_address(text: str) -> str:
 
 
 def _route(name: str) -> BeforeValidator:
-    def read(parts: list[str]) -> tuple[str, ...]:
-        def check(_: str) -> None:
-            shares = parse_route(parts)
-            if len(shares) < len(parts):
-                raise UsageError("a venue is named twice")
-            if not all(map(isfinite, shares.values())):
-                raise UsageError("a share is no number")
-            Routes({**Routes().shares, name: shares})
+    def check(parts: list[str]) -> None:
+        shares = parse_route(parts)
+        if len(shares) < len(parts):
+            raise UsageError("a venue is named twice")
+        if not all(map(isfinite, shares.values())):
+            raise UsageError("a share is no number")
+        Routes({**Routes().shares, name: shares})
 
-        _checked_by(check)("")
-        return tuple(parts)
-
-    return _comma_separated(read)
-
-
-def _proxies(parts: list[str]) -> tuple[str, ...]:
-    _checked_by(lambda _: parse_proxies(parts))("")
-    return tuple(parts)
+    return _comma_separated(_checked_by(check))
 
 
 def _embedding_model(text: str) -> str:
@@ -219,10 +186,6 @@ def _model_keys(parts: list[str]) -> dict[str, SecretStr]:
             raise ValueError("expected HOST=KEY, separated by commas")  # never echo them
         keys[host.lower()] = SecretStr(key)
     return keys
-
-
-def _models(text: str) -> str:
-    return ",".join(map(str, _parsed_by(parse_model_list)(text)))
 
 
 def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -269,7 +232,7 @@ SecretUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None
 Currency = Annotated[str, AfterValidator(_checked_by(parse_currency))]
 PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
-Proxies = Annotated[tuple[str, ...], _comma_separated(_proxies)]
+Proxies = Annotated[tuple[str, ...], _comma_separated(_checked_by(parse_proxies))]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
@@ -280,7 +243,7 @@ Channels = Annotated[
 ]
 ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno telegram setup` shows them", int)]
 Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
-Models = Annotated[str, AfterValidator(_models)]
+Models = Annotated[str, AfterValidator(lambda text: ",".join(map(str, _parsed_by(parse_model_list)(text))))]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]

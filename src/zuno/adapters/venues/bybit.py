@@ -15,8 +15,8 @@ from typing import Final
 
 from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.paging import fetch_bars, fetch_irregular, pick_period
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import BYBIT
@@ -49,18 +49,14 @@ class BybitSpot(ExchangeFeed):
     most_levels = 200
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        step = timeframe.millis
-
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             answer = await self._ask(
                 "Kline", "klines", symbol, interval=INTERVALS[timeframe], start=low, end=high, limit=BARS_A_PAGE
             )
-            return [_candle(row) for row in _result_list(answer)]
+            return [parse_bar(row, row.moment(0), range(1, 6)) for row in _result_list(answer)]
 
         now = (await self._ask("Tickers", "tickers", symbol)).moment("time")
-        newest = timeframe.floor(now) - step
-        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await fetch_regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
+        return await fetch_bars("Bybit's klines", page, timeframe, since, until, now, BARS_A_PAGE)
 
     async def book(self, symbol: str, depth: int) -> Book:
         answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, self.most_levels))
@@ -200,11 +196,6 @@ def _result_list(answer: VendorJson) -> list[VendorJson]:
 
 def _result_item(answer: VendorJson) -> VendorJson:
     return answer.child("result").child("list").only()
-
-
-def _candle(row: VendorJson) -> Candle:
-    start, high, low, close, volume = (row.number(place) for place in range(1, 6))
-    return Candle(row.moment(0), start, high, low, close, volume, None)
 
 
 def _ratio(row: VendorJson) -> float:

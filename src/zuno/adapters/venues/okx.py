@@ -19,7 +19,7 @@ from typing import Final
 from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor, NotListed
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import OKX
@@ -64,7 +64,8 @@ class OkxSpot(ExchangeFeed):
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             asked = {"bar": BARS[timeframe], "before": low - 1, "after": high + 1, "limit": POINTS_A_PAGE}
             rows = await self._ask("MarketHistoryCandles", "candles", instId=instrument, **asked)
-            return [self._candle(row) for row in rows if row.choice(8, ("0", "1")) == "1"]
+            closed = (row for row in rows if row.choice(8, ("0", "1")) == "1")
+            return [parse_bar(row, row.moment(0), (1, 2, 3, 4, self.volume)) for row in closed]
 
         last = Millis(min(until, now - step))
         return await fetch_irregular("OKX's candles", page, since, last, newest_first=True, apart=step)
@@ -74,10 +75,6 @@ class OkxSpot(ExchangeFeed):
 
     def instrument(self, symbol: str) -> str:
         return "-".join(_split(symbol))
-
-    def _candle(self, row: VendorJson) -> Candle:
-        start, high, low, close = (row.number(place) for place in range(1, 5))
-        return Candle(row.moment(0), start, high, low, close, row.number(self.volume), None)
 
     async def _book(self, symbol: str, depth: int, contract: float) -> Book:
         levels = min(depth, MOST_LEVELS)
