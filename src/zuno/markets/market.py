@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
@@ -120,9 +120,8 @@ def assume_market(venue: Venue, base: str, quote: str = "") -> Market:
     if venue is not DEFAULT_VENUE:
         least = venue.least_notional
         lot = 1e-8 if venue.spot else lot
-    fees = {"maker": venue.maker, "taker": venue.taker}
-    terms = {"tick": tick, "lot": lot, "min_notional": least, **fees}
-    return Market(venue=venue, base=base, quote=quote or venue.quote, **terms, funding_hours=venue.funding_hours)
+    fees: dict[str, Any] = {name: getattr(venue, name) for name in ("maker", "taker", "funding_hours")}
+    return Market(venue=venue, base=base, quote=quote or venue.quote, tick=tick, lot=lot, min_notional=least, **fees)
 
 
 @dataclass(frozen=True)

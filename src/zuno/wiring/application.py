@@ -215,7 +215,7 @@ class Application(LpWiring, TradingWiring):
         return self._settings.time_zone, self._settings.reporting_currency
 
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
-        from zuno.adapters.venues.fiat_rates import fetch_rates, read_rates_file
+        from zuno.adapters.venues.macro import fetch_rates, read_rates_file
 
         if file is not None:
             return read_rates_file(file)

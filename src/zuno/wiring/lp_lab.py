@@ -12,8 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
-from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedChain, RecordedWorld, fixed_gas
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.adapters.keys.ed25519 import KeyFile

@@ -204,8 +204,9 @@ def _read_keys(settings: Settings, venue: Venue) -> AccountSettings:
     values = ["" if value is None else value.get_secret_value() for value in held]
     if any(values) and not all(values):
         raise UsageError(f"{venue} needs all of {' and '.join(KEY_VARIABLES[venue])}.")
+    key, secret, passphrase = (*values, "")[:3]
     url = getattr(settings, f"{venue.house}_order_url")
-    return AccountSettings((venue,), *values, demo=settings.is_demo(venue), url=url)
+    return AccountSettings((venue,), key, secret, passphrase, demo=settings.is_demo(venue), url=url)
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:

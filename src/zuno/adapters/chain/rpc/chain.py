@@ -31,13 +31,14 @@ from zuno.adapters.chain.rpc.storage import (
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
+from zuno.adapters.chain.states import build_position
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.integers import ceil_div
 from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import ChainInfo, DataFee
 from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
@@ -269,19 +270,9 @@ class RpcChain:
 
     def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
         state = read_worth(at, words)
-        return LpPosition(
-            id=token,
-            chain=self.info.name,
-            owner=nft.owner,
-            pool=pool,
-            range=nft.range,
-            liquidity=Liquidity(state.info.liquidity),
-            amount0=Amount(state.amount0),
-            amount1=Amount(state.amount1),
-            fees0=Amount(state.fees0),
-            fees1=Amount(state.fees1),
-            subscribed=nft.subscribed,
-        )
+        held, amounts, fees = state.info.liquidity, (state.amount0, state.amount1), (state.fees0, state.fees1)
+        chain = self.info.name
+        return build_position(token, chain, nft.owner, pool, nft.range, held, amounts, fees, nft.subscribed)
 
     async def _pool_states(self, keys: dict[HexId, PoolKey], words: Words, head: Block) -> dict[HexId, PoolState]:
         currencies = {currency for key in keys.values() for currency in (key.currency0, key.currency1)}

@@ -14,6 +14,7 @@ from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import RpcRequest
+from zuno.adapters.chain.states import build_pool_state
 from zuno.amm import identity
 from zuno.amm.fees import earned_rounding_down, growth_inside
 from zuno.amm.integers import ceil_div
@@ -23,7 +24,7 @@ from zuno.amm.pool import PositionInfo, Slot0
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, cached_sqrt_price_at_tick
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
+from zuno.kernel.units import Address, HexId, Tick
 
 WORDS_PER_CALL: Final = 2_500
 """About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
@@ -147,20 +148,8 @@ def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words:
     slot0 = identity.unpack_slot0(words[slots.slot0])
     if slot0.sqrt_price_x96 == 0:
         return None
-    return PoolState(
-        id=pool_id,
-        key=key,
-        token0=tokens[0],
-        token1=tokens[1],
-        sqrt_price_x96=SqrtPriceX96(slot0.sqrt_price_x96),
-        tick=Tick(slot0.tick),
-        protocol_fee=slot0.protocol_fee,
-        lp_fee=Pips(slot0.lp_fee),
-        liquidity=Liquidity(words[slots.liquidity]),
-        fee_growth_global0_x128=words[slots.fee_growth_global0_x128],
-        fee_growth_global1_x128=words[slots.fee_growth_global1_x128],
-        block=at,
-    )
+    growth = words[slots.fee_growth_global0_x128], words[slots.fee_growth_global1_x128]
+    return build_pool_state(pool_id, key, tokens, slot0, words[slots.liquidity], growth, at)
 
 
 def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
