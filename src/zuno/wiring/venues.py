@@ -112,10 +112,16 @@ def build_venue_check(
             for venue in exchanges_with_keys(settings)
         ]
         keyed += [(venue, account) for account in own for venue in exchanges_with_keys(settings, account)]
+        used = {venue.house for venue in (*DEFAULT_VENUES, *settings.routes().venues)}
+        held = (venue.house for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) for venue in exchanges_with_keys(settings, name))
+        lines = [
+            _line("warn", f"keys of {house} are set, and no route goes there", f"name {house} in [routes] of zuno.toml")
+            for house in dict.fromkeys(held)
+            if house not in used
+        ]
         if not keyed:
             names = " and ".join(KEY_VARIABLES[Venue("BINANCE")])
-            return [_line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
-        lines: list[CheckView] = []
+            return [*lines, _line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
         for exchange, account in keyed:
             venue = build_venue(settings, exchange, account)
             try:

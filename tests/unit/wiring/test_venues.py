@@ -227,6 +227,17 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
         assert (mandate.venues, mandate.symbols) == ((Venue("BYBIT"),), settings.markets)
 
 
+async def test_keys_of_a_venue_that_no_route_names_are_told(tmp_path: Path) -> None:
+    keys = SecretStr("key")
+    settings = Settings(home=tmp_path, bybit_api_key=keys, bybit_api_secret=keys)
+    lines = (await examine(settings, live=False)).checks
+    assert [line.state for line in lines if "bybit" in line.text] == ["warn"]
+    routed = settings.model_copy(update={"route_split": ("bybit-spot", "binance")})
+    assert exchanges_with_keys(routed) == (Venue("BYBIT-SPOT"),)
+    half = Settings(home=tmp_path, bybit_api_key=keys)
+    assert "fail" in [line.state for line in (await examine(half, live=False)).checks]
+
+
 def test_each_venue_has_a_demo_setting_of_its_own(tmp_path: Path) -> None:
     keys = SecretStr("key")
     settings = Settings(

@@ -58,12 +58,12 @@ class OkxSpot(ExchangeFeed):
     volume = 5
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        step, instrument = timeframe.millis, self.instrument(symbol)
+        step = timeframe.millis
         now = _only(await self._ask("PublicTime", "time"), symbol).moment("ts")
 
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
-            asked = {"bar": BARS[timeframe], "before": low - 1, "after": high + 1, "limit": POINTS_A_PAGE}
-            rows = await self._ask("MarketHistoryCandles", "candles", instId=instrument, **asked)
+            asked = {"before": low - 1, "after": high + 1, "bar": BARS[timeframe]}
+            rows = await self._ask_page("MarketHistoryCandles", "candles", symbol, **asked)
             closed = (row for row in rows if row.choice(8, ("0", "1")) == "1")
             return [parse_bar(row, row.moment(0), (1, 2, 3, 4, self.volume)) for row in closed]
 
@@ -87,6 +87,9 @@ class OkxSpot(ExchangeFeed):
     async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
         return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")
 
+    async def _ask_page(self, endpoint: str, what: str, symbol: str, **params: object) -> list[VendorJson]:
+        return await self._ask(endpoint, what, instId=self.instrument(symbol), limit=POINTS_A_PAGE, **params)
+
 
 class Okx(OkxSpot):
     venue = OKX
@@ -103,14 +106,8 @@ class Okx(OkxSpot):
         hours = _interval(await self._rate(symbol))
 
         async def page(low: Millis, high: Millis) -> Sequence[Funding]:
-            answer = await self._ask(
-                "PublicFundingRateHistory",
-                "rates",
-                instId=_swap(symbol),
-                before=low - 1,
-                after=high + 1,
-                limit=POINTS_A_PAGE,
-            )
+            asked = {"before": low - 1, "after": high + 1}
+            answer = await self._ask_page("PublicFundingRateHistory", "rates", symbol, **asked)
             return [Funding(row.moment("fundingTime"), row.number("realizedRate"), hours) for row in answer]
 
         return await fetch_irregular("OKX's rates of funding", page, since, until, newest_first=True)
@@ -154,15 +151,8 @@ class Okx(OkxSpot):
         period, step = pick_period(since, until, "5m", "1H")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            rows = await self._ask(
-                f"RubikStatContracts{endpoint}",
-                what,
-                instId=_swap(symbol),
-                period=period,
-                begin=low - 1,
-                end=high + 1,
-                limit=POINTS_A_PAGE,
-            )
+            asked = {"begin": low - 1, "end": high + 1, "period": period}
+            rows = await self._ask_page(f"RubikStatContracts{endpoint}", what, symbol, **asked)
             return [Level(row.moment(0), row.number(1) * times) for row in rows]
 
         span = POINTS_A_PAGE * step

@@ -336,14 +336,9 @@ class RecordedWorld:
 _NOWHERE: Final = Address("0x" + "00" * 19 + "01")
 USDC: Final = Token(Address("0x2791bca1f2de4661ed88a30c99a7a9449aa84174"), "USDC", 6, verified=True)
 WETH: Final = Token(Address("0x7ceb23fd6bc0add59e62ac25578270cff1b9f619"), "WETH", 18, verified=True)
+_NO_CONTRACTS: Final = Deployment(_NOWHERE, _NOWHERE, _NOWHERE)
 RECORDED: Final = ChainInfo(
-    31337,
-    "recorded",
-    "Recorded pool",
-    Deployment(_NOWHERE, _NOWHERE, _NOWHERE),
-    (USDC, WETH),
-    testnet=True,
-    confirmations=0,
+    31337, "recorded", "Recorded pool", _NO_CONTRACTS, (USDC, WETH), testnet=True, confirmations=0
 )
 USDC_WETH: Final = RecordedMarket(USDC, WETH, Pips(500), 10, native_side=1)
 """The pool of the minute rows that are published with demeter."""
