@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
 from zuno.amm.pool import PositionInfo, Slot0
+from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.history import PositionEvent, PositionSnapshot
 
 Two: TypeAlias = tuple[int, int]
 """A figure of token0 and one of token1."""
+
+
+def amounts_held(sqrt_price_x96: int, held: Range, liquidity: int, *, round_up: bool = False) -> Two:
+    """What liquidity in a range is worth at a price, without fees."""
+    lower, upper = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
+    return amounts_for_liquidity(sqrt_price_x96, lower, upper, liquidity, round_up=round_up)
 
 
 def build_pool_state(

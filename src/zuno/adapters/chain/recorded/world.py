@@ -19,7 +19,7 @@ from hashlib import sha256
 from itertools import pairwise
 from typing import Final
 
-from zuno.adapters.chain.states import build_event, build_pool_state, build_position, build_snapshot
+from zuno.adapters.chain.states import amounts_held, build_event, build_pool_state, build_position, build_snapshot
 from zuno.amm import identity
 from zuno.amm.fees import DYNAMIC_FEE_FLAG, PIPS
 from zuno.amm.liquidity import (
@@ -279,9 +279,7 @@ class RecordedWorld:
 
     def position(self, chain: str) -> LpPosition:
         held, info = self._held(), self._info()
-        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
-        price = self._pool.slot0.sqrt_price_x96
-        principal = amounts_for_liquidity(price, *edges, info.liquidity, round_up=False)
+        principal = amounts_held(self._pool.slot0.sqrt_price_x96, held, info.liquidity)
         fees = self._pool.fees_owed(WALLET, held.lower, held.upper, self.position_id)
         return build_position(self.position_id, chain, WALLET, self.state(), held, info.liquidity, principal, fees)
 

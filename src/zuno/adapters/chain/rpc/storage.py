@@ -14,14 +14,13 @@ from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import RpcRequest
-from zuno.adapters.chain.states import build_pool_state
+from zuno.adapters.chain.states import amounts_held, build_pool_state
 from zuno.amm import identity
 from zuno.amm.fees import earned_rounding_down, growth_inside
 from zuno.amm.integers import ceil_div
-from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Block, Depth, PoolKey, PoolState, Range
 from zuno.amm.pool import PositionInfo, Slot0
-from zuno.amm.ticks import MAX_TICK, MIN_TICK, cached_sqrt_price_at_tick
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Tick
@@ -160,13 +159,7 @@ def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
         growth_inside(slot0.tick, lower, upper, words[growth], words[at.lower[side]], words[at.upper[side]])
         for side, growth in ((1, at.pool.fee_growth_global0_x128), (2, at.pool.fee_growth_global1_x128))
     )
-    amount0, amount1 = amounts_for_liquidity(
-        slot0.sqrt_price_x96,
-        cached_sqrt_price_at_tick(lower),
-        cached_sqrt_price_at_tick(upper),
-        info.liquidity,
-        round_up=False,
-    )
+    amount0, amount1 = amounts_held(slot0.sqrt_price_x96, at.range, info.liquidity)
     return PositionWorth(
         slot0,
         info,
