@@ -119,7 +119,7 @@ class Application(LpWiring, TradingWiring):
         from zuno.lp.service.recommend import new_request_id
 
         async def model_context() -> ModelContext | None:
-            if not self._models.registry().models_for(ROLE, 0).models:
+            if not self._registry().models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
             return replace(
@@ -136,7 +136,7 @@ class Application(LpWiring, TradingWiring):
         viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
 
         async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
-            registry = self._models.registry()
+            registry = self._registry()
             if (who.viewer and not viewers_ask) or not registry.models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
@@ -172,7 +172,7 @@ class Application(LpWiring, TradingWiring):
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
 
-        return Agents(self._models.registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
+        return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
     def costs(self) -> ModelCosts:
         from zuno.doors.costs import ModelCosts

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
+    from zuno.llm.port import ModelRegistry
     from zuno.lp.ports.spending import Signer
 
 
@@ -219,7 +220,10 @@ class SharedWiring(ABC):
         return None if url is None else DeadManPing(url.get_secret_value(), part)
 
     def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.model_context(journal, request_id, self._models.registry())
+        return self._models.model_context(journal, request_id, self._registry())
+
+    def _registry(self) -> ModelRegistry:
+        return self._models.registry()
 
 
 async def check_editions(journal: Journal) -> None:
