@@ -25,7 +25,7 @@ from tests.wire.leaping import leaping
 from zuno.adapters.series.sqlite import SqliteSeries
 from zuno.adapters.venues.synthetic.world import describe_origin
 from zuno.kernel.units import Millis
-from zuno.markets.feeds import BINANCE, TAPES
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.trading.data.intake import is_streamed
 from zuno.trading.model.market import (
     HOUR_MS,
@@ -75,7 +75,7 @@ def storm_of(venue: str) -> list[Heard]:
     dice = random.Random(venue)
     kinds = (liquidations, whales) if venue == BINANCE else (liquidations,)
     found: list[Heard] = []
-    for number in range(round(HOUR * STORM / len(TAPES))):
+    for number in range(round(HOUR * STORM / len(PERPETUALS))):
         at, side = Millis(START + dice.randrange(HOUR_MS)), dice.choice(tuple(Side))
         price, size = dice.uniform(30_000, 40_000), dice.uniform(3, 20)
         series = dice.choice(kinds)(venue, "BTCUSDT")
@@ -111,8 +111,8 @@ def hour(folder: Path, heard: dict[str, list[Heard]]) -> tuple[float, int]:
 
 def main() -> int:
     good = True
-    calm = {venue: in_order(hour_of(venue)) for venue in TAPES}
-    stormy = {venue: in_order([*hour_of(venue), *storm_of(venue)]) for venue in TAPES}
+    calm = {venue: in_order(hour_of(venue)) for venue in PERPETUALS}
+    stormy = {venue: in_order([*hour_of(venue), *storm_of(venue)]) for venue in PERPETUALS}
     for name, heard in (("a recorded hour", calm), (f"a recorded hour with {STORM} trades a second", stormy)):
         with tempfile.TemporaryDirectory() as folder:
             took, kept = hour(Path(folder), heard)

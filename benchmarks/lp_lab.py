@@ -26,8 +26,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from benchmarks.figure import report, report_pairs
-from zuno.adapters.chain.recorded.chain import USDC_WETH
-from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedWorld
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.model import Range
 from zuno.kernel.units import Seconds, Tick, Wei

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
+from zuno import settings_file
 from zuno.kernel.errors import UsageError
 from zuno.kernel.public_site import parse_proxies, parse_public_url
 from zuno.kernel.taxable import parse_currency
@@ -23,18 +24,8 @@ from zuno.llm.names import DEFAULT_MODELS, ModelId, Vendor, parse_model, parse_m
 from zuno.lp.model.chains import CHAINS, chain_named
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
 from zuno.markets.routes import Routes, parse_route
+from zuno.markets.venues import Venue
 from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
-from zuno.settings_file import (
-    FILE,
-    AccountSettings,
-    Fault,
-    FileField,
-    FileReading,
-    expand_path,
-    has_login,
-    parse_accounts,
-    read_settings_file,
-)
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
@@ -47,27 +38,13 @@ _NODE_URL = re.compile(r"https?://[^\s:/?#@\[\]]+(?::(\d{1,9}))?(?:[/?#]\S*)?")
 _POSTGRES = re.compile(r"postgres(ql)?://\S+")
 _HOST = re.compile(r"[A-Za-z0-9._-]+")
 _TABLES = {
-    "time_zone": "general",
-    "chain_id": "chains",
-    "agent_wallet_address": "wallets",
-    "contracts_dir": "devnet",
-    "coingecko_url": "prices",
-    "openai_api_key": "models",
-    "budget_tokens_per_run": "budget",
-    "deterministic": "agents",
-    "live": "trading",
-    "route_binance": "routes",
-    "accounts": "accounts",
-    "memory_store": "memory",
-    "fee_binance_maker_pct": "fees",
-    "risk_profile": "lp",
-    "telegram_bot_token": "telegram",
-    "metrics_port": "monitoring",
-    "web_public_url": "web",
-    "axl_cli_peer_id": "axl",
-    "binance_url": "exchanges",
+    "time_zone": "general", "chain_id": "chains", "agent_wallet_address": "wallets", "contracts_dir": "devnet",
+    "coingecko_url": "prices", "openai_api_key": "models", "budget_tokens_per_run": "budget", "deterministic": "agents",
+    "live": "trading", "route_binance": "routes", "accounts": "accounts", "memory_store": "memory",
+    "fee_binance_maker_pct": "fees", "risk_profile": "lp", "telegram_bot_token": "telegram",
+    "metrics_port": "monitoring", "web_public_url": "web", "axl_cli_peer_id": "axl", "binance_url": "exchanges",
     "fred_url": "feeds",
-}
+}  # fmt: skip
 """The first setting of each table of `zuno.toml`; those after it stand in the same table."""
 _HIDDEN = tuple(
     "_url _key _secret _passphrase _account _token _file _address _wallets _owners _viewers _groups _chat_id _peer_id "
@@ -81,23 +58,21 @@ _LOCAL_CHAINS = ("sim", "devnet")
 _FLASH = "gemini-3-flash-preview"
 _SONNET_FLASH = f"claude-sonnet-4-6,{_FLASH}"
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
+KEY_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "binance": ("binance_api_key", "binance_api_secret"),
+    "bybit": ("bybit_api_key", "bybit_api_secret"),
+    "hyperliquid": ("hyperliquid_account", "hyperliquid_agent_key"),
+    "okx": ("okx_api_key", "okx_api_secret", "okx_passphrase"),
+    "upbit": ("upbit_access_key", "upbit_secret_key"),
+}
+"""By the house: its venues have the same keys."""
 OFFLINE_EMBEDDINGS = ("hashed", "minilm")
 _TRADING_ROLES = {
-    "meta": "macro",
-    "liquidity": "liquidity",
-    "microstructure": "microstructure",
-    "macro": "macro",
-    "vlm_geometric": "vlm_geometric",
-    "synthesis": "liquidity",
-    "judge": "judge",
-    "risk_manager": "macro",
-    "post_mortem": "post_mortem",
-    "self_correction": "self_correction",
-    "feedback": "self_correction",
-    "rag": "rag",
-    "rag_extraction": "rag",
-    "chat": "chat",
-}
+    "meta": "macro", "liquidity": "liquidity", "microstructure": "microstructure", "macro": "macro",
+    "vlm_geometric": "vlm_geometric", "synthesis": "liquidity", "judge": "judge", "risk_manager": "macro",
+    "post_mortem": "post_mortem", "self_correction": "self_correction", "feedback": "self_correction", "rag": "rag",
+    "rag_extraction": "rag", "chat": "chat",
+}  # fmt: skip
 """The setting that names the models of a role."""
 
 
@@ -119,12 +94,12 @@ def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[Secre
     return read
 
 
-def _checked_by(parse: Callable[[str], object]) -> Callable[[str], str]:
-    """The text unchanged, if `parse` accepts it."""
+def _checked_by(parse: Callable[[T], object]) -> Callable[[T], T]:
+    """What is given, unchanged, if `parse` accepts it."""
 
-    def read(text: str) -> str:
-        _parsed_by(parse)(text)
-        return text
+    def read(given: T) -> T:
+        _parsed_by(parse)(given)
+        return given
 
     return read
 
@@ -179,24 +154,15 @@ def _ip_address(text: str) -> str:
 
 
 def _route(name: str) -> BeforeValidator:
-    def read(parts: list[str]) -> tuple[str, ...]:
-        def check(_: str) -> None:
-            shares = parse_route(parts)
-            if len(shares) < len(parts):
-                raise UsageError("a venue is named twice")
-            if not all(map(isfinite, shares.values())):
-                raise UsageError("a share is no number")
-            Routes({**Routes().shares, name: shares})
+    def check(parts: list[str]) -> None:
+        shares = parse_route(parts)
+        if len(shares) < len(parts):
+            raise UsageError("a venue is named twice")
+        if not all(map(isfinite, shares.values())):
+            raise UsageError("a share is no number")
+        Routes({**Routes().shares, name: shares})
 
-        _checked_by(check)("")
-        return tuple(parts)
-
-    return _comma_separated(read)
-
-
-def _proxies(parts: list[str]) -> tuple[str, ...]:
-    _checked_by(lambda _: parse_proxies(parts))("")
-    return tuple(parts)
+    return _comma_separated(_checked_by(check))
 
 
 def _embedding_model(text: str) -> str:
@@ -220,10 +186,6 @@ def _model_keys(parts: list[str]) -> dict[str, SecretStr]:
             raise ValueError("expected HOST=KEY, separated by commas")  # never echo them
         keys[host.lower()] = SecretStr(key)
     return keys
-
-
-def _models(text: str) -> str:
-    return ",".join(map(str, _parsed_by(parse_model_list)(text)))
 
 
 def _model_prices(parts: list[str]) -> dict[str, tuple[Decimal, Decimal]]:
@@ -270,7 +232,7 @@ SecretUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_URL, "an http(
 DatabaseUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a postgresql:// URL"))] | None
 Currency = Annotated[str, AfterValidator(_checked_by(parse_currency))]
 PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
-Proxies = Annotated[tuple[str, ...], _comma_separated(_proxies)]
+Proxies = Annotated[tuple[str, ...], _comma_separated(_checked_by(parse_proxies))]
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
@@ -281,7 +243,7 @@ Channels = Annotated[
 ]
 ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno telegram setup` shows them", int)]
 Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
-Models = Annotated[str, AfterValidator(_models)]
+Models = Annotated[str, AfterValidator(lambda text: ",".join(map(str, _parsed_by(parse_model_list)(text))))]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
@@ -290,7 +252,7 @@ OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
 Markets = Annotated[tuple[Symbol, ...], _comma_separated(_parsed_by(parse_markets))]
-Accounts = Annotated[dict[str, AccountSettings], BeforeValidator(parse_accounts)]
+Accounts = Annotated[dict[str, settings_file.AccountSettings], BeforeValidator(settings_file.parse_accounts)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
 
 
@@ -549,7 +511,7 @@ class Settings(BaseModel):
         """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
         is `private` who reads it."""
         value = getattr(self, name)
-        secret = any(isinstance(each, SecretStr) for each in _each(value)) or has_login(str(value))
+        secret = any(isinstance(each, SecretStr) for each in _each(value)) or settings_file.has_login(str(value))
         if secret or (not private and name.endswith(_HIDDEN)):
             return "set"
         if name == "watched_wallets":
@@ -570,6 +532,18 @@ class Settings(BaseModel):
         if not alone or Vendor.GOOGLE not in self.vendor_keys():
             return chain
         return (*chain, ModelId(Vendor.GOOGLE, DEFAULT_MODELS[Vendor.GOOGLE]))
+
+    def is_demo(self, venue: Venue) -> bool:
+        """Whether the keys of a venue that stand in settings of their own, not in an account, are of demo trading."""
+        return venue.sandbox and bool(getattr(self, f"{venue.house}_demo"))
+
+    def find_shared_keys(self) -> dict[str, str]:
+        """What is wrong with `accounts` where one of them has the key of a setting."""
+        held = {name: getattr(self, name) for names in KEY_SETTINGS.values() for name in names}
+        keys = {key.get_secret_value(): variable_of(name) for name, key in held.items() if key is not None}
+        shared = (f"{name} has the key of {keys[own.key]}" for name, own in self.accounts.items() if own.key in keys)
+        twice = next(shared, None)
+        return {} if twice is None else {"accounts": f"{twice}: one ledger is kept of one account"}
 
     def routes(self) -> Routes:
         named = {"BINANCE": self.route_binance, "UPBIT": self.route_upbit, "SPLIT": self.route_split}
@@ -618,7 +592,7 @@ class SettingsReading:
     """The settings of a process, and the file they partly come from. If the file has faults, it is left out."""
 
     settings: Settings
-    file: FileReading
+    file: settings_file.FileReading
     environment: frozenset[str]
     """Settings that the environment has; it wins over the file."""
 
@@ -642,19 +616,19 @@ def examine_settings(
         if name.startswith("ZUNO_") and not name.startswith(_IGNORED_PREFIX) and name not in known:
             raise UsageError(f"{name} is not a setting of Zuno{_suggest(name, known)}")
     own = frozenset(name for name in Settings.model_fields if variable_of(name) in given)
-    place = expand_path(home or given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
-    reading = read_settings_file(file or place / FILE, file_fields, environment)
+    place = settings_file.expand_path(home or given.get("ZUNO_HOME") or Settings.model_fields["home"].default)
+    reading = settings_file.read_settings_file(file or place / settings_file.FILE, file_fields, environment)
     if reading.values:
         _, wrong = _validate({"home": place, **reading.values})
         faults = [
-            Fault(reading.lines[name], f"{file_fields()[name]}: {why}")
+            settings_file.Fault(reading.lines[name], f"{file_fields()[name]}: {why}")
             for name, why in wrong.items()
             if name in reading.values
         ]
         reading = replace(reading, faults=tuple(sorted((*reading.faults, *faults), key=lambda fault: fault.line)))
     chosen = {} if reading.faults else {name: text for name, text in reading.values.items() if name not in own}
     settings, wrong = _validate({"home": place, **chosen})
-    if settings is None:
+    if settings is None or wrong:
         name, why = next(iter(wrong.items()))
         raise UsageError(f"{variable_of(name) if name in Settings.model_fields else name} cannot be read: {why}.")
     return SettingsReading(settings, reading, own)
@@ -670,23 +644,26 @@ def read_settings(environment: Mapping[str, str], home: Path | None = None) -> S
 def _validate(given: dict[str, Any]) -> tuple[Settings | None, dict[str, str]]:
     """The settings with these given, or what is wrong with each that cannot be read."""
     try:
-        return Settings(**given), {}
+        settings = Settings(**given)
+        return settings, settings.find_shared_keys()
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False)
         return None, {str(fault["loc"][0]): fault["msg"].removeprefix("Value error, ") for fault in reversed(faults)}
 
 
 @cache
-def file_fields() -> dict[str, FileField]:
+def file_fields() -> dict[str, settings_file.FileField]:
     """Every setting as `zuno.toml` has it, by name, but the home: that is where the file lies."""
-    fields, table = dict[str, FileField](), ""
+    fields, table = dict[str, settings_file.FileField](), ""
     for name, field in Settings.model_fields.items():
         table = _TABLES.get(name, table)
         form, key = str(field.annotation), re.sub(rf"^{table.removesuffix('s')}s?_", "", name)
         key = key.upper() if table == "routes" else key
         secret, path = "SecretStr" in form, "Path" in form and name != "wallets_file"
         default = field.get_default(call_default_factory=True)
-        fields[name] = FileField(name, table, key, secret, path, variable_of(name), field.description or "", default)
+        fields[name] = settings_file.FileField(
+            name, table, key, secret, path, variable_of(name), field.description or "", default
+        )
     del fields["home"]
     return fields
 

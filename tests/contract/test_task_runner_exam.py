@@ -11,9 +11,8 @@ import pytest
 from tests.unit.lab.trading.test_trade_lab import SPAN, write_hours
 from tests.wire.pool_minutes import draw_minutes, write_minutes
 from tests.wire.tasks import count, fail, never_end
-from zuno.adapters.dask_cluster import DaskCluster
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.adapters.worker_processes import TaskRunner, run_in_processes
+from zuno.adapters.worker_processes import DaskCluster, TaskRunner, run_in_processes
 from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.view import write_document

@@ -187,3 +187,16 @@ def test_the_feeds_keys_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = read_settings(os.environ)
     assert {"fred-secret", "search-secret"} <= set(settings.secrets())
     assert "-secret" not in repr(settings)
+
+
+def test_a_key_stands_in_one_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    accounts = '{"main": {"venues": ["okx"], "key": "same", "secret": "s", "passphrase": "p"}}'
+    environment = {"ZUNO_HOME": str(tmp_path), "ZUNO_ACCOUNTS": accounts, "ZUNO_OKX_API_KEY": "other"}
+    for name, text in environment.items():
+        monkeypatch.setenv(name, text)
+    assert read_settings(environment).accounts["main"].key == "same"
+    monkeypatch.setenv("ZUNO_OKX_API_KEY", "same")
+    with pytest.raises(UsageError, match="ZUNO_ACCOUNTS") as error:
+        read_settings({**environment, "ZUNO_OKX_API_KEY": "same"})
+    assert "ZUNO_OKX_API_KEY" in str(error.value)
+    assert "same:" not in str(error.value)

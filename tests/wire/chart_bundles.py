@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from zuno.kernel.units import Millis, Seconds
-from zuno.markets.feeds import BINANCE, PERPETUALS, TAPES
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.trading.model.bundle import Absent, Block, Bundle
 from zuno.trading.model.market import (
@@ -80,7 +80,7 @@ def whole(mode: Mode = Mode.SWING, days: int = 400, weeks: int = 300, origin: st
         blocks.append(
             block(open_interest(venue, BTC), [Level(Millis(at), one) for at, one in zip(moments, levels, strict=True)])
         )
-    for venue in TAPES:
+    for venue in PERPETUALS:
         minutes = [Heartbeat(Millis(at)) for at in range(AS_OF - 2 * DAY_MS, AS_OF, MINUTE_MS)]
         price = walk(Timeframe.D1, days)[-1].close if days else 40_000.0
         strikes = [

@@ -22,7 +22,7 @@ from zuno.llm.ask import Breakers, ModelContext
 from zuno.llm.budget import Limits, RunBudget
 from zuno.llm.port import Answered, Attempt, Model, ModelRequest, Reply, RoleModels, Usage
 from zuno.llm.prompts import Prompts
-from zuno.markets.feeds import BINANCE, DERIBIT, FIGURES, PERPETUALS, TAPES
+from zuno.markets.feeds import BINANCE, DERIBIT, FIGURES, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model import market
@@ -146,7 +146,7 @@ def _rows(world: World) -> dict[str, list[Any]]:
         found[str(market.candles(BINANCE, BTC, timeframe))] = _walk(timeframe, world, dice)
     for venue in PERPETUALS:
         found |= _perpetual(venue, dice)
-    for venue in TAPES:
+    for venue in PERPETUALS:
         found |= _tape(venue)
     found[str(market.whales(BINANCE, BTC))] = [
         TapeEvent(Millis(AS_OF - (place + 1) * 8 * MINUTE_MS), side, PRICE, 2.0, usd, f"w{place}{side}")
@@ -224,7 +224,9 @@ def _tape(venue: str) -> dict[str, list[Any]]:
     """$80,000 an hour and side, over all venues."""
     minutes = range(AS_OF - 8 * DAY_MS, AS_OF, MINUTE_MS)
     strikes = [
-        TapeEvent(Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 8e4 / len(TAPES), f"{place}{side}")
+        TapeEvent(
+            Millis(AS_OF - HOUR_MS * place - MINUTE_MS), side, PRICE, 0.5, 8e4 / len(PERPETUALS), f"{place}{side}"
+        )
         for place in range(8 * 24 - 1)
         for side in Side
     ]

@@ -15,17 +15,8 @@ from zuno.adapters.atomic_file import build_database_error, translate_write_erro
 from zuno.kernel.errors import Broken
 
 T = TypeVar("T")
-MAY_PASS: Final = {
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_INTERRUPT,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_READONLY,
-}
+_PASSING: Final = "BUSY CANTOPEN FULL INTERRUPT IOERR LOCKED NOMEM PERM READONLY"
+MAY_PASS: Final[frozenset[int]] = frozenset(getattr(sqlite3, f"SQLITE_{name}") for name in _PASSING.split())
 _TRIES: Final = 300
 _PAUSE: Final = 0.02
 

@@ -1,16 +1,16 @@
 """Feeds: who is asked for what of a coin, and how each names it. A market's own venue is asked for its candles and its
-book; perpetuals elsewhere, options, the economy and words are read beside it. A new source is a row here and an adapter
-in `adapters/venues`.
+book; perpetuals elsewhere, options, the economy and words are read beside it. A new source has an adapter in
+`adapters/venues`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
 from zuno.markets.market import Symbol
+from zuno.markets.venues import VENUES, Venue
 
 BINANCE: Final = "binance"
 BYBIT: Final = "bybit"
@@ -25,61 +25,10 @@ SEARCH: Final = "search"
 CHANNELS: Final = "channels"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedRow:
-    """A venue as a source."""
-
-    feed: str
-    """The name its series carry."""
-    quote: str = "USDT"
-    form: str = "{base}{quote}"
-    """How its series name a market."""
-    perpetual: bool = True
-    beside: bool = True
-    """Its perpetual of a coin is read for every market of that coin, else for its own markets alone."""
-    long_short: bool = True
-    forced: bool = True
-    """It streams forced trades."""
-    large: bool = False
-    """Its stream of large trades is listened to."""
-    units: bool = True
-    """It lists coins by the thousand (1000PEPE) as the default venue does."""
-    quiet: bool = False
-    """It makes no bar without a trade, so a bar that is not there may be no gap."""
-    kept_days: Mapping[str, int] = field(default_factory=dict)
-    """How long it keeps a kind of series, less a day; all others for ever."""
-
-
-def _define_spot(feed: str, quote: str = "USDT", form: str = "{base}{quote}", quiet: bool = False) -> FeedRow:
-    return FeedRow(
-        feed=feed, quote=quote, form=form, quiet=quiet, perpetual=False, long_short=False, forced=False, units=False
-    )
-
-
-ROWS: Final[Mapping[str, FeedRow]] = {
-    row.feed: row
-    for row in (
-        FeedRow(feed=BINANCE, large=True, kept_days={"open_interest": 29, "long_short": 29}),
-        FeedRow(feed=BYBIT),
-        FeedRow(feed=OKX, units=False, kept_days={"open_interest": 29, "long_short": 29, "funding": 89}),
-        FeedRow(
-            feed=HYPERLIQUID,
-            quote="USDC",
-            beside=False,
-            long_short=False,
-            forced=False,
-            kept_days={"open_interest": 0},
-        ),
-        _define_spot("binance-spot"),
-        _define_spot("bybit-spot"),
-        _define_spot("okx-spot"),
-        _define_spot(UPBIT, "KRW", "{quote}-{base}", quiet=True),
-    )
-}
-PERPETUALS: Final = tuple(row.feed for row in ROWS.values() if row.perpetual and row.beside)
-TAPES: Final = tuple(feed for feed in PERPETUALS if ROWS[feed].forced)
-"""Whose forced trades are listened to."""
-QUIET: Final = frozenset(row.feed for row in ROWS.values() if row.quiet)
+ROWS: Final[Mapping[str, Venue]] = {venue.feed: venue for venue in VENUES}
+"""Venues by the names of their series."""
+PERPETUALS: Final = tuple(venue.feed for venue in VENUES if venue.beside and not venue.spot)
+QUIET: Final = frozenset(venue.feed for venue in VENUES if venue.quiet)
 WON: Final = UPBIT
 """Whose spot market in another currency than the dollar is read beside every market."""
 USDT_KRW: Final = "KRW-USDT"
@@ -107,13 +56,13 @@ def name_at(feed: str, symbol: Symbol) -> str:
 @lru_cache(maxsize=1_024)
 def perpetual_feeds(symbol: Symbol) -> tuple[str, ...]:
     """Whose perpetuals of a coin are read, the market's own first."""
-    own = (symbol.venue.feed,) if ROWS[symbol.venue.feed].perpetual else ()
+    own = () if symbol.venue.spot else (symbol.venue.feed,)
     by_thousand = symbol.base.startswith("1000")
     return own + tuple(feed for feed in PERPETUALS if feed not in own and (ROWS[feed].units or not by_thousand))
 
 
 def is_perpetual(feed: str) -> bool:
-    return feed in ROWS and ROWS[feed].perpetual
+    return feed in ROWS and not ROWS[feed].spot
 
 
 def tape_feeds(symbol: Symbol) -> tuple[str, ...]:

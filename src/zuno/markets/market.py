@@ -10,15 +10,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import isfinite
 from typing import Any, Final
-
-from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
 
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
-from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Venue, find_near, venue_of
+from zuno.markets.venues import DEFAULT_VENUE, VENUES, Kind, Name, Venue, find_near, venue_of
 
 MAX_LIST_AGE: Final = 24 * 3_600_000
 """Milliseconds. For live orders a venue's list is not older."""
@@ -32,7 +30,7 @@ MOST_MARKETS: Final = 50
 """That one desk trades: each is a cycle, and a set of feeds."""
 
 
-class Symbol(str):
+class Symbol(Name):
     """The name of a market that the desk decides about: short for the default venue's perpetual, else its full name.
     `ValueError` for what is no such name."""
 
@@ -55,25 +53,10 @@ class Symbol(str):
             raise ValueError("no name of a market; write BTCUSDT, binance:BTC/USDT or bybit:BTC/USDT:USDT")
         return _SYMBOLS.setdefault(str(symbol), symbol)
 
-    def __reduce__(self) -> tuple[type[Symbol], tuple[str]]:
-        return Symbol, (str(self),)
-
-    @property
-    def value(self) -> str:
-        return str(self)
-
     @property
     def pair(self) -> str:
         """How series of it are named at any venue."""
         return f"{self.base}{self.quote}"
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            cls,
-            core_schema.str_schema(min_length=2, max_length=60),
-            serialization=core_schema.to_string_ser_schema(when_used="always"),
-        )
 
 
 _SYMBOLS: Final[dict[str, Symbol]] = {}
@@ -104,6 +87,13 @@ class Market:
         return self.venue.kind
 
     @property
+    def usable(self) -> bool:
+        """Without a tick, a lot or a name nothing can be ordered there."""
+        figures = (self.tick, self.lot, self.min_notional, self.maker, self.taker)
+        named = self.base.isalnum() and self.quote.isalnum() and self.base.isascii()
+        return named and all(map(isfinite, figures)) and min(self.tick, self.lot) > 0
+
+    @property
     def name(self) -> str:
         spot = f"{self.venue.house}:{self.base}/{self.quote}"
         return spot if self.venue.spot else f"{spot}:{self.venue.quote}"
@@ -114,44 +104,24 @@ class Market:
         return Symbol(f"{self.base}{self.quote}" if short else self.name)
 
 
-def _make_market(venue: Venue, base: str, tick: float, lot: float, least: float) -> Market:
-    return Market(
-        venue=venue,
-        base=base,
-        quote=venue.quote,
-        tick=tick,
-        lot=lot,
-        min_notional=least,
-        maker=venue.maker,
-        taker=venue.taker,
-        funding_hours=venue.funding_hours,
-    )
-
-
 _BUILT_IN: Final[Mapping[str, tuple[float, float, float]]] = {
-    "BTC": (0.1, 0.001, 100.0),
-    "ETH": (0.01, 0.001, 20.0),
-    "SOL": (0.01, 0.01, 5.0),
-    "BNB": (0.01, 0.01, 5.0),
-    "XRP": (0.0001, 0.1, 5.0),
-    "ADA": (0.0001, 1.0, 5.0),
-    "DOGE": (0.00001, 1.0, 5.0),
-    "LINK": (0.001, 0.01, 20.0),
-    "LTC": (0.01, 0.001, 20.0),
-    "TRX": (0.00001, 1.0, 5.0),
-}
+    "BTC": (0.1, 0.001, 100.0), "ETH": (0.01, 0.001, 20.0), "SOL": (0.01, 0.01, 5.0), "BNB": (0.01, 0.01, 5.0),
+    "XRP": (0.0001, 0.1, 5.0), "ADA": (0.0001, 1.0, 5.0), "DOGE": (0.00001, 1.0, 5.0), "LINK": (0.001, 0.01, 20.0),
+    "LTC": (0.01, 0.001, 20.0), "TRX": (0.00001, 1.0, 5.0),
+}  # fmt: skip
 """Tick, lot and least order of the default venue's perpetuals, where no list was ever read."""
 KNOWN_COINS: Final = frozenset(_BUILT_IN)
 """Those that a phrase may call by their short names."""
 
 
-def assume_market(venue: Venue, base: str) -> Market:
+def assume_market(venue: Venue, base: str, quote: str = "") -> Market:
     """A market by built-in rules: what a desk without a network goes by."""
     tick, lot, least = _BUILT_IN.get(base, (0.0001, 0.1, 5.0))
     if venue is not DEFAULT_VENUE:
         least = venue.least_notional
         lot = 1e-8 if venue.spot else lot
-    return _make_market(venue, base, tick, lot, least)
+    fees: dict[str, Any] = {name: getattr(venue, name) for name in ("maker", "taker", "funding_hours")}
+    return Market(venue=venue, base=base, quote=quote or venue.quote, tick=tick, lot=lot, min_notional=least, **fees)
 
 
 @dataclass(frozen=True)
@@ -170,7 +140,7 @@ class Catalogue:
         """The market in which a venue carries a symbol. `NotFound` where it lists none."""
         quote = symbol.quote if venue is symbol.venue else venue.quote
         if venue not in self.read_at:
-            return replace(assume_market(venue, symbol.base), quote=quote)
+            return assume_market(venue, symbol.base, quote)
         market = self._by_place.get((venue, symbol.base, quote))
         if market is not None:
             return market

@@ -4,8 +4,8 @@ asks a venue what it can do, never what it is called; a new venue is a row here 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, Final
@@ -44,7 +44,6 @@ class Capabilities:
     oco: bool = False
     """A stop and a target may share one balance."""
     reduce_only: bool = True
-    client_id_lookup: bool = True
     funding_hours: int = 0
     """Between two payments of funding, where the venue's list does not say; 0: it settles none."""
     agent_key: bool = False
@@ -62,13 +61,52 @@ class Capabilities:
     """What a paper account begins with."""
     least_notional: float = 5.0
     """Of an order, where the venue's list is not at hand."""
+    form: str = "{base}{quote}"
+    """How its series name a market."""
+    beside: bool = True
+    """Its series of a coin are read for every market of that coin, else for its own markets alone."""
+    long_short: bool = False
+    forced: bool = False
+    """It streams forced trades."""
+    large: bool = False
+    """Its stream of large trades is listened to."""
+    units: bool = False
+    """It lists coins by the thousand (1000PEPE) as the default venue does."""
+    quiet: bool = False
+    """It makes no bar without a trade, so a bar that is not there may be no gap."""
+    kept_days: Mapping[str, int] = field(default_factory=dict)
+    """How long it keeps a kind of series, less a day; all others for ever."""
 
     @property
     def spot(self) -> bool:
         return self.kind is Kind.SPOT
 
 
-class Venue(str, Capabilities):
+class Name(str):
+    """A text that names one object: equal texts are the same object, and records hold the text."""
+
+    def __reduce__(self) -> tuple[type[Name], tuple[str]]:
+        return type(self), (str(self),)
+
+    @property
+    def value(self) -> str:
+        return str(self)
+
+    @classmethod
+    def list_names(cls) -> list[str]:
+        """All there are; none where they cannot be listed."""
+        return []
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        names = cls.list_names()
+        text = core_schema.literal_schema(names) if names else core_schema.str_schema(min_length=2, max_length=60)
+        return core_schema.no_info_after_validator_function(
+            cls, text, serialization=core_schema.to_string_ser_schema(when_used="always")
+        )
+
+
+class Venue(Name, Capabilities):
     """One of `VENUES` by its name, as records spell it. `ValueError` for any other name."""
 
     def __new__(cls, name: str) -> Venue:
@@ -80,20 +118,9 @@ class Venue(str, Capabilities):
     def __init__(self, name: str) -> None:
         pass  # made once, below
 
-    def __reduce__(self) -> tuple[type[Venue], tuple[str]]:
-        return Venue, (str(self),)
-
-    @property
-    def value(self) -> str:
-        return str(self)
-
     @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(
-            cls,
-            core_schema.literal_schema(list(map(str, _ROWS))),
-            serialization=core_schema.to_string_ser_schema(when_used="always"),
-        )
+    def list_names(cls) -> list[str]:
+        return list(map(str, _ROWS))
 
 
 _ROWS: Final[dict[str, Venue]] = {}
@@ -109,14 +136,17 @@ def _define(name: str, **capabilities: Any) -> Venue:
 _SPOT: Final[dict[str, Any]] = {
     "kind": Kind.SPOT, "shorts": False, "reduce_only": False, "fee_in_base": True
 }  # fmt: skip
+_READ: Final[dict[str, Any]] = {"long_short": True, "forced": True}
 _define(
     "BINANCE", label="Binance USDⓈ-M futures", house="binance", feed="binance", kind=Kind.PERPETUAL, maker=0.02,
-    taker=0.05, funding_hours=8, sandbox=True, wallet="binance futures",
+    taker=0.05, funding_hours=8, sandbox=True, wallet="binance futures", **_READ, large=True, units=True,
+    kept_days={"open_interest": 29, "long_short": 29},
 )  # fmt: skip
 _define(
     "UPBIT", label="Upbit spot", house="upbit", feed="upbit", **_SPOT | {"fee_in_base": False}, quote="KRW",
     currency="KRW", maker=0.05, taker=0.05, holds_stops=False, wallet="upbit", cash_decimals=0,
     margin_cap=2_000_000.0, paper_cash=Decimal(2_000_000), least_notional=5_000.0,
+    form="{quote}-{base}", quiet=True,
 )  # fmt: skip
 _define(
     "BINANCE-SPOT", label="Binance spot", house="binance", feed="binance-spot", **_SPOT, maker=0.1, taker=0.1, oco=True,
@@ -124,7 +154,7 @@ _define(
 )  # fmt: skip
 _define(
     "BYBIT", label="Bybit linear perpetuals", house="bybit", feed="bybit", kind=Kind.PERPETUAL, maker=0.02, taker=0.055,
-    funding_hours=8, sandbox=True, wallet="bybit",
+    funding_hours=8, sandbox=True, wallet="bybit", **_READ, units=True,
 )  # fmt: skip
 _define(
     "BYBIT-SPOT", label="Bybit spot", house="bybit", feed="bybit-spot", **_SPOT, maker=0.1, taker=0.1, sandbox=True,
@@ -132,7 +162,7 @@ _define(
 )  # fmt: skip
 _define(
     "OKX", label="OKX swaps", house="okx", feed="okx", kind=Kind.PERPETUAL, maker=0.02, taker=0.05, funding_hours=8,
-    sandbox=True, wallet="okx",
+    sandbox=True, wallet="okx", **_READ, kept_days={"open_interest": 29, "long_short": 29, "funding": 89},
 )  # fmt: skip
 _define(
     "OKX-SPOT", label="OKX spot", house="okx", feed="okx-spot", **_SPOT, maker=0.08, taker=0.1, oco=True, sandbox=True,
@@ -141,7 +171,7 @@ _define(
 _define(
     "HYPERLIQUID", label="Hyperliquid perpetuals", house="hyperliquid", feed="hyperliquid", kind=Kind.PERPETUAL,
     quote="USDC", currency="USDC", maker=0.015, taker=0.045, funding_hours=1, sandbox=True, wallet="hyperliquid",
-    least_notional=10.0, agent_key=True,
+    least_notional=10.0, agent_key=True, beside=False, units=True, kept_days={"open_interest": 0},
 )  # fmt: skip
 
 VENUES: Final = tuple(_ROWS.values())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zuno.adapters.atomic_file import keep_files_private, replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
@@ -200,12 +201,10 @@ class Application(LpWiring, TradingWiring):
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(
-                    self._settings, unix_millis, lambda named: self._trade_log().history(named or account)
-                ),
+                build_venue_check(self._settings, unix_millis, lambda name: self._trade_log().history(name)),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                *([] if self._settings.binance_demo else [record]),
+                *([record] if account == LIVE_ACCOUNT else []),
             ],
         )
 
@@ -216,7 +215,7 @@ class Application(LpWiring, TradingWiring):
         return self._settings.time_zone, self._settings.reporting_currency
 
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
-        from zuno.adapters.venues.fiat_rates import fetch_rates, read_rates_file
+        from zuno.adapters.venues.macro import fetch_rates, read_rates_file
 
         if file is not None:
             return read_rates_file(file)
@@ -247,8 +246,8 @@ class Application(LpWiring, TradingWiring):
             return {str(series): at for series, at in zip(several, known, strict=True) if at is not None}
 
         def open_accounts() -> list[AccountDesk]:
-            names = [None, *([self._exchange_account()] if exchanges_with_keys(settings) else [])]
-            return [self.account(name) for name in names]
+            keyed = (name for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) if exchanges_with_keys(settings, name))
+            return [self.account(name) for name in (None, *keyed)]
 
         if self._metrics is None:
             sources = MetricSources(

@@ -29,22 +29,13 @@ from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author, Journal
 from zuno.kernel.units import Millis
+from zuno.lab import memory_study
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import InvarianceMoment, build_invariance_view, change_moment
 from zuno.lab.lookahead import LookaheadMoment, build_lookahead_view, study_lookahead
 from zuno.lab.lp.debate_checks import DebateChecks
 from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.memory_service import MemoryPlan, MemoryStudy
-from zuno.lab.memory_study import (
-    LONGEST_MS,
-    Arm,
-    ArmDesk,
-    MemoryMarket,
-    MemoryMoment,
-    ShuffledIndex,
-    World,
-    study_memory,
-)
 from zuno.lab.model import MomentResult
 from zuno.lab.moments import StudyMarket, choose_moments
 from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
@@ -134,17 +125,17 @@ def cycles_opener(folder: Path) -> OpenCycles:
     return open_cycles
 
 
-async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[MemoryMoment]:
+async def study_memory_plan(plan: MemoryPlan) -> AsyncIterator[memory_study.MemoryMoment]:
     disable_tracing()
     with tempfile.TemporaryDirectory(prefix="zuno-study-") as name:
-        folder, seed, consequences = Path(name), plan.seed, plan.world is World.PLANTED
+        folder, seed, consequences = Path(name), plan.seed, plan.world is memory_study.World.PLANTED
         origin = planted_origin(seed, consequences=consequences)
         store = SqliteSeries(folder / "market", origin)
         await store.renew(origin, await asyncio.to_thread(planted_batches, seed, consequences=consequences))
-        market = MemoryMarket(seed, plan.world, store, memory_moments(seed), Millis(END))
+        market = memory_study.MemoryMarket(seed, plan.world, store, memory_moments(seed), Millis(END))
         try:
-            desks = [build_arm(arm, seed, folder) for arm in Arm]
-            async for moment in study_memory(market, desks):
+            desks = [build_arm(arm, seed, folder) for arm in memory_study.Arm]
+            async for moment in memory_study.study_memory(market, desks):
                 yield moment
         finally:
             await store.close()
@@ -155,11 +146,11 @@ def memory_moments(seed: int) -> tuple[tuple[Millis, str], ...]:
     return tuple(
         (Millis(start + SHOWN_MS), setup)
         for start, setup in planted_slots(seed)
-        if MINUTES_FROM + 5 * DAY_MS <= start <= END - LONGEST_MS - DAY_MS
+        if MINUTES_FROM + 5 * DAY_MS <= start <= END - memory_study.LONGEST_MS - DAY_MS
     )
 
 
-def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
+def build_arm(arm: memory_study.Arm, seed: int, folder: Path) -> memory_study.ArmDesk:
     key = KeyFile(folder / "keys")
     key.ensure()
     model_context = open_rules(folder)
@@ -173,9 +164,9 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
         return journal
 
     index: MemoryIndex = InMemoryIndex(HashedEmbedder())
-    if arm is Arm.SHUFFLED:
-        index = ShuffledIndex(index, seed)
-    elif arm is Arm.RECENT:
+    if arm is memory_study.Arm.SHUFFLED:
+        index = memory_study.ShuffledIndex(index, seed)
+    elif arm is memory_study.Arm.RECENT:
         index = JsonlMemory(folder / f"{arm}.jsonl")
     lessons = LessonBook(open_journal)
     book = MemoryBook(open_journal)
@@ -185,13 +176,13 @@ def build_arm(arm: Arm, seed: int, folder: Path) -> ArmDesk:
             kind=POST_MORTEM, author=Author("post_mortem"), payload=post_mortem, request_id=post_mortem.id
         )
         await index.add([memory_record(post_mortem)])
-        if arm is Arm.LESSONS:
+        if arm is memory_study.Arm.LESSONS:
             cases = (await book.read()).values()
             await lessons.correct(cases, post_mortem.origin, Millis(post_mortem.closed + 1), model_context)
 
-    return ArmDesk(
+    return memory_study.ArmDesk(
         arm=arm,
-        recall=None if arm is Arm.OFF else CaseRecall(index, book, lessons),
+        recall=None if arm is memory_study.Arm.OFF else CaseRecall(index, book, lessons),
         remember=remember,
         model_context=model_context,
         open_journal=lambda: RunJournal(new_journal(), "run_0000000000000000"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.adapters.worker_processes import TaskRunner, run_in_processes
+from zuno.adapters.worker_processes import DaskCluster, TaskRunner, run_in_processes
 from zuno.kernel.canonical import Json
 from zuno.lab.replies import KeptOrConfigured, ReplyBook, RoleTable, describe_models
 from zuno.lab.reports import LabReports
@@ -95,6 +95,4 @@ def open_reports(home: Path) -> LabReports:
 
 
 def choose_runner(cluster: str | None = None) -> TaskRunner:
-    from zuno.adapters.dask_cluster import DaskCluster
-
     return run_in_processes if cluster is None else DaskCluster(cluster)

@@ -12,8 +12,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
-from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
-from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedChain, RecordedWorld, fixed_gas
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.adapters.keys.ed25519 import KeyFile
@@ -23,7 +22,7 @@ from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
 from zuno.kernel.units import Millis, Seconds
-from zuno.lab.lp import debate_checks
+from zuno.lab.lp import debate_checks, desk_arms
 from zuno.lab.lp.ablation import EpisodesTask, LpAblation
 from zuno.lab.lp.arms import (
     RANDOM_DRAWS,
@@ -41,14 +40,6 @@ from zuno.lab.lp.arms import (
     stay,
 )
 from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
-from zuno.lab.lp.desk_arms import (
-    AbsentCritic,
-    PlaceboCritic,
-    act_on,
-    choose_best_score,
-    choose_by_single_agent,
-    choose_by_vote,
-)
 from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
 from zuno.lab.lp.fast import USD
 from zuno.lab.lp.question import LpQuestion
@@ -239,13 +230,13 @@ class LabDesk:
         async def decide_by_single_agent(pool: BacktestPool) -> ArmAction:
             context = await self._look(self._start(pool))
             if arm == Arm.SCORE:
-                return choose_best_score(context)
+                return desk_arms.choose_best_score(context)
             meter = self._open_meter()
             model_context, _ = self._open_model_context(REPLIES, "zuno.lab.lp", meter)
             act = await (
-                choose_by_single_agent(context, model_context)
+                desk_arms.choose_by_single_agent(context, model_context)
                 if arm == Arm.SINGLE
-                else choose_by_vote(context, model_context, self._debated)
+                else desk_arms.choose_by_vote(context, model_context, self._debated)
             )
             return replace(act, used=replace(act.used, unanswered=meter.unanswered))
 
@@ -253,7 +244,7 @@ class LabDesk:
             return decide_by_single_agent
         if arm == Arm.AA:
             return partial(self._debate, None, book=FRESH_REPLIES)
-        critics: dict[str, Seat] = {Arm.NO_CRITIC: AbsentCritic, Arm.PLACEBO: PlaceboCritic}
+        critics: dict[str, Seat] = {Arm.NO_CRITIC: desk_arms.AbsentCritic, Arm.PLACEBO: desk_arms.PlaceboCritic}
         return partial(self._debate, critics.get(arm))
 
     async def _debate(self, critic: Seat | None, pool: BacktestPool, book: str = REPLIES) -> ArmAction:
@@ -269,7 +260,7 @@ class LabDesk:
         if critic is None and book == REPLIES:
             self._debated = used.tokens
         rejected = ready.decision.verdict is PlanVerdict.REJECT
-        return replace(STAY if rejected else act_on(chosen), used=used)
+        return replace(STAY if rejected else desk_arms.act_on(chosen), used=used)
 
     async def argue(
         self,

@@ -92,21 +92,17 @@ class Markets:
 
         settings = self._settings
 
-        def exchange(vendor: ExchangeVendor, url: str | None) -> ExchangeClient:
-            opened = ExchangeClient(vendor, url)
+        def exchange(vendor: ExchangeVendor) -> ExchangeClient:
+            opened = ExchangeClient(vendor, getattr(settings, f"{vendor.name.lower()}_url"))
             self._opened.append(opened.close)
             return opened
 
-        clients = exchange(binance.VENDOR, settings.binance_url), exchange(bybit.VENDOR, settings.bybit_url)
-        binances, bybits = binance.Binance(clients[0]), bybit.Bybit(clients[1])
-        okx_client = exchange(okx.VENDOR, settings.okx_url)
-        okxs = okx.Okx(okx_client)
-        perpetuals: list[Any] = [binances, bybits, okxs]
-        perpetuals.append(hyperliquid.Hyperliquid(exchange(hyperliquid.VENDOR, settings.hyperliquid_url)))
-        spots = (binance.BinanceSpot(clients[0]), bybit.BybitSpot(clients[1]), okx.OkxSpot(okx_client))
-        priced = {feed.venue: feed for feed in (*perpetuals, *spots)}
-        upbits = upbit.Upbit(exchange(upbit.VENDOR, settings.upbit_url))
-        deribits = deribit.Deribit(exchange(deribit.VENDOR, settings.deribit_url))
+        clients = [exchange(module.VENDOR) for module in (binance, bybit, okx)]
+        binances, bybits, okxs = binance.Binance(clients[0]), bybit.Bybit(clients[1]), okx.Okx(clients[2])
+        perpetuals = (binances, bybits, okxs, hyperliquid.Hyperliquid(exchange(hyperliquid.VENDOR)))
+        spots = (binance.BinanceSpot(clients[0]), bybit.BybitSpot(clients[1]), okx.OkxSpot(clients[2]))
+        priced: dict[str, Any] = {feed.venue: feed for feed in (*perpetuals, *spots)}
+        upbits, deribits = upbit.Upbit(exchange(upbit.VENDOR)), deribit.Deribit(exchange(deribit.VENDOR))
         yahoos = Yahoo(self._web(WebService("Yahoo", settings.yahoo_url)))
         moods = FearGreed(self._web(WebService("alternative.me", settings.fear_greed_url)), unix_millis)
         macro, texts, closed = self._with_keys()

@@ -13,8 +13,7 @@ from time import perf_counter
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import ProcessIdentity, start_time
 from zuno.adapters.keys.ed25519 import KeyFile
-from zuno.adapters.mesh.folder import MeshFiles, listen_host
-from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.mesh.folder import MeshFiles, Processes, listen_host
 from zuno.adapters.part_processes import end_process
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.transport.inbox import InProcess

@@ -30,15 +30,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
-from zuno.lab.trading.ablations import (
-    JudgeAlone,
-    PlaceboOfficer,
-    SharedAnswers,
-    WithoutRiskOfficer,
-    build_single_expert,
-    let_judges_vote,
-    share_answers,
-)
+from zuno.lab.trading import ablations
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
@@ -200,7 +192,7 @@ async def _run_desk_arms(
     figures = {symbol: MarketFigures(store, symbol) for symbol in task.symbols}
     for each in figures.values():
         await each.load([Millis(slot) for slot in slots_of(span)])
-    voices = {symbol: SharedAnswers() for symbol in task.symbols}
+    voices = {symbol: ablations.SharedAnswers() for symbol in task.symbols}
     tick = MINUTE_MS if task.market.minutes else HOUR_MS
     desks = [
         build_desk_arm(arm, store, figures, voices, span.begin, tick, folder, lab_models, task.vote_tokens)
@@ -272,7 +264,7 @@ def build_desk_arm(
     arm: Arm,
     store: SqliteSeries,
     figures: Mapping[Symbol, MarketFigures],
-    voices: Mapping[Symbol, SharedAnswers],
+    voices: Mapping[Symbol, ablations.SharedAnswers],
     begin: Millis,
     tick_ms: int,
     folder: Path,
@@ -304,7 +296,7 @@ def build_desk_arm(
             history,
             code=CODE,
             account=account,
-            cycle=seats if models.asks else share_answers(seats, voices[symbol]),
+            cycle=seats if models.asks else ablations.share_answers(seats, voices[symbol]),
         )
         for symbol, each in figures.items()
     }
@@ -324,13 +316,13 @@ def build_desk_arm(
 
 def choose_cycle(arm: Arm, vote_tokens: int = 0) -> type[Cycle]:
     if arm in ALONE:
-        return build_single_expert(ALONE[arm])
+        return ablations.build_single_expert(ALONE[arm])
     if arm is Arm.VOTE:
-        return let_judges_vote(vote_tokens)
+        return ablations.let_judges_vote(vote_tokens)
     others: dict[Arm, type[Cycle]] = {
-        Arm.NO_CRO: WithoutRiskOfficer,
-        Arm.SINGLE: JudgeAlone,
-        Arm.PLACEBO: PlaceboOfficer,
+        Arm.NO_CRO: ablations.WithoutRiskOfficer,
+        Arm.SINGLE: ablations.JudgeAlone,
+        Arm.PLACEBO: ablations.PlaceboOfficer,
     }
     return others.get(arm, Cycle)
 

@@ -17,7 +17,7 @@ from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Market, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -225,7 +225,7 @@ class TradingWiring(SharedWiring):
             LiveBackends(
                 enabled=self._settings.live,
                 market_live=self._settings.market == "live",
-                demo=self._settings.binance_demo,
+                demo=self._settings.is_demo,
                 keys=partial(name_keys, self._settings),
                 keyed=partial(exchanges_with_keys, self._settings),
                 find_stale=find_stale,
@@ -432,7 +432,11 @@ class TradingWiring(SharedWiring):
         return self._account_log
 
     def _exchange_account(self) -> str:
-        return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
+        """That of the keys which stand in settings of their own: live where one of its venues is."""
+        from zuno.wiring.venues import exchanges_with_keys
+
+        keyed = exchanges_with_keys(self._settings) or (DEFAULT_VENUE,)
+        return DEMO_ACCOUNT if all(map(self._settings.is_demo, keyed)) else LIVE_ACCOUNT
 
     async def _find_named_exchanges(self, account: str) -> tuple[Venue, ...]:
         from zuno.trading.service.live_start import find_traded_exchanges

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.adapters.http import is_loopback
@@ -13,7 +13,7 @@ from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Market, Symbol, describe_limits
 from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, VENUES, Venue
-from zuno.settings import Settings
+from zuno.settings import KEY_SETTINGS, Settings
 from zuno.settings_file import AccountSettings
 from zuno.trading.execute.reconcile import ask_exchange
 from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-KEY_SETTINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    "binance": ("binance_api_key", "binance_api_secret"),
-    "bybit": ("bybit_api_key", "bybit_api_secret"),
-    "hyperliquid": ("hyperliquid_account", "hyperliquid_agent_key"),
-    "okx": ("okx_api_key", "okx_api_secret", "okx_passphrase"),
-    "upbit": ("upbit_access_key", "upbit_secret_key"),
-}
-"""By the house: its venues have the same keys."""
 KEY_VARIABLES: Final = {venue: tuple(f"ZUNO_{name.upper()}" for name in KEY_SETTINGS[venue.house]) for venue in VENUES}
 MOST_SKEW_MS: Final = 2_000
 """Some venues give the time in whole seconds."""
@@ -62,33 +54,32 @@ def list_venues(settings: Settings, account: str) -> tuple[Venue, ...]:
 
 def build_venue(settings: Settings, exchange: Venue, account: str | None = None) -> OrderVenue:
     """An account at an exchange; None: by the keys of the environment. `Refused` without keys."""
-    own = None if account is None else _find_named(settings, account)
-    keys = _read_keys(settings, exchange, own)
-    if keys is None:
+    own = (_find_named(settings, account) if account else None) or _read_keys(settings, exchange)
+    if exchange not in own.venues or not own.secrets():
         where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
         raise Refused(f"There are no keys for {exchange}: set {where}.")
-    demo = own.demo if own is not None else _is_demo(settings, exchange)
-    return _open_account(settings, exchange, keys, own, demo=demo)
+    if not own.key or not own.secret:
+        raise UsageError(f"{exchange} needs all of its key and its secret.")
+    return _open_account(settings, exchange, own)
 
 
 async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
     """What a venue lists, from itself. Lists are public: any key of the venue's, or none, will do."""
-    named = next((own for own in settings.accounts.values() if exchange in own.venues and own.url), None)
-    venue = _open_account(settings, exchange, ApiKeys("none", "none"), named, demo=False)
+    urls = (own.url for own in settings.accounts.values() if exchange in own.venues)
+    url = next(filter(None, urls), getattr(settings, f"{exchange.house}_order_url"))
+    venue = _open_account(settings, exchange, AccountSettings((exchange,), "none", "none", url=url))
     try:
         return await venue.list_markets()
     finally:
         await venue.close()
 
 
-def _open_account(
-    settings: Settings, exchange: Venue, keys: ApiKeys, own: AccountSettings | None, *, demo: bool
-) -> VenueAccount:
+def _open_account(settings: Settings, exchange: Venue, own: AccountSettings) -> VenueAccount:
     from zuno.adapters.venues.orders.wires import build_account
 
-    url = getattr(settings, f"{exchange.house}_order_url") if own is None else own.url
+    keys, throttled = ApiKeys(own.key, own.secret, own.passphrase), not is_loopback(own.url)
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    return build_account(exchange, keys, settings.markets, url, demo=demo, throttled=not is_loopback(url))
+    return build_account(exchange, keys, settings.markets, own.url, demo=own.demo, throttled=throttled)
 
 
 def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple[Venue, ...]:
@@ -98,13 +89,9 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
     return tuple(
         venue
         for venue in (dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues)) if account is None else VENUES)
-        if account in (None, DEMO_ACCOUNT if _is_demo(settings, venue) else LIVE_ACCOUNT)
-        and _read_keys(settings, venue, None) is not None
+        if account in (None, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)
+        and _read_keys(settings, venue).secrets()
     )
-
-
-def _is_demo(settings: Settings, venue: Venue) -> bool:
-    return venue.sandbox and bool(getattr(settings, f"{venue.house}_demo", False))
 
 
 def _find_named(settings: Settings, account: str) -> AccountSettings | None:
@@ -113,19 +100,28 @@ def _find_named(settings: Settings, account: str) -> AccountSettings | None:
 
 
 def build_venue_check(
-    settings: Settings, now: Callable[[], Millis], read_book: Callable[[str | None], Awaitable[TradingBook]]
+    settings: Settings, now: Callable[[], Millis], read_book: Callable[[str], Awaitable[TradingBook]]
 ) -> Check:
     """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
-    the log of its account; None: the account of the environment's keys."""
+    the log of its account."""
 
     async def look() -> Sequence[CheckView]:
-        own = [name for name in (find_account(settings, each) for each in settings.accounts) if name is not None]
-        keyed: list[tuple[Venue, str | None]] = [(venue, None) for venue in exchanges_with_keys(settings)]
+        own = [find_account(settings, name) or "" for name in settings.accounts]
+        keyed = [
+            (venue, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)
+            for venue in exchanges_with_keys(settings)
+        ]
         keyed += [(venue, account) for account in own for venue in exchanges_with_keys(settings, account)]
+        used = {venue.house for venue in (*DEFAULT_VENUES, *settings.routes().venues)}
+        held = (venue.house for name in (LIVE_ACCOUNT, DEMO_ACCOUNT) for venue in exchanges_with_keys(settings, name))
+        lines = [
+            _line("warn", f"keys of {house} are set, and no route goes there", f"name {house} in [routes] of zuno.toml")
+            for house in dict.fromkeys(held)
+            if house not in used
+        ]
         if not keyed:
             names = " and ".join(KEY_VARIABLES[Venue("BINANCE")])
-            return [_line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
-        lines: list[CheckView] = []
+            return [*lines, _line("off", "no keys: orders are placed on paper", f"set {names} to trade with money")]
         for exchange, account in keyed:
             venue = build_venue(settings, exchange, account)
             try:
@@ -208,19 +204,15 @@ def _describe_answer(answer: ExchangeAnswer) -> list[CheckView]:
     return [balance, *(unbooked or [_line("ok", "positions and open orders as in the log")])]
 
 
-def _read_keys(settings: Settings, venue: Venue, own: AccountSettings | None) -> ApiKeys | None:
-    if own is not None:
-        values = [own.key, own.secret, own.passphrase] if venue in own.venues else []
-        values = values[:2] if len(values) == 3 and not values[2] else values
-    else:
-        held = [getattr(settings, name) for name in KEY_SETTINGS[venue.house]]
-        values = ["" if value is None else value.get_secret_value() for value in held]
-    if not any(values):
-        return None
-    if not all(values):
-        where = " and ".join(KEY_VARIABLES[venue]) if own is None else "its key and its secret"
-        raise UsageError(f"{venue} needs all of {where}.")
-    return ApiKeys(*values)
+def _read_keys(settings: Settings, venue: Venue) -> AccountSettings:
+    """The account of a venue's own settings; without keys where there are none."""
+    held = [getattr(settings, name) for name in KEY_SETTINGS[venue.house]]
+    values = ["" if value is None else value.get_secret_value() for value in held]
+    if any(values) and not all(values):
+        raise UsageError(f"{venue} needs all of {' and '.join(KEY_VARIABLES[venue])}.")
+    key, secret, passphrase = (*values, "")[:3]
+    url = getattr(settings, f"{venue.house}_order_url")
+    return AccountSettings((venue,), key, secret, passphrase, demo=settings.is_demo(venue), url=url)
 
 
 def _line(state: State, text: str, advice: str = "") -> CheckView:

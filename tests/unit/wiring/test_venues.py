@@ -18,7 +18,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.http import is_loopback
 from zuno.doors.doctor import Doctor, DoctorView
 from zuno.kernel.errors import Refused, UsageError
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUES, VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
@@ -41,7 +41,7 @@ async def both(tmp_path: Path) -> AsyncIterator[tuple[FakeBinance, FakeUpbit, Se
         yield (*fakes, settings)
 
 
-async def read_book(account: str | None) -> TradingBook:
+async def read_book(account: str) -> TradingBook:
     return TradingBook()
 
 
@@ -225,3 +225,31 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
         limits = ("10", "30", "5", "1d", "venue")
         mandate = zuno.account("swiss").build_mandate((), (), *limits, judge_fallback=False)
         assert (mandate.venues, mandate.symbols) == ((Venue("BYBIT"),), settings.markets)
+
+
+async def test_keys_of_a_venue_that_no_route_names_are_told(tmp_path: Path) -> None:
+    keys = SecretStr("key")
+    settings = Settings(home=tmp_path, bybit_api_key=keys, bybit_api_secret=keys)
+    lines = (await examine(settings, live=False)).checks
+    assert [line.state for line in lines if "bybit" in line.text] == ["warn"]
+    routed = settings.model_copy(update={"route_split": ("bybit-spot", "binance")})
+    assert exchanges_with_keys(routed) == (Venue("BYBIT-SPOT"),)
+    half = Settings(home=tmp_path, bybit_api_key=keys)
+    assert "fail" in [line.state for line in (await examine(half, live=False)).checks]
+
+
+def test_each_venue_has_a_demo_setting_of_its_own(tmp_path: Path) -> None:
+    keys = SecretStr("key")
+    settings = Settings(
+        home=tmp_path,
+        bybit_api_key=keys,
+        bybit_api_secret=keys,
+        bybit_demo=True,
+        okx_api_key=keys,
+        okx_api_secret=keys,
+        okx_passphrase=keys,
+    )
+    assert exchanges_with_keys(settings, "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))
+    assert exchanges_with_keys(settings, "live") == (Venue("OKX"), Venue("OKX-SPOT"))
+    assert not settings.is_demo(Venue("BINANCE"))
+    assert all(hasattr(settings, f"{venue.house}_demo") for venue in VENUES if venue.sandbox)

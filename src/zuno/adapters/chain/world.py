@@ -8,7 +8,7 @@ wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 from hashlib import sha256
@@ -60,16 +60,7 @@ WETH = Token(Address("0x086bf2b7f4c271f00b406b4cf5341a843933fd0e"), "WETH", 18, 
 USDC = Token(Address("0x7c8c0164858ec67c3552a9f482984d5a504ad193"), "USDC", 6, verified=True)
 TOKENS = (ETH, WETH, USDC)
 SIM = ChainInfo(31337, "sim", "Simulation", DEPLOYMENT, TOKENS, testnet=True, confirmations=0)
-DEVNET = ChainInfo(
-    31337,
-    "devnet",
-    "Local devnet",
-    DEPLOYMENT,
-    TOKENS,
-    testnet=True,
-    confirmations=1,
-    rpc_variable="`zuno devnet status`",
-)
+DEVNET = replace(SIM, name="devnet", title="Local devnet", confirmations=1, rpc_variable="`zuno devnet status`")
 
 START_PRICE = 3_000 * 10**6
 """Micro-USDC for one ETH."""

@@ -26,15 +26,8 @@ from zuno.kernel.units import Millis
 from zuno.lp.model.minutes import MINUTE_MS, MinuteRepairs, PoolMinute, PoolMinutes
 
 ENDINGS: Final = (".csv", ".csv.gz")
-COLUMNS: Final = (
-    "timestamp",
-    "openTick",
-    "closeTick",
-    "lowestTick",
-    "highestTick",
-    "inAmount0",
-    "inAmount1",
-    "currentLiquidity",
+COLUMNS: Final = tuple(
+    "timestamp openTick closeTick lowestTick highestTick inAmount0 inAmount1 currentLiquidity".split()
 )
 _DAY_MS: Final = 86_400_000
 _LONGEST_GAP_MS: Final = 31 * _DAY_MS

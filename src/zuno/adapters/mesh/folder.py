@@ -1,9 +1,12 @@
-"""`$ZUNO_HOME/mesh`: the table of roles, a folder for each with its keys, its journal and its last report."""
+"""`$ZUNO_HOME/mesh`: the table of roles, a folder for each with its keys, its journal and its last report; and peers
+and AXL nodes as child processes with a log each. A peer ends when its parent is gone."""
 
 from __future__ import annotations
 
 import json
+import os
 import socket
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -12,6 +15,7 @@ from urllib.parse import urlsplit
 
 from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.adapters.file_lock import FileLock, mesh_lock
+from zuno.adapters.part_processes import LoggedChild, end_orphans, note_child, start_logged
 from zuno.kernel.errors import Broken, UsageError
 from zuno.kernel.wire import Wire
 from zuno.lp.model.debate import Role
@@ -149,3 +153,35 @@ def _parse_table(text: bytes) -> Table:
 def listen_host(host: str) -> str:
     """The address to listen at to be reached under that name: loopback, or every address of this machine."""
     return "127.0.0.1" if host.lower().rstrip(".") == "localhost" else host if host.startswith("127.") else "0.0.0.0"
+
+
+class Processes:
+    """`axl_node` is the node's binary, if one is set."""
+
+    def __init__(self, home: Path, files: MeshFiles, axl_node: Path | None) -> None:
+        self._home = home
+        self._files = files
+        self._axl_node = axl_node
+        self.has_nodes = axl_node is not None
+
+    def peer(self, role: Role, transport: str) -> LoggedChild:
+        parent, home = str(os.getpid()), str(self._home)
+        words = ["peer", role.value, "--transport", transport, "--child-of", parent, "--home", home]
+        return start_logged([sys.executable, "-m", "zuno", *words], self._files.of(role) / "peer.log")
+
+    def node(self, role: Role) -> LoggedChild:
+        if self._axl_node is None:
+            raise UsageError("No AXL node binary is set; set ZUNO_AXL_NODE to it, or start the nodes yourself.")
+        config = self._files.node_config(role)
+        # Somebody else's program: it is told where it is, and none of our keys.
+        plain = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+        child = start_logged([str(self._axl_node), "-config", str(config)], self._files.of(role) / "axl.log", plain)
+        with suppress(OSError):  # then it is left to its owner, should we be killed
+            note_child(self._pid_file(role), child.pid)
+        return child
+
+    async def end_orphans(self) -> tuple[int, ...]:
+        return await end_orphans(map(self._pid_file, Role))
+
+    def _pid_file(self, role: Role) -> Path:
+        return self._files.of(role) / "axl.pid"

@@ -279,17 +279,9 @@ def write_notes(connection: sqlite3.Connection, number: int, series: Series[Any]
         ON CONFLICT DO UPDATE SET replaced = excluded.replaced, mended = excluded.mended,
         known = MIN(ifnull(known, excluded.known), excluded.known)""",
         [
-            (
-                number,
-                note.at,
-                note.kind,
-                note.id,
-                note.detail,
-                None if note.replaced is None else _pack(to_columns(note.replaced)),
-                note.mended,
-                note.known,
-            )
+            (number, note.at, note.kind, note.id, note.detail, replaced, note.mended, note.known)
             for note in notes
+            for replaced in [None if note.replaced is None else _pack(to_columns(note.replaced))]
         ],
     )
 

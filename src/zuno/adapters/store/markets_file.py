@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import fields
-from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -76,6 +75,6 @@ def _write(catalogue: Catalogue) -> bytes:
 
 def _read_market(venue: Venue, row: dict[str, Any]) -> Market:
     market = Market(venue=venue, **{name: row[key] for name, key in _KEYS.items()})
-    if not all(map(isfinite, (market.tick, market.lot, market.min_notional))) or min(market.tick, market.lot) <= 0:
+    if not market.usable:
         raise ValueError("a market without a tick or a lot")
     return market

@@ -37,16 +37,13 @@ class Tables(Protocol):
         """Which database it is that is read; empty where a home has but one."""
 
     def exists(self) -> bool: ...
-
     def last(self) -> Row | DamagedRow | None: ...
-
     def insert(self, *rows: Row) -> None:
         """Commit durably, all or none; `Broken` when a number is taken, `Refused` when this process lost a lease."""
 
     def page(
         self, after: int | None, upto: int | None, request_id: str | None, kind: str | None, limit: int, newest: bool
     ) -> list[Row | DamagedRow]: ...
-
     def transaction(self) -> AbstractContextManager[None]:
         """What `store` and `put_blocks` do in it is durable at its end, or not done."""
 
@@ -54,7 +51,6 @@ class Tables(Protocol):
         """What stands for bundles, by their names; in place of what is there."""
 
     def find_stored(self, name: str) -> bytes | None: ...
-
     def put_blocks(self, pieces: Mapping[bytes, bytes]) -> Mapping[bytes, int]:
         """The numbers of blocks by their hashes; those that are new are stored."""
 
@@ -65,9 +61,7 @@ class Tables(Protocol):
         """Remove all other blocks, and give the room back to the disk."""
 
     def bundle_names(self, after: str | None, limit: int) -> list[str]: ...
-
     def inspect(self) -> str | None: ...
-
     def close(self) -> None: ...
 
 

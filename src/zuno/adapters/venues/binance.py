@@ -12,15 +12,14 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
+from zuno.adapters.venues.paging import fetch_bars, fetch_irregular, pick_period, read_closes
 from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import BINANCE, USDC_USDT
 from zuno.trading.measure.tape import WHALE_USD
 from zuno.trading.model.market import (
-    DAY_MS,
     Book,
     Candle,
     Feed,
@@ -64,18 +63,14 @@ class BinanceSpot(ExchangeFeed):
     async def _bars(
         self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
     ) -> Sequence[Candle]:
-        step = timeframe.millis
-
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             answer = await self._exchange.ask(
                 endpoint, "klines", symbol=symbol, interval=str(timeframe), startTime=low, endTime=high, limit=limit
             )
-            return [_candle(row) for row in answer.items() if row.moment(6) < now]
+            rows = (row for row in answer.items() if row.moment(6) < now)
+            return [parse_bar(row, row.moment(0), range(1, 6), row.number(9)) for row in rows]
 
-        first = timeframe.floor(since + step - 1)
-        newest = timeframe.floor(now) - step
-        last = Millis(min(timeframe.floor(until), newest))
-        return await fetch_regular("Binance's klines", page, first, last, step, limit, newest)
+        return await fetch_bars("Binance's klines", page, timeframe, since, until, now, limit)
 
 
 class Binance(BinanceSpot):
@@ -123,15 +118,9 @@ class Binance(BinanceSpot):
         return parse_book(answer, answer.moment("T"), "bids", "asks", depth)
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
-        """Closes of the spot market, each when its bar ended: of minutes for up to a day, of hours for more."""
         if name != USDC_USDT:
             raise Unavailable(f"Binance is not asked for the rate {name}: it gives {USDC_USDT}")
-        timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
-        step = timeframe.millis
-        opened = Millis(since - step), Millis(until - step)
-        symbol = name.replace("-", "")
-        bars = await super().candles(symbol, timeframe, *opened)
-        return [Level(Millis(bar.at + step), bar.close) for bar in bars]
+        return await read_closes(super().candles, name.replace("-", ""), since, until)
 
     async def _points(
         self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str
@@ -158,12 +147,6 @@ class Binance(BinanceSpot):
         if not 0 < hours <= 24:
             raise Unavailable(f"Binance says that {symbol} is funded every {hours:g} h, which cannot be")
         return hours
-
-
-def _candle(row: VendorJson) -> Candle:
-    """Index 9 is the part of the volume that buyers took."""
-    start, high, low, close, volume = (row.number(place) for place in range(1, 6))
-    return Candle(row.moment(0), start, high, low, close, volume, row.number(9))
 
 
 class BinanceTape(VenueTape):

@@ -13,18 +13,10 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Final
 
+from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular, fetch_regular, pick_period
-from zuno.adapters.venues.streams import (
-    Item,
-    StreamAddress,
-    StreamEvent,
-    StreamMessage,
-    StreamSign,
-    VenueTape,
-    listen_to,
-)
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.paging import fetch_bars, fetch_irregular, pick_period
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import BYBIT
@@ -57,18 +49,14 @@ class BybitSpot(ExchangeFeed):
     most_levels = 200
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        step = timeframe.millis
-
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             answer = await self._ask(
                 "Kline", "klines", symbol, interval=INTERVALS[timeframe], start=low, end=high, limit=BARS_A_PAGE
             )
-            return [_candle(row) for row in _result_list(answer)]
+            return [parse_bar(row, row.moment(0), range(1, 6)) for row in _result_list(answer)]
 
         now = (await self._ask("Tickers", "tickers", symbol)).moment("time")
-        newest = timeframe.floor(now) - step
-        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await fetch_regular("Bybit's klines", page, first, Millis(last), step, BARS_A_PAGE, newest)
+        return await fetch_bars("Bybit's klines", page, timeframe, since, until, now, BARS_A_PAGE)
 
     async def book(self, symbol: str, depth: int) -> Book:
         answer = await self._ask("Orderbook", "book", symbol, limit=min(depth, self.most_levels))
@@ -146,13 +134,13 @@ class Bybit(BybitSpot):
         return minutes / 60
 
 
-class BybitTape(VenueTape):
+class BybitTape(streams.VenueTape):
     """Every forced trade of a symbol, by the position that was closed."""
 
     venue = BYBIT
     default_url = STREAM_URL
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         """A wish that names one unknown symbol is declined as a whole: the others are asked for without it."""
         names = list(symbols)
         while True:
@@ -166,12 +154,12 @@ class BybitTape(VenueTape):
                     raise
                 names.remove(unknown.symbol)
 
-    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
-        stream = StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
+        stream = streams.StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return listen_to(stream, _parse_message, proven, self._steady, self._timing)
+        return streams.listen_to(stream, _parse_message, proven, self._steady, self._timing)
 
 
 class _UnknownTopic(Unavailable):
@@ -180,18 +168,18 @@ class _UnknownTopic(Unavailable):
         self.symbol = reason.rpartition(".")[2]
 
 
-def _parse_message(message: VendorJson) -> StreamEvent:
+def _parse_message(message: VendorJson) -> streams.StreamEvent:
     if isinstance(message.value, dict) and "op" in message.value:
         if not message.flag("success"):
             raise _UnknownTopic(message.text("ret_msg"))
-        return StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else StreamSign.PONG
+        return streams.StreamSign.SUBSCRIBED if message.text("op") == "subscribe" else streams.StreamSign.PONG
     kind, _, symbol = message.text("topic").partition(".")
     if kind == "tickers":
-        return StreamMessage(message.moment("ts"), symbol, ())
+        return streams.StreamMessage(message.moment("ts"), symbol, ())
     if kind != "allLiquidation":
         raise Malformed("Bybit's stream sent a topic nobody asked for")
     rows = tuple(_liquidation(row, place) for place, row in enumerate(message.children("data")))
-    return StreamMessage(message.moment("ts"), symbol, rows)
+    return streams.StreamMessage(message.moment("ts"), symbol, rows)
 
 
 def _liquidation(row: VendorJson, place: int) -> tuple[Series[TapeEvent], TapeEvent]:
@@ -208,11 +196,6 @@ def _result_list(answer: VendorJson) -> list[VendorJson]:
 
 def _result_item(answer: VendorJson) -> VendorJson:
     return answer.child("result").child("list").only()
-
-
-def _candle(row: VendorJson) -> Candle:
-    start, high, low, close, volume = (row.number(place) for place in range(1, 6))
-    return Candle(row.moment(0), start, high, low, close, volume, None)
 
 
 def _ratio(row: VendorJson) -> float:

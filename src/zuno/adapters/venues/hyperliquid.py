@@ -12,8 +12,8 @@ from itertools import groupby
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular, fetch_regular
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.paging import fetch_bars, fetch_irregular
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import HYPERLIQUID, ROWS
@@ -37,17 +37,15 @@ class Hyperliquid(ExchangeFeed):
             end = timeframe.floor(until) + timeframe.millis - 1
             days = await self.candles(symbol, Timeframe.D1, first, Millis(end))
             return _join_weeks(days)
-        coin, step = _coin(symbol), timeframe.millis
+        coin = _coin(symbol)
         now = (await self._read_book(coin)).moment("time")
 
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
             asked = {"coin": coin, "interval": str(timeframe), "startTime": low, "endTime": high}
             answer = await self._ask("candleSnapshot", "candles", req=asked)
-            return [_candle(row) for row in answer.items() if row.moment("T") < now]
+            return [parse_bar(row, row.moment("t"), "ohlcv") for row in answer.items() if row.moment("T") < now]
 
-        newest = timeframe.floor(now) - step
-        first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
-        return await fetch_regular("Hyperliquid's candles", page, first, Millis(last), step, BARS_A_PAGE, newest)
+        return await fetch_bars("Hyperliquid's candles", page, timeframe, since, until, now, BARS_A_PAGE)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         coin = _coin(symbol)
@@ -114,11 +112,6 @@ class Hyperliquid(ExchangeFeed):
 def _coin(symbol: str) -> str:
     base = symbol.removesuffix(ROWS[HYPERLIQUID].quote)
     return f"k{base.removeprefix('1000')}" if base.startswith("1000") else base
-
-
-def _candle(row: VendorJson) -> Candle:
-    start, high, low, close, volume = (row.number(name) for name in "ohlcv")
-    return Candle(row.moment("t"), start, high, low, close, volume, None)
 
 
 def _join_weeks(days: Sequence[Candle]) -> list[Candle]:

@@ -16,20 +16,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+from zuno.adapters.venues import streams
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor, NotListed
 from zuno.adapters.venues.paging import fetch_irregular, pick_period
-from zuno.adapters.venues.streams import (
-    USUAL_TIMING,
-    Item,
-    StreamAddress,
-    StreamEvent,
-    StreamMessage,
-    StreamSign,
-    StreamTiming,
-    VenueTape,
-    listen_to,
-)
-from zuno.adapters.venues.vendor_json import VendorJson, parse_book
+from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import OKX
@@ -68,13 +58,14 @@ class OkxSpot(ExchangeFeed):
     volume = 5
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        step, instrument = timeframe.millis, self.instrument(symbol)
+        step = timeframe.millis
         now = _only(await self._ask("PublicTime", "time"), symbol).moment("ts")
 
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
-            asked = {"bar": BARS[timeframe], "before": low - 1, "after": high + 1, "limit": POINTS_A_PAGE}
-            rows = await self._ask("MarketHistoryCandles", "candles", instId=instrument, **asked)
-            return [self._candle(row) for row in rows if row.choice(8, ("0", "1")) == "1"]
+            asked = {"before": low - 1, "after": high + 1, "bar": BARS[timeframe]}
+            rows = await self._ask_page("MarketHistoryCandles", "candles", symbol, **asked)
+            closed = (row for row in rows if row.choice(8, ("0", "1")) == "1")
+            return [parse_bar(row, row.moment(0), (1, 2, 3, 4, self.volume)) for row in closed]
 
         last = Millis(min(until, now - step))
         return await fetch_irregular("OKX's candles", page, since, last, newest_first=True, apart=step)
@@ -84,10 +75,6 @@ class OkxSpot(ExchangeFeed):
 
     def instrument(self, symbol: str) -> str:
         return "-".join(_split(symbol))
-
-    def _candle(self, row: VendorJson) -> Candle:
-        start, high, low, close = (row.number(place) for place in range(1, 5))
-        return Candle(row.moment(0), start, high, low, close, row.number(self.volume), None)
 
     async def _book(self, symbol: str, depth: int, contract: float) -> Book:
         levels = min(depth, MOST_LEVELS)
@@ -99,6 +86,9 @@ class OkxSpot(ExchangeFeed):
 
     async def _ask(self, endpoint: str, what: str, **params: object) -> list[VendorJson]:
         return (await self._exchange.ask(f"publicGet{endpoint}", what, **params)).children("data")
+
+    async def _ask_page(self, endpoint: str, what: str, symbol: str, **params: object) -> list[VendorJson]:
+        return await self._ask(endpoint, what, instId=self.instrument(symbol), limit=POINTS_A_PAGE, **params)
 
 
 class Okx(OkxSpot):
@@ -116,14 +106,8 @@ class Okx(OkxSpot):
         hours = _interval(await self._rate(symbol))
 
         async def page(low: Millis, high: Millis) -> Sequence[Funding]:
-            answer = await self._ask(
-                "PublicFundingRateHistory",
-                "rates",
-                instId=_swap(symbol),
-                before=low - 1,
-                after=high + 1,
-                limit=POINTS_A_PAGE,
-            )
+            asked = {"before": low - 1, "after": high + 1}
+            answer = await self._ask_page("PublicFundingRateHistory", "rates", symbol, **asked)
             return [Funding(row.moment("fundingTime"), row.number("realizedRate"), hours) for row in answer]
 
         return await fetch_irregular("OKX's rates of funding", page, since, until, newest_first=True)
@@ -167,22 +151,15 @@ class Okx(OkxSpot):
         period, step = pick_period(since, until, "5m", "1H")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            rows = await self._ask(
-                f"RubikStatContracts{endpoint}",
-                what,
-                instId=_swap(symbol),
-                period=period,
-                begin=low - 1,
-                end=high + 1,
-                limit=POINTS_A_PAGE,
-            )
+            asked = {"begin": low - 1, "end": high + 1, "period": period}
+            rows = await self._ask_page(f"RubikStatContracts{endpoint}", what, symbol, **asked)
             return [Level(row.moment(0), row.number(1) * times) for row in rows]
 
         span = POINTS_A_PAGE * step
         return await fetch_irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
 
 
-class OkxTape(VenueTape):
+class OkxTape(streams.VenueTape):
     """Forced trades by the position that was closed. The channel covers every perpetual; a symbol's mark price, which
     is stamped and frequent, shows that it is served. `contract`: the base currency of one contract of a symbol."""
 
@@ -195,40 +172,40 @@ class OkxTape(VenueTape):
         contract: Callable[[str], Awaitable[float]],
         url: str | None = None,
         *,
-        timing: StreamTiming = USUAL_TIMING,
+        timing: streams.StreamTiming = streams.USUAL_TIMING,
     ) -> None:
         super().__init__(steady, url, timing=timing)
         self._contract = contract
 
-    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
+    async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         sizes: dict[str, tuple[str, float]] = {}
         for symbol in symbols:
             with suppress(NotListed):  # the others are heard all the same
                 sizes[_swap(symbol)] = symbol, await self._contract(symbol)
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
-        stream = StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
+        stream = streams.StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
         proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
-        async for item in listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
+        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
             yield item
 
 
-def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) -> StreamEvent:
+def _parse_message(sizes: Mapping[str, tuple[str, float]], message: VendorJson) -> streams.StreamEvent:
     if isinstance(message.value, dict) and "event" in message.value:
         if message.choice("event", ("subscribe", "error", "notice")) == "error":
             raise Unavailable("OKX's stream does not take that wish; check the symbols")
         taken = message.text("event") == "subscribe" and message.child("arg").text("channel") == FORCED
-        return StreamSign.SUBSCRIBED if taken else StreamSign.ASIDE
+        return streams.StreamSign.SUBSCRIBED if taken else streams.StreamSign.ASIDE
     if message.child("arg").choice("channel", (FORCED, MARKS)) == MARKS:
         mark = message.child("data").only()
-        return StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
+        return streams.StreamMessage(mark.moment("ts"), sizes[mark.choice("instId", tuple(sizes))][0], ())
     rows = [
         _liquidation(detail, *sizes[swap], place)
         for instrument in message.children("data")
         if (swap := instrument.text("instId")) in sizes
         for place, detail in enumerate(instrument.children("details"))
     ]
-    return StreamMessage(None, "", tuple(rows)) if rows else StreamSign.ASIDE
+    return streams.StreamMessage(None, "", tuple(rows)) if rows else streams.StreamSign.ASIDE
 
 
 def _liquidation(detail: VendorJson, symbol: str, contract: float, place: int) -> tuple[Series[TapeEvent], TapeEvent]:

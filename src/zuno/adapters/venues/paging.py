@@ -12,7 +12,7 @@ from typing import Final, TypeAlias, TypeVar
 from zuno.adapters.venues.vendor_json import order_rows
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Row
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Candle, Level, Row, Timeframe
 
 MOST_PAGES: Final = 200
 """Of one answer; longer times have to be split by the caller."""
@@ -25,6 +25,7 @@ FINE_SPAN: Final = 2 * DAY_MS
 R = TypeVar("R", bound=Row)
 Ask: TypeAlias = Callable[[Millis, Millis], Awaitable[Sequence[R]]]
 """One page: rows of [since, until], as many as the venue gives at once."""
+ReadCandles: TypeAlias = Callable[[str, Timeframe, Millis, Millis], Awaitable[Sequence[Candle]]]
 
 
 def pick_period(since: Millis, until: Millis, fine: str, hourly: str) -> tuple[str, int]:
@@ -59,6 +60,24 @@ async def fetch_regular(
     if fetched and fetched[-1].at < served:
         raise Unavailable(f"{what} stop after {_when(fetched[-1].at)} although {_when(last)} was asked for")
     return tuple(fetched)
+
+
+async def fetch_bars(
+    what: str, ask: Ask[Candle], timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
+) -> tuple[Candle, ...]:
+    """Bars that opened in a time and are closed by the venue's clock."""
+    step = timeframe.millis
+    newest = timeframe.floor(now) - step
+    first, last = timeframe.floor(since + step - 1), min(timeframe.floor(until), newest)
+    return await fetch_regular(what, ask, first, Millis(last), step, limit, newest)
+
+
+async def read_closes(read_candles: ReadCandles, name: str, since: Millis, until: Millis) -> Sequence[Level]:
+    """Closes, each when its bar ended: of minutes for up to a day, of hours for more."""
+    timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
+    step = timeframe.millis
+    bars = await read_candles(name, timeframe, Millis(since - step), Millis(until - step))
+    return [Level(Millis(bar.at + step), bar.close) for bar in bars]
 
 
 async def _fetch_filled(what: str, ask: Ask[R], low: int, high: int, step: int, pages: Iterator[int]) -> list[R]:

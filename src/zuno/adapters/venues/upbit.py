@@ -11,21 +11,16 @@ from datetime import UTC, datetime
 from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
-from zuno.adapters.venues.paging import fetch_irregular
-from zuno.adapters.venues.vendor_json import VendorJson
+from zuno.adapters.venues.paging import fetch_irregular, read_closes
+from zuno.adapters.venues.vendor_json import parse_bar
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import UPBIT
-from zuno.trading.model.market import DAY_MS, SECOND_MS, Candle, Level, Timeframe
+from zuno.trading.model.market import SECOND_MS, Candle, Level, Timeframe
 
 VENDOR: Final = ExchangeVendor("upbit", "Upbit", "api.upbit.com")
 BARS_A_PAGE: Final = 200
-ENDPOINTS: Final = {
-    Timeframe.M1: "Minutes1",
-    Timeframe.H1: "Minutes60",
-    Timeframe.H4: "Minutes240",
-    Timeframe.D1: "Days",
-    Timeframe.W1: "Weeks",
-}
+ENDPOINTS: Final = dict(zip(Timeframe, ("Minutes1", "Minutes60", "Minutes240", "Days", "Weeks"), strict=True))
+FIELDS: Final = ("opening_price", "high_price", "low_price", "trade_price", "candle_acc_trade_volume")
 
 
 class Upbit(ExchangeFeed):
@@ -40,20 +35,10 @@ class Upbit(ExchangeFeed):
             answer = await self._exchange.ask(
                 f"publicGetCandles{ENDPOINTS[timeframe]}", "candles", market=symbol, to=end, count=BARS_A_PAGE
             )
-            return [_candle(row) for row in answer.items()]
+            return [parse_bar(row, row.moment_of_text("candle_date_time_utc"), FIELDS) for row in answer.items()]
 
         apart = timeframe.millis
         return await fetch_irregular("Upbit's candles", page, since, Millis(last), newest_first=True, apart=apart)
 
     async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]:
-        """Closes, each when its bar ended: of minutes for up to a day, of hours for more."""
-        timeframe = Timeframe.M1 if until - since <= DAY_MS else Timeframe.H1
-        step = timeframe.millis
-        bars = await self.candles(name, timeframe, Millis(since - step), Millis(until - step))
-        return [Level(Millis(bar.at + step), bar.close) for bar in bars]
-
-
-def _candle(row: VendorJson) -> Candle:
-    fields = ("opening_price", "high_price", "low_price", "trade_price", "candle_acc_trade_volume")
-    start, high, low, close, volume = map(row.number, fields)
-    return Candle(row.moment_of_text("candle_date_time_utc"), start, high, low, close, volume, None)
+        return await read_closes(self.candles, name, since, until)

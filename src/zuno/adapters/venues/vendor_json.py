@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import DAY_MS, Book, Quote, Row
+from zuno.trading.model.market import DAY_MS, Book, Candle, Quote, Row
 
 EARLIEST, LATEST = Millis(10**11), Millis(10**14)
 """1973 and 5138: what lies outside is no moment in milliseconds but one in another unit."""
@@ -192,6 +192,12 @@ def order_rows(what: str, rows: Sequence[R], since: int, until: int) -> tuple[R,
         if since <= row.at <= until and kept.setdefault(row.at, row) != row:
             raise Malformed(f"{what} say two things of one moment ({row.at})")
     return tuple(kept[at] for at in sorted(kept))
+
+
+def parse_bar(row: VendorJson, at: Millis, fields: Iterable[str | int], taker: float | None = None) -> Candle:
+    """A bar by its fields of open, high, low, close and volume. `taker`: the part of the volume that buyers took."""
+    start, high, low, close, volume = map(row.number, fields)
+    return Candle(at, start, high, low, close, volume, taker)
 
 
 def parse_book(answer: VendorJson, at: Millis, bids: str, asks: str, depth: int) -> Book:

@@ -11,7 +11,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol, describe_venue
-from zuno.markets.venues import VENUES, Venue, sort_venues
+from zuno.markets.venues import DEFAULT_VENUE, VENUES, Venue, sort_venues
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
 from zuno.trading.ports.trade_log import TradeRecord
@@ -28,8 +28,8 @@ class LiveBackends:
     enabled: bool
     """`ZUNO_LIVE`."""
     market_live: bool
-    demo: bool
-    """Whether the keys of the environment are of demo trading."""
+    demo: Callable[[Venue], bool]
+    """Whether the keys of the venue's own settings are of demo trading."""
     keys: Callable[[str], Mapping[Venue, str]]
     """The settings that hold the keys of an account's venues."""
     keyed: Callable[[str], Sequence[Venue]]
@@ -155,10 +155,10 @@ class LiveStart:
             missing.append(("setting", "ZUNO_LIVE=1"))
         if not here.market_live:
             missing.append(("market", "ZUNO_MARKET=live"))
-        if live and here.demo and not named:
+        if live and here.demo(DEFAULT_VENUE) and not named:
             text = "keys of the real exchange: ZUNO_BINANCE_DEMO is set (`--account demo` trades there)"
             missing.append(("keys", text))
-        if not live and not here.demo and not named:
+        if not live and not here.demo(DEFAULT_VENUE) and not named:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
         book = await self._with.log.history(account)
         granted, used = book.mandate, _list_used_exchanges(book)

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from math import isfinite
 from typing import ClassVar, Final
 
 from zuno.kernel import arguments
@@ -150,7 +149,7 @@ class MarketDesk:
                 if isinstance(answer, str):
                     failures[each] = answer
                     continue
-                usable = [market for market in answer if _is_usable(market)]
+                usable = [market for market in answer if market.usable]
                 skipped[each] = tuple(f"{market.base}/{market.quote}" for market in answer if market not in usable)
                 if usable:
                     self.renew(each, usable, self.now())
@@ -190,10 +189,3 @@ class MarketDesk:
             failure=failure,
             skipped=skipped,
         )
-
-
-def _is_usable(market: Market) -> bool:
-    """Without a tick, a lot or a name nothing can be ordered there."""
-    figures = (market.tick, market.lot, market.min_notional, market.maker, market.taker)
-    named = market.base.isalnum() and market.quote.isalnum() and market.base.isascii()
-    return named and all(map(isfinite, figures)) and market.tick > 0 and market.lot > 0

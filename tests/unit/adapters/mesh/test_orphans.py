@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters import part_processes
-from zuno.adapters.mesh.folder import MeshFiles
-from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.mesh.folder import MeshFiles, Processes
 from zuno.lp.model.debate import Role
 
 NODE = """#!{python}
@@ -28,7 +27,7 @@ time.sleep(120)
 PARENT = """
 import os, pathlib, signal, sys
 from zuno.adapters.mesh.folder import MeshFiles
-from zuno.adapters.mesh.processes import Processes
+from zuno.adapters.mesh.folder import Processes
 from zuno.lp.model.debate import Role
 home = pathlib.Path(sys.argv[1])
 nursery = Processes(home, MeshFiles(home), pathlib.Path(sys.argv[2]))

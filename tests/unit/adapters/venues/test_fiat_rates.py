@@ -15,8 +15,7 @@ from tests.wire.vendors import figures
 from tests.wire.vendors.questions import QUICK
 from tests.wire.vendors.serving import Vendor, said, vendor
 from tests.wire.vendors.world import World
-from zuno.adapters.venues.fiat_rates import fetch_rates
-from zuno.adapters.venues.macro import Fred
+from zuno.adapters.venues.macro import Fred, fetch_rates
 from zuno.adapters.venues.web import WebService
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.taxable import Amount, FiatRates

@@ -17,7 +17,7 @@ from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Serie
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
-from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Catalogue, Symbol, assume_market
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import (
     DAY_MS,
@@ -41,7 +41,7 @@ from zuno.trading.model.orders import Order, OrderRequest, OrderSide, OrderStatu
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch, Origin, Source
 from zuno.trading.ports.venue import OrderVenue
-from zuno.trading.rules.inputs import Fees
+from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.margin import TIERS, liquidation_distance, liquidation_price
 from zuno.trading.watch.desk_loop import MarketClock
 from zuno.wiring.orders import build_paper_venues
@@ -654,3 +654,20 @@ class LateTape(ListTape):
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
         late = [tick for tick in self.market[symbol] if type(tick) is Bar and tick.at <= after]
         return [*late, *await super().ticks(symbol, after, until)]
+
+
+@pytest.mark.parametrize(
+    ("price", "tick"),
+    [(150_000_000, "1000"), (7_500, "5"), (640, "1"), (12.3, "0.1"), (0.02, "0.0001"), (1e-7, "1e-8")],
+)
+def test_won_prices_have_the_ticks_of_their_size(price: float, tick: str) -> None:
+    exchange = PaperExchange(Venue("UPBIT"), FeeRates(0.05, 0.05))
+    exchange.market_state[BTC].price = price
+    assert exchange.tick(BTC) == D(tick)
+
+
+def test_a_coin_that_left_the_list_can_still_be_closed_on_paper() -> None:
+    listed = Catalogue().renew(Venue("BINANCE"), [assume_market(Venue("BINANCE"), "ETH")], Millis(1))
+    exchange = PaperExchange(Venue("BINANCE"), FeeRates(0.02, 0.05), listed)
+    assert exchange.lot(BTC) == PaperExchange(Venue("BINANCE"), FeeRates(0.02, 0.05)).lot(BTC)
+    assert exchange.filters(BTC, Millis(2)).tick == D("0.1")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from tests.wire.pool_minutes import TICK, draw_minutes, write_minutes
-from zuno.adapters.chain.recorded.chain import USDC_WETH, fixed_gas
-from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedWorld, fixed_gas
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Range
 from zuno.kernel.errors import Refused

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.wire.pool_minutes import draw_minutes, write_minutes
-from zuno.adapters.chain.recorded.chain import RecordedChain
+from zuno.adapters.chain.recorded.world import RecordedChain
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.amm.model import Block
 from zuno.amm.ticks import cached_sqrt_price_at_tick

@@ -11,7 +11,7 @@ import pytest
 from tests.wire.chart_bundles import AS_OF, BTC, DAYS, HOURS, MINUTES, WEEKS, block, changed, walk, whole, without
 from zuno.adapters.chart.frames import rows
 from zuno.kernel.units import Millis
-from zuno.markets.feeds import PERPETUALS, TAPES
+from zuno.markets.feeds import PERPETUALS
 from zuno.trading.chart.charting import (
     FEWEST_TRADE_BARS,
     MOST_GAPS,
@@ -213,7 +213,7 @@ def test_a_map_is_observed_where_it_was_heard_and_modelled_before() -> None:
     assert heat.note == f"{since} at 5×–100×"
     assert len(heat.columns) == len(heat.forced) == 180
     assert {len(column) for column in (*heat.columns, *heat.forced)} == {len(heat.edges) - 1}
-    assert sum(heat.forced[-1]) == pytest.approx(len(TAPES) * 5e4 * 20, rel=0.2)
+    assert sum(heat.forced[-1]) == pytest.approx(len(PERPETUALS) * 5e4 * 20, rel=0.2)
     assert sum(heat.standing) > 0
 
 
@@ -231,7 +231,7 @@ def test_the_largest_pools_that_stand_now_are_marked_on_either_side() -> None:
 @pytest.mark.slow
 def test_a_day_in_between_that_nobody_heard_is_told() -> None:
     bundle, turn = whole(), AS_OF - DAY_MS
-    for venue in TAPES:  # the first of the two days was the day before
+    for venue in PERPETUALS:  # the first of the two days was the day before
         bundle = changed(
             bundle,
             alive(Feed.LIQUIDATIONS, venue, BTC),
@@ -261,7 +261,7 @@ def test_a_venue_nobody_listened_to_leaves_the_others_silence_known() -> None:
     assert ("binance, okx" in heat.note, "bybit" in heat.note) == (True, False)
     assert sum(heat.forced[-1]) == pytest.approx(2 * 5e4 * 20, rel=0.2)
     assert measure_features(one).forced.day.complete  # the figures follow the same rule
-    both = [each for venue in TAPES for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
+    both = [each for venue in PERPETUALS for each in (alive(Feed.LIQUIDATIONS, venue, BTC), liquidations(venue, BTC))]
     nobody = price(describe(without(whole(), *both))).heat
     assert isinstance(nobody, Heat)
     assert nobody.origin == "modelled"

@@ -14,7 +14,7 @@ from tests.wire.trades import CASH, PROVEN, decision, holding, no_more, resting,
 from zuno.adapters.venues.synthetic.path import END, draw_paths
 from zuno.adapters.venues.synthetic.world import describe_origin, draw_batches
 from zuno.kernel.units import Millis, Seconds
-from zuno.markets.feeds import BINANCE, TAPES
+from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.data.bundle_builder import build_bundle
@@ -200,8 +200,8 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
     """A day of 1,440 minutes of which the first 72 were not heard."""
     whole = bundle(QUIET)
     since = QUIET - DAY_MS + 72 * MINUTE_MS
-    feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol("BTCUSDT"))) for venue in TAPES}
-    feeds |= {str(liquidations(venue, Symbol("BTCUSDT"))) for venue in TAPES}
+    feeds = {str(alive(Feed.LIQUIDATIONS, venue, Symbol("BTCUSDT"))) for venue in PERPETUALS}
+    feeds |= {str(liquidations(venue, Symbol("BTCUSDT"))) for venue in PERPETUALS}
     deaf = tuple(
         replace(block, rows=[row for row in block.rows if row.at >= since]) if str(block.series) in feeds else block
         for block in whole.blocks
@@ -211,7 +211,7 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
     for side in Side:
         heard = sum(
             row.usd
-            for venue in TAPES
+            for venue in PERPETUALS
             for row in given.rows(liquidations(venue, Symbol("BTCUSDT")))
             if row.side is side and row.at < QUIET
         )

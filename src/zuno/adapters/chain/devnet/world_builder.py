@@ -49,27 +49,11 @@ from zuno_devnet.keys import dev_address, dev_key
 from zuno_devnet.transactions import LocalTransaction
 
 SHAPING: Final = (
-    "zuno.adapters.chain.devnet.world_builder",
-    "zuno.adapters.chain.sim.ledger",
-    "zuno.adapters.chain.world",
-    "zuno.amm.fees",
-    "zuno.amm.identity",
-    "zuno.amm.integers",
-    "zuno.amm.liquidity",
-    "zuno.amm.pool",
-    "zuno.amm.swap",
-    "zuno.amm.ticks",
+    *"zuno.adapters.chain.devnet.world_builder zuno.adapters.chain.sim.ledger zuno.adapters.chain.world".split(),
+    *(f"zuno.amm.{name}" for name in "fees identity integers liquidity pool swap ticks".split()),
     "zuno.lp.plan.calldata",
-    "zuno_devnet.artifacts",
-    "zuno_devnet.block_builder",
-    "zuno_devnet.chain",
-    "zuno_devnet.chain_file",
-    "zuno_devnet.deploy",
-    "zuno_devnet.execution",
-    "zuno_devnet.history",
-    "zuno_devnet.keys",
-    "zuno_devnet.opcodes",
-    "zuno_devnet.transactions",
+    *(f"zuno_devnet.{name}" for name in "artifacts block_builder chain chain_file deploy execution history".split()),
+    *(f"zuno_devnet.{name}" for name in "keys opcodes transactions".split()),
 )
 """Modules whose code decides what is on the chain; the others that are imported are types, texts and checks."""
 

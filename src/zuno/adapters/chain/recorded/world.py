@@ -1,4 +1,5 @@
-"""Recorded minutes played on our own integer pool, with one wallet that may hold a position in it.
+"""Recorded minutes played on our own integer pool, with one wallet that may hold a position in it; and that pool behind
+the chain's port: what was known by the last minute that was played, and nothing later.
 
 Everybody else is one position over all prices, as large as the minute's recorded liquidity. A minute is swapped along
 the path from the close before through its lowest and highest tick to its close, without a fee; the fees it was recorded
@@ -9,13 +10,16 @@ swaps pay the pool's fee and move its price until the next minute.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import astuple, dataclass
+from decimal import Decimal
 from hashlib import sha256
 from itertools import pairwise
 from typing import Final
 
+from zuno.adapters.chain.states import amounts_held, build_event, build_pool_state, build_position, build_snapshot
 from zuno.amm import identity
 from zuno.amm.fees import DYNAMIC_FEE_FLAG, PIPS
 from zuno.amm.liquidity import (
@@ -24,15 +28,17 @@ from zuno.amm.liquidity import (
     liquidity_for_amount1,
     liquidity_for_amounts,
 )
-from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
-from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
+from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState, Range
+from zuno.amm.pool import LiquidityChange, Pool, PositionInfo, Slot0
 from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, cached_sqrt_price_at_tick
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
-from zuno.lp.model.market import HOUR
+from zuno.kernel.units import Address, HexId, Pips, Seconds, SqrtPriceX96, Wei
+from zuno.lp.model.chains import ChainInfo, Deployment
+from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, SwapFees, WalletSwap
+from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.model.minutes import PoolMinute, PoolMinutes
+from zuno.lp.ports import chain as port
 
 WALLET: Final = Address("0x" + "aa" * 20)
 OTHERS: Final = Address("0x" + "bb" * 20)
@@ -208,22 +214,9 @@ class RecordedWorld:
         held, info = self._held(), self._info()
         self.balances = (self.balances[0] + change.amount0, self.balances[1] + change.amount1)
         self.head = self._next_block(self.head.timestamp)
+        price, paid = self._pool.slot0.sqrt_price_x96, (-change.amount0, -change.amount1)
         self.events.append(
-            PositionEvent(
-                position_id=self.position_id,
-                range=held,
-                block=self.head,
-                tx=self.head.hash,
-                sqrt_price_x96=SqrtPriceX96(self._pool.slot0.sqrt_price_x96),
-                liquidity_delta=delta,
-                liquidity_after=Liquidity(info.liquidity),
-                paid0=-change.amount0,
-                paid1=-change.amount1,
-                fee_growth_inside0_x128=info.fee_growth_inside0_last_x128,
-                fee_growth_inside1_x128=info.fee_growth_inside1_last_x128,
-                gas=gas,
-                gas_paid=gas,
-            )
+            build_event(self.position_id, held, self.head, self.head.hash, price, delta, info, paid, gas, gas)
         )
 
     def _pay_gas(self, gas: Wei) -> None:
@@ -280,40 +273,15 @@ class RecordedWorld:
         return self.state_of(self._mark())
 
     def state_of(self, mark: PoolMark) -> PoolState:
-        market = self.market
-        return PoolState(
-            id=self.pool_id,
-            key=market.key,
-            token0=market.token0,
-            token1=market.token1,
-            sqrt_price_x96=SqrtPriceX96(mark.sqrt_price_x96),
-            tick=Tick(mark.tick),
-            protocol_fee=0,
-            lp_fee=market.fee,
-            liquidity=Liquidity(mark.liquidity),
-            fee_growth_global0_x128=mark.growth0,
-            fee_growth_global1_x128=mark.growth1,
-            block=mark.block,
-        )
+        market, growth = self.market, (mark.growth0, mark.growth1)
+        tokens, slot0 = (market.token0, market.token1), Slot0(mark.sqrt_price_x96, mark.tick, 0, market.fee)
+        return build_pool_state(self.pool_id, market.key, tokens, slot0, mark.liquidity, growth, mark.block)
 
     def position(self, chain: str) -> LpPosition:
         held, info = self._held(), self._info()
-        edges = cached_sqrt_price_at_tick(held.lower), cached_sqrt_price_at_tick(held.upper)
-        price = self._pool.slot0.sqrt_price_x96
-        principal = amounts_for_liquidity(price, *edges, info.liquidity, round_up=False)
+        principal = amounts_held(self._pool.slot0.sqrt_price_x96, held, info.liquidity)
         fees = self._pool.fees_owed(WALLET, held.lower, held.upper, self.position_id)
-        return LpPosition(
-            id=self.position_id,
-            chain=chain,
-            owner=WALLET,
-            pool=self.state(),
-            range=held,
-            liquidity=Liquidity(info.liquidity),
-            amount0=Amount(principal[0]),
-            amount1=Amount(principal[1]),
-            fees0=Amount(fees[0]),
-            fees1=Amount(fees[1]),
-        )
+        return build_position(self.position_id, chain, WALLET, self.state(), held, info.liquidity, principal, fees)
 
     def worth(self) -> tuple[int, int]:
         """Both tokens: the wallet's balances and what its position would pay, computed by burning it on a copy."""
@@ -348,21 +316,10 @@ class RecordedWorld:
 
     def _standing(self) -> PositionSnapshot:
         held, info = self._held(), self._info()
-        worth = self.worth()
-        inside0, inside1 = self._pool.fee_growth_inside(held.lower, held.upper)
-        return PositionSnapshot(
-            position_id=self.position_id,
-            range=held,
-            block=self.head,
-            sqrt_price_x96=SqrtPriceX96(self._pool.slot0.sqrt_price_x96),
-            liquidity=Liquidity(info.liquidity),
-            worth0=worth[0] - self.balances[0],
-            worth1=worth[1] - self.balances[1],
-            fee_growth_inside0_x128=inside0,
-            fee_growth_inside1_x128=inside1,
-            fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
-            fee_growth_inside1_last_x128=info.fee_growth_inside1_last_x128,
-        )
+        both, price = self.worth(), self._pool.slot0.sqrt_price_x96
+        worth = both[0] - self.balances[0], both[1] - self.balances[1]
+        inside = self._pool.fee_growth_inside(held.lower, held.upper)
+        return build_snapshot(self.position_id, held, self.head, price, info, worth, inside)
 
     def _info(self) -> PositionInfo:
         held = self._held()
@@ -372,3 +329,122 @@ class RecordedWorld:
         if self.range is None:
             raise Refused("The wallet holds no position.")
         return self.range
+
+
+_NOWHERE: Final = Address("0x" + "00" * 19 + "01")
+USDC: Final = Token(Address("0x2791bca1f2de4661ed88a30c99a7a9449aa84174"), "USDC", 6, verified=True)
+WETH: Final = Token(Address("0x7ceb23fd6bc0add59e62ac25578270cff1b9f619"), "WETH", 18, verified=True)
+_NO_CONTRACTS: Final = Deployment(_NOWHERE, _NOWHERE, _NOWHERE)
+RECORDED: Final = ChainInfo(
+    31337, "recorded", "Recorded pool", _NO_CONTRACTS, (USDC, WETH), testnet=True, confirmations=0
+)
+USDC_WETH: Final = RecordedMarket(USDC, WETH, Pips(500), 10, native_side=1)
+"""The pool of the minute rows that are published with demeter."""
+
+
+class RecordedChain:
+    info = RECORDED
+
+    def __init__(self, world: RecordedWorld, gas: GasQuote) -> None:
+        self.world = world
+        self._gas = gas
+
+    async def head(self) -> Block:
+        return self.world.head
+
+    async def wallet(self) -> Address | None:
+        return WALLET
+
+    async def pools(self) -> port.PoolsFound:
+        return port.PoolsFound(self.world.head, (self.world.state(),))
+
+    async def pool(self, pool_id: HexId) -> PoolState:
+        self._check_pool(pool_id)
+        return self.world.state()
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        self._check_pool(pool_id)
+        place = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
+        if not place:
+            raise Unavailable(f"the record begins after {moment}")
+        return self.world.state_of(self.world.marks[place - 1])
+
+    async def owned(self, owner: Address) -> port.OwnedPositions:
+        ids = (self.world.position_id,) if self._holds(owner) else ()
+        return port.OwnedPositions(self.world.head, Address(owner.lower()), ids, len(ids), complete=True)
+
+    async def holdings(self, owner: Address) -> port.Holdings:
+        owned = await self.owned(owner)
+        return port.Holdings(owned, await self.positions(owned.ids))
+
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[port.Holdings, ...]:
+        return tuple([await self.holdings(Address(owner)) for owner in dict.fromkeys(map(str.lower, owners))])
+
+    async def past_positions(self, owner: Address) -> port.PastPositions:
+        last = self.world.position_id - self._holds(owner) if owner.lower() == WALLET else 0
+        return port.PastPositions(self.world.head, Address(owner.lower()), tuple(range(1, last + 1)), complete=True)
+
+    async def positions(self, ids: Sequence[int]) -> port.Snapshot:
+        world = self.world
+        asked = dict.fromkeys(ids)
+        held = {world.position_id: world.position(RECORDED.name)} if world.range is not None else {}
+        missing = tuple(
+            port.Missing(position_id, "no such position") for position_id in asked if position_id not in held
+        )
+        return port.Snapshot(
+            world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing
+        )
+
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
+        if block != self.world.head:
+            raise Refused(f"the record does not stand at block {block.number}")
+        snapshot = await self.positions(position_ids)
+        state = self.world.state()
+        return port.StateAtBlock(
+            block,
+            {pool_id: state for pool_id in pool_ids if pool_id == state.id},
+            {position.id: position for position in snapshot.positions},
+        )
+
+    async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
+        if since is not None:
+            raise Unavailable("a record is explained from the wallet's first position on")
+        return self.world.history()
+
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> port.PositionsWindow:
+        raise Unavailable("a recorded pool does not explain windows")
+
+    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+        self._check_pool(pool_id)
+        # A mark stands at the end of its minute, so what it tells was traded the second before.
+        hourly = {(mark.block.timestamp - 1) // HOUR: mark for mark in self.world.marks if mark.block.timestamp > since}
+        return tuple(
+            PricedBlock(
+                Block(mark.block.number, mark.block.hash, Seconds(mark.block.timestamp - 1)),
+                SqrtPriceX96(mark.sqrt_price_x96),
+            )
+            for mark in hourly.values()
+        )
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        raise Unavailable("a record of minutes has no swaps")
+
+    async def depth(self, pool_id: HexId) -> Depth:
+        raise Unavailable("a record of minutes has no liquidity by tick")
+
+    async def gas(self) -> GasQuote:
+        return self._gas
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    def _holds(self, owner: Address) -> bool:
+        return owner.lower() == WALLET and self.world.range is not None
+
+    def _check_pool(self, pool_id: HexId) -> None:
+        if pool_id.lower() != self.world.pool_id:
+            raise NotFound(f"No pool {pool_id} in the record.")
+
+
+def fixed_gas(gwei: Decimal) -> GasQuote:
+    return GasQuote(Wei(int(gwei * 10**9)), Wei(0))

@@ -31,26 +31,18 @@ from zuno.adapters.chain.rpc.storage import (
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
+from zuno.adapters.chain.states import build_position
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.integers import ceil_div
 from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState
 from zuno.kernel.errors import Malformed, NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import ChainInfo, DataFee
 from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import (
-    Holdings,
-    Missing,
-    OwnedPositions,
-    PastPositions,
-    PoolsFound,
-    PositionsWindow,
-    Snapshot,
-    StateAtBlock,
-)
+from zuno.lp.ports import chain as port
 
 _POOL_ID: Final = re.compile(r"0x[0-9a-f]{64}")
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
@@ -93,7 +85,7 @@ class RpcChain:
     async def wallet(self) -> Address | None:
         return self._wallet
 
-    async def pools(self) -> PoolsFound:
+    async def pools(self) -> port.PoolsFound:
         return await self._at_head(self._pools_at)
 
     async def pool(self, pool_id: HexId) -> PoolState:
@@ -108,32 +100,32 @@ class RpcChain:
         wanted = _check_pool_id(pool_id)
         return await self._at_head(lambda head: self._depth_at(wanted, head))
 
-    async def owned(self, owner: Address) -> OwnedPositions:
+    async def owned(self, owner: Address) -> port.OwnedPositions:
         holder = _address(owner)
         return (await self._at_head(lambda head: self._read.owned.read_owned([holder], head)))[0]
 
-    async def holdings(self, owner: Address) -> Holdings:
+    async def holdings(self, owner: Address) -> port.Holdings:
         return (await self.holdings_of([owner]))[0]
 
-    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[port.Holdings, ...]:
         holders = list(dict.fromkeys(map(_address, owners)))
         return await self._at_head(lambda head: self._holdings_at(holders, head)) if holders else ()
 
-    async def past_positions(self, owner: Address) -> PastPositions:
+    async def past_positions(self, owner: Address) -> port.PastPositions:
         holder = _address(owner)
         return await self._at_head(lambda head: self._read.owned.read_past(holder, head))
 
-    async def positions(self, ids: Sequence[int]) -> Snapshot:
+    async def positions(self, ids: Sequence[int]) -> port.Snapshot:
         return await self._at_head(lambda head: self._positions_at(ids, head))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
         return await self._at_head(lambda head: self._witness_at(block, pool_ids, position_ids, head))
 
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         plans, read = await self._read_plans(self.info.name), self._history_reader.read
         return await self._at_head(lambda head: read(position_id, since, head, plans), by_events=True)
 
-    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> port.PositionsWindow:
         now = positions[0].block
         try:
             return await self._window_at(positions, since, now)
@@ -167,7 +159,7 @@ class RpcChain:
     async def _depth_at(self, pool_id: HexId, head: Block) -> Depth:
         return await self._ticks.read_depth(await self._pool_at(pool_id, head), head)
 
-    async def _pools_at(self, head: Block) -> PoolsFound:
+    async def _pools_at(self, head: Block) -> port.PoolsFound:
         curated = await self._read.keys.find_curated(head)
         keys = curated.keys
         # Prices first: most probed tiers have no pool, and their other words are not worth asking for.
@@ -177,7 +169,7 @@ class RpcChain:
         words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
         notes = (*curated.notes, *self._read.keys.check_search(curated, alive.keys()))
-        return PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
+        return port.PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
         words = await self._read.storage.words(_pool_words(pool_id), head)
@@ -207,15 +199,15 @@ class RpcChain:
                 return past
         raise Unavailable(f"pool {present.id} has no price as early as {moment}")
 
-    async def _holdings_at(self, owners: Sequence[Address], head: Block) -> tuple[Holdings, ...]:
+    async def _holdings_at(self, owners: Sequence[Address], head: Block) -> tuple[port.Holdings, ...]:
         every = await self._read.owned.read_owned(owners, head)
         snapshot = await self._positions_at([token for owned in every for token in owned.ids], head)
         read = {position.id: position for position in snapshot.positions}
         lost = {missing.id: missing for missing in snapshot.missing}
         return tuple(
-            Holdings(
+            port.Holdings(
                 owned,
-                Snapshot(
+                port.Snapshot(
                     head,
                     tuple(read[token] for token in owned.ids if token in read),
                     tuple(lost[token] for token in owned.ids if token in lost),
@@ -224,14 +216,14 @@ class RpcChain:
             for owned in every
         )
 
-    async def _positions_at(self, ids: Sequence[int], head: Block) -> Snapshot:
+    async def _positions_at(self, ids: Sequence[int], head: Block) -> port.Snapshot:
         wanted = list(dict.fromkeys(ids))
         read = await self._read.positions.read([token for token in wanted if 0 < token < _UINT256], head)
         return await self._snapshot(wanted, read, head)
 
     async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
-    ) -> StateAtBlock:
+    ) -> port.StateAtBlock:
         """The state at a block that a peer named, if this chain has that block."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
@@ -248,9 +240,9 @@ class RpcChain:
         unread = next((gap.reason for gap in snapshot.missing if gap.unread), None)
         if unread is not None:
             raise Unavailable(f"the state of block {block.number} could not be read: {unread}")
-        return StateAtBlock(block, pools, {position.id: position for position in snapshot.positions})
+        return port.StateAtBlock(block, pools, {position.id: position for position in snapshot.positions})
 
-    async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> Snapshot:
+    async def _snapshot(self, wanted: Sequence[int], read: PositionNfts, head: Block) -> port.Snapshot:
         manager = self.info.deployment.position_manager
         places = {token: locate_position(manager, nft.pool_id, nft.range, token) for token, nft in read.nfts.items()}
         words, fault = await self._read.storage.some_words(
@@ -264,13 +256,13 @@ class RpcChain:
         }
         reasons = {token: str(why) for token, why in read.unread.items()}
         reasons |= {token: str(fault) for token in places if token not in whole}
-        return Snapshot(
+        return port.Snapshot(
             head,
             tuple(positions[token] for token in wanted if token in positions),
             tuple(
-                Missing(token, reasons[token], unread=True)
+                port.Missing(token, reasons[token], unread=True)
                 if token in reasons
-                else Missing(token, "never minted, or burnt")
+                else port.Missing(token, "never minted, or burnt")
                 for token in wanted
                 if token not in positions
             ),
@@ -278,19 +270,9 @@ class RpcChain:
 
     def _position(self, token: int, nft: PositionNft, at: PositionPlace, pool: PoolState, words: Words) -> LpPosition:
         state = read_worth(at, words)
-        return LpPosition(
-            id=token,
-            chain=self.info.name,
-            owner=nft.owner,
-            pool=pool,
-            range=nft.range,
-            liquidity=Liquidity(state.info.liquidity),
-            amount0=Amount(state.amount0),
-            amount1=Amount(state.amount1),
-            fees0=Amount(state.fees0),
-            fees1=Amount(state.fees1),
-            subscribed=nft.subscribed,
-        )
+        held, amounts, fees = state.info.liquidity, (state.amount0, state.amount1), (state.fees0, state.fees1)
+        chain = self.info.name
+        return build_position(token, chain, nft.owner, pool, nft.range, held, amounts, fees, nft.subscribed)
 
     async def _pool_states(self, keys: dict[HexId, PoolKey], words: Words, head: Block) -> dict[HexId, PoolState]:
         currencies = {currency for key in keys.values() for currency in (key.currency0, key.currency1)}
@@ -301,7 +283,7 @@ class RpcChain:
         }
         return {pool_id: state for pool_id, state in states.items() if state is not None}
 
-    async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> PositionsWindow:
+    async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> port.PositionsWindow:
         """Fee growth at both ends, and the prices in between."""
         step = max(HOUR, (head.timestamp - since) // MOST_PRICES)
         blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
@@ -343,7 +325,7 @@ class RpcChain:
             )
             for pool_id in pools
         }
-        return PositionsWindow(blocks[0], head, fees, paths)
+        return port.PositionsWindow(blocks[0], head, fees, paths)
 
     async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)

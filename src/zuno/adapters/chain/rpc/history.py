@@ -15,11 +15,12 @@ from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import locate_position, read_worth
+from zuno.adapters.chain.states import build_snapshot
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.errors import Malformed, NotFound, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, HexId, Liquidity, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96, Wei
 from zuno.lp.model.chains import Deployment
 from zuno.lp.model.history import (
     JournaledPlans,
@@ -126,19 +127,8 @@ class HistoryReader:
                     f"of the position's worth at block {at.number} a burn would leave {kept[0]} and {kept[1]} units"
                     " with others (a hook's or a token's fee)"
                 )
-        return PositionSnapshot(
-            position_id=life.token,
-            range=nft.range,
-            block=at,
-            sqrt_price_x96=SqrtPriceX96(held.slot0.sqrt_price_x96),
-            liquidity=Liquidity(held.info.liquidity),
-            worth0=worth[0],
-            worth1=worth[1],
-            fee_growth_inside0_x128=held.inside0,
-            fee_growth_inside1_x128=held.inside1,
-            fee_growth_inside0_last_x128=held.info.fee_growth_inside0_last_x128,
-            fee_growth_inside1_last_x128=held.info.fee_growth_inside1_last_x128,
-        )
+        price, inside = held.slot0.sqrt_price_x96, (held.inside0, held.inside1)
+        return build_snapshot(life.token, nft.range, at, price, held.info, worth, inside)
 
     async def _read_path(
         self, pool_id: HexId, opened: Block, closed: Block, entries: HistoryEntries

@@ -11,9 +11,10 @@ from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.payments import EffectsReader, PaymentSettler, PoolEffects, Two, of_pair, sum_of
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, ReplayedChange
+from zuno.adapters.chain.states import build_event
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, HexId, Liquidity, Wei
+from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.history import ExternalFlow, PositionEvent, WalletSwap
 
 Event = PositionEvent | WalletSwap
@@ -156,20 +157,8 @@ class EntryBuilder:
 
 
 def _touch(item: ReplayedChange, block: Block, left: Two) -> PositionEvent:
-    change = item.change
-    return PositionEvent(
-        position_id=change.token,
-        range=change.range,
-        block=block,
-        tx=change.log.tx,
-        sqrt_price_x96=item.sqrt_price_x96,
-        liquidity_delta=change.delta,
-        liquidity_after=Liquidity(item.after.liquidity),
-        paid0=item.owed0 + left[0],
-        paid1=item.owed1 + left[1],
-        fee_growth_inside0_x128=item.after.fee_growth_inside0_last_x128,
-        fee_growth_inside1_x128=item.after.fee_growth_inside1_last_x128,
-    )
+    change, price, paid = item.change, item.sqrt_price_x96, (item.owed0 + left[0], item.owed1 + left[1])
+    return build_event(change.token, change.range, block, change.log.tx, price, change.delta, item.after, paid)
 
 
 def _with_gas(

@@ -16,13 +16,12 @@ from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.prices import swap_price
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position
+from zuno.adapters.chain.states import amounts_held
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.identity import pool_slots, unpack_position, unpack_slot0
 from zuno.amm.integers import MAX_UINT256
-from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Block, Range
 from zuno.amm.pool import PositionInfo
-from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import HexId, SqrtPriceX96, Tick
 
@@ -153,13 +152,7 @@ def _replay_change(
     change: LiquidityEvent, price: SqrtPriceX96, before: PositionInfo, final: PositionInfo, *, certain: bool
 ) -> ReplayedChange:
     inside0, inside1 = final.fee_growth_inside0_last_x128, final.fee_growth_inside1_last_x128
-    principal0, principal1 = amounts_for_liquidity(
-        price,
-        cached_sqrt_price_at_tick(change.range.lower),
-        cached_sqrt_price_at_tick(change.range.upper),
-        abs(change.delta),
-        round_up=change.delta > 0,
-    )
+    principal0, principal1 = amounts_held(price, change.range, abs(change.delta), round_up=change.delta > 0)
     sign = 1 if change.delta > 0 else -1
     return ReplayedChange(
         change,

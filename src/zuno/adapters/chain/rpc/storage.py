@@ -14,24 +14,16 @@ from zuno.adapters.chain.rpc import abi, requests
 from zuno.adapters.chain.rpc.errors import CallReverted, NoSuchState, ResponseTooLarge
 from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.transport import RpcRequest
+from zuno.adapters.chain.states import amounts_held, build_pool_state
+from zuno.amm import identity
 from zuno.amm.fees import earned_rounding_down, growth_inside
-from zuno.amm.identity import (
-    PoolSlots,
-    pool_slots,
-    position_key,
-    position_slots,
-    tick_slots,
-    unpack_position,
-    unpack_slot0,
-)
 from zuno.amm.integers import ceil_div
-from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import Block, Depth, PoolKey, PoolState, Range
 from zuno.amm.pool import PositionInfo, Slot0
-from zuno.amm.ticks import MAX_TICK, MIN_TICK, cached_sqrt_price_at_tick
+from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Malformed, Unavailable, ZunoError
 from zuno.kernel.text import Token
-from zuno.kernel.units import Address, HexId, Liquidity, Pips, SqrtPriceX96, Tick
+from zuno.kernel.units import Address, HexId, Tick
 
 WORDS_PER_CALL: Final = 2_500
 """About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
@@ -45,7 +37,7 @@ Words = dict[int, int]
 class PositionPlace:
     pool_id: HexId
     range: Range
-    pool: PoolSlots
+    pool: identity.PoolSlots
     position: tuple[int, int, int]
     lower: tuple[int, int, int]
     upper: tuple[int, int, int]
@@ -76,14 +68,14 @@ class PositionWorth:
 
 @lru_cache(maxsize=1 << 15)
 def locate_position(position_manager: Address, pool_id: HexId, band: Range, token_id: int) -> PositionPlace:
-    key = position_key(position_manager, band.lower, band.upper, token_id)
+    key = identity.position_key(position_manager, band.lower, band.upper, token_id)
     return PositionPlace(
         pool_id,
         band,
-        pool_slots(pool_id),
-        position_slots(pool_id, key),
-        tick_slots(pool_id, band.lower),
-        tick_slots(pool_id, band.upper),
+        identity.pool_slots(pool_id),
+        identity.position_slots(pool_id, key),
+        identity.tick_slots(pool_id, band.lower),
+        identity.tick_slots(pool_id, band.upper),
     )
 
 
@@ -151,41 +143,23 @@ class Storage:
 
 def pool_state(key: PoolKey, pool_id: HexId, tokens: tuple[Token, Token], words: Words, at: Block) -> PoolState | None:
     """A pool out of its words; None if it has no price."""
-    slots = pool_slots(pool_id)
-    slot0 = unpack_slot0(words[slots.slot0])
+    slots = identity.pool_slots(pool_id)
+    slot0 = identity.unpack_slot0(words[slots.slot0])
     if slot0.sqrt_price_x96 == 0:
         return None
-    return PoolState(
-        id=pool_id,
-        key=key,
-        token0=tokens[0],
-        token1=tokens[1],
-        sqrt_price_x96=SqrtPriceX96(slot0.sqrt_price_x96),
-        tick=Tick(slot0.tick),
-        protocol_fee=slot0.protocol_fee,
-        lp_fee=Pips(slot0.lp_fee),
-        liquidity=Liquidity(words[slots.liquidity]),
-        fee_growth_global0_x128=words[slots.fee_growth_global0_x128],
-        fee_growth_global1_x128=words[slots.fee_growth_global1_x128],
-        block=at,
-    )
+    growth = words[slots.fee_growth_global0_x128], words[slots.fee_growth_global1_x128]
+    return build_pool_state(pool_id, key, tokens, slot0, words[slots.liquidity], growth, at)
 
 
 def read_worth(at: PositionPlace, words: Words) -> PositionWorth:
-    slot0 = unpack_slot0(words[at.pool.slot0])
-    info = unpack_position(*(words[slot] for slot in at.position))
+    slot0 = identity.unpack_slot0(words[at.pool.slot0])
+    info = identity.unpack_position(*(words[slot] for slot in at.position))
     lower, upper = at.range.lower, at.range.upper
     inside0, inside1 = (
         growth_inside(slot0.tick, lower, upper, words[growth], words[at.lower[side]], words[at.upper[side]])
         for side, growth in ((1, at.pool.fee_growth_global0_x128), (2, at.pool.fee_growth_global1_x128))
     )
-    amount0, amount1 = amounts_for_liquidity(
-        slot0.sqrt_price_x96,
-        cached_sqrt_price_at_tick(lower),
-        cached_sqrt_price_at_tick(upper),
-        info.liquidity,
-        round_up=False,
-    )
+    amount0, amount1 = amounts_held(slot0.sqrt_price_x96, at.range, info.liquidity)
     return PositionWorth(
         slot0,
         info,
@@ -222,7 +196,7 @@ class TickReader:
             for bit in range(_WORD_BITS)
             if words[slot] >> bit & 1
         ]
-        places = {tick: tick_slots(pool.id, tick)[0] for tick in ticks}
+        places = {tick: identity.tick_slots(pool.id, tick)[0] for tick in ticks}
         infos = await self._storage.words(places.values(), at) if places else {}
         known = Range(Tick(first * _WORD_BITS * spacing), Tick((last + 1) * _WORD_BITS * spacing))
         return Depth(pool, known, {tick: _net(tick, infos[slot]) for tick, slot in places.items()})
@@ -237,7 +211,7 @@ def _window(tick: int, spacing: int) -> tuple[int, int]:
 
 
 def _bitmap_slot(pool_id: HexId, word: int) -> int:
-    key = word.to_bytes(32, "big", signed=True) + (pool_slots(pool_id).slot0 + _BITMAP).to_bytes(32, "big")
+    key = word.to_bytes(32, "big", signed=True) + (identity.pool_slots(pool_id).slot0 + _BITMAP).to_bytes(32, "big")
     return int.from_bytes(keccak(key), "big")
 
 

@@ -22,16 +22,7 @@ from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.chains import curated_keys
 from zuno.lp.model.history import PositionHistory, PricedBlock, ReadPlans, SwapFees, read_no_plans
 from zuno.lp.model.market import HOUR, GasQuote
-from zuno.lp.ports.chain import (
-    Holdings,
-    Missing,
-    OwnedPositions,
-    PastPositions,
-    PoolsFound,
-    PositionsWindow,
-    Snapshot,
-    StateAtBlock,
-)
+from zuno.lp.ports import chain as port
 from zuno.lp.ports.world import PoolMove, PriceMove
 
 if TYPE_CHECKING:
@@ -54,10 +45,10 @@ class SimChain:
     async def wallet(self) -> Address | None:
         return WALLET
 
-    async def pools(self) -> PoolsFound:
+    async def pools(self) -> port.PoolsFound:
         world = self._now
         states = (world.state(index) for index in range(len(world.pools)))
-        return PoolsFound(world.head, tuple(sorted(states, key=lambda pool: pool.key.order)))
+        return port.PoolsFound(world.head, tuple(sorted(states, key=lambda pool: pool.key.order)))
 
     async def pool(self, pool_id: HexId) -> PoolState:
         return self._now.state(self.index(pool_id))
@@ -74,39 +65,39 @@ class SimChain:
         net = {tick: ticks[tick].liquidity_net for tick in sorted(ticks)}
         return Depth(world.state(index), Range(Tick(MIN_TICK), Tick(MAX_TICK)), net)
 
-    async def owned(self, owner: Address) -> OwnedPositions:
+    async def owned(self, owner: Address) -> port.OwnedPositions:
         ids = tuple(nft.id for nft in self._now.nfts.values() if nft.owner == owner.lower())
-        return OwnedPositions(self._now.head, Address(owner.lower()), ids, len(ids), complete=True)
+        return port.OwnedPositions(self._now.head, Address(owner.lower()), ids, len(ids), complete=True)
 
-    async def holdings(self, owner: Address) -> Holdings:
+    async def holdings(self, owner: Address) -> port.Holdings:
         owned = await self.owned(owner)
-        return Holdings(owned, await self.positions(owned.ids))
+        return port.Holdings(owned, await self.positions(owned.ids))
 
-    async def holdings_of(self, owners: Sequence[Address]) -> tuple[Holdings, ...]:
+    async def holdings_of(self, owners: Sequence[Address]) -> tuple[port.Holdings, ...]:
         return tuple([await self.holdings(Address(owner)) for owner in dict.fromkeys(map(str.lower, owners))])
 
-    async def past_positions(self, owner: Address) -> PastPositions:
+    async def past_positions(self, owner: Address) -> port.PastPositions:
         world, wanted = self._now, owner.lower()
         gone = (nft.id for nft in world.all_nfts.values() if nft.owner == wanted and nft.id not in world.nfts)
-        return PastPositions(world.head, Address(wanted), tuple(sorted(gone)), complete=True)
+        return port.PastPositions(world.head, Address(wanted), tuple(sorted(gone)), complete=True)
 
-    async def positions(self, ids: Sequence[int]) -> Snapshot:
+    async def positions(self, ids: Sequence[int]) -> port.Snapshot:
         world, positions, missing = self._now, [], []
         for position_id in dict.fromkeys(ids):
             nft = world.nfts.get(position_id)
             if nft is None:
-                missing.append(Missing(position_id, "no such position"))
+                missing.append(port.Missing(position_id, "no such position"))
             else:
                 positions.append(world.position(nft))
-        return Snapshot(world.head, tuple(positions), tuple(missing))
+        return port.Snapshot(world.head, tuple(positions), tuple(missing))
 
-    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> StateAtBlock:
+    async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
         then = self._now if block == self._now.head else self._now.past(block.timestamp)
         if then.head != block:
             raise Refused(f"sim has no block {block.number} with hash {block.hash[:12]}…")
         states = {then.state(index).id: then.state(index) for index in range(len(then.pools))}
         nfts = (then.nfts.get(position_id) for position_id in position_ids)
-        return StateAtBlock(
+        return port.StateAtBlock(
             block,
             {pool_id: states[pool_id] for pool_id in pool_ids if pool_id in states},
             {nft.id: then.position(nft) for nft in nfts if nft is not None},
@@ -115,7 +106,7 @@ class SimChain:
     async def history(self, position_id: int, since: Seconds | None) -> PositionHistory:
         return position_history(self._now, position_id, since, await self._read_plans(self.info.name))
 
-    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> PositionsWindow:
+    async def window(self, positions: Sequence[LpPosition], since: Seconds) -> port.PositionsWindow:
         world, fees = self._now, dict[int, tuple[int, int]]()
         first = max(world.prices[self.index(position.pool.id)][0].block.timestamp for position in positions)
         then = world.past(max(since, first))
@@ -133,7 +124,7 @@ class SimChain:
             position.pool.id: hourly_prices(world.prices[self.index(position.pool.id)], then.head, world.head)
             for position in positions
         }
-        return PositionsWindow(then.head, world.head, fees, paths)
+        return port.PositionsWindow(then.head, world.head, fees, paths)
 
     async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
         index, world = self.index(pool_id), self._now

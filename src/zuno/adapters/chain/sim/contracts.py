@@ -39,18 +39,10 @@ _ALL_IT_HAS: Final = 1 << 255
 """As an amount to settle: the contract's whole balance."""
 _MAX_INT128: Final = (1 << 127) - 1
 _ACTION_IDS: Final[dict[type[calls.Action], int]] = {
-    calls.Increase: 0x00,
-    calls.Decrease: 0x01,
-    calls.Mint: 0x02,
-    calls.Burn: 0x03,
-    calls.IncreaseFromDeltas: 0x04,
-    calls.MintFromDeltas: 0x05,
-    calls.SwapIn: 0x06,
-    calls.SettlePair: 0x0D,
-    calls.TakePair: 0x11,
-    calls.CloseCurrency: 0x12,
-    calls.Sweep: 0x14,
-}
+    calls.Increase: 0x00, calls.Decrease: 0x01, calls.Mint: 0x02, calls.Burn: 0x03, calls.IncreaseFromDeltas: 0x04,
+    calls.MintFromDeltas: 0x05, calls.SwapIn: 0x06, calls.SettlePair: 0x0D, calls.TakePair: 0x11,
+    calls.CloseCurrency: 0x12, calls.Sweep: 0x14,
+}  # fmt: skip
 """Of those that one of the two contracts does not know."""
 
 

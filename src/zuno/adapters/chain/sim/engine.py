@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.ledger import Ledger, Permissions
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade, TransactionEffects
+from zuno.adapters.chain.states import build_pool_state, build_position, build_snapshot
 from zuno.adapters.chain.world import (
     DEPLOYMENT,
     GENESIS_TIME,
@@ -32,7 +33,7 @@ from zuno.amm.model import Block, LpPosition, PoolState, Range
 from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
-from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
+from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.history import PositionSnapshot, PricedBlock, SwapEvent
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
 
@@ -266,53 +267,20 @@ class SimWorld:
 
     def state(self, index: int) -> PoolState:
         spec, pool = self.specs[index], self.pools[index]
-        return PoolState(
-            id=spec.id,
-            key=spec.key,
-            token0=spec.token0,
-            token1=spec.token1,
-            sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
-            tick=Tick(pool.slot0.tick),
-            protocol_fee=pool.slot0.protocol_fee,
-            lp_fee=Pips(pool.slot0.lp_fee),
-            liquidity=Liquidity(pool.liquidity),
-            fee_growth_global0_x128=pool.fee_growth_global0_x128,
-            fee_growth_global1_x128=pool.fee_growth_global1_x128,
-            block=self.head,
-        )
+        tokens, growth = (spec.token0, spec.token1), (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+        return build_pool_state(spec.id, spec.key, tokens, pool.slot0, pool.liquidity, growth, self.head)
 
     def position(self, nft: Nft) -> LpPosition:
         burn, info = self._full_burn(nft), self._info(nft)
-        return LpPosition(
-            id=nft.id,
-            chain="sim",
-            owner=nft.owner,
-            pool=self.state(nft.pool),
-            range=nft.range,
-            liquidity=Liquidity(info.liquidity),
-            amount0=Amount(burn.amount0 - burn.fees0),
-            amount1=Amount(burn.amount1 - burn.fees1),
-            fees0=Amount(burn.fees0),
-            fees1=Amount(burn.fees1),
-        )
+        fees, principal = (burn.fees0, burn.fees1), (burn.amount0 - burn.fees0, burn.amount1 - burn.fees1)
+        pool, held = self.state(nft.pool), info.liquidity
+        return build_position(nft.id, "sim", nft.owner, pool, nft.range, held, principal, fees)
 
     def snapshot_position(self, nft: Nft) -> PositionSnapshot:
         info, pool = self._info(nft), self.pools[nft.pool]
-        worth0, worth1 = self._proceeds(nft)
-        inside0, inside1 = pool.fee_growth_inside(nft.range.lower, nft.range.upper)
-        return PositionSnapshot(
-            position_id=nft.id,
-            range=nft.range,
-            block=self.head,
-            sqrt_price_x96=SqrtPriceX96(pool.slot0.sqrt_price_x96),
-            liquidity=Liquidity(info.liquidity),
-            worth0=worth0,
-            worth1=worth1,
-            fee_growth_inside0_x128=inside0,
-            fee_growth_inside1_x128=inside1,
-            fee_growth_inside0_last_x128=info.fee_growth_inside0_last_x128,
-            fee_growth_inside1_last_x128=info.fee_growth_inside1_last_x128,
-        )
+        inside = pool.fee_growth_inside(nft.range.lower, nft.range.upper)
+        price = pool.slot0.sqrt_price_x96
+        return build_snapshot(nft.id, nft.range, self.head, price, info, self._proceeds(nft), inside)
 
     def _info(self, nft: Nft) -> PositionInfo:
         return self.pools[nft.pool].position(DEPLOYMENT.position_manager, nft.range.lower, nft.range.upper, nft.id)

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zuno.adapters.chain.sim.ledger import Ledger, Permissions
+from zuno.adapters.chain.states import build_event
 from zuno.amm.model import Block, Range
 from zuno.amm.pool import Pool, PositionInfo
-from zuno.kernel.units import Address, HexId, Liquidity, SqrtPriceX96, Wei
+from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.history import PositionEvent
 
 
@@ -103,17 +104,5 @@ class TransactionEffects:
 
     def touch(self, change: PositionChange) -> PositionEvent:
         """The change as history knows it, paid for by arithmetic and without gas."""
-        nft, after = change.nft, change.after
-        return PositionEvent(
-            position_id=nft.id,
-            range=nft.range,
-            block=self.block,
-            tx=self.tx,
-            sqrt_price_x96=SqrtPriceX96(change.sqrt_price_x96),
-            liquidity_delta=change.delta,
-            liquidity_after=Liquidity(after.liquidity),
-            paid0=change.owed0,
-            paid1=change.owed1,
-            fee_growth_inside0_x128=after.fee_growth_inside0_last_x128,
-            fee_growth_inside1_x128=after.fee_growth_inside1_last_x128,
-        )
+        nft, price, owed = change.nft, change.sqrt_price_x96, (change.owed0, change.owed1)
+        return build_event(nft.id, nft.range, self.block, self.tx, price, change.delta, change.after, owed)

@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
-from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.market import Catalogue, Market, Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
@@ -54,7 +54,12 @@ _MOST_LOTS: Final = 2_000_000
 """Of a market order."""
 _MOST_SPOT: Final = Decimal(2_000)
 _TRIGGERED: Final = (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET)
-_KRW_TICKS: Final = ((2_000_000, 1_000), (1_000_000, 1_000), (500_000, 500), (100_000, 100), (50_000, 50), (10_000, 10))
+_WON_TICKS: Final = (
+    (1_000_000, "1000"), (500_000, "500"), (100_000, "100"), (50_000, "50"), (10_000, "10"), (5_000, "5"), (100, "1"),
+    (10, "0.1"), (1, "0.01"), (0.1, "0.001"), (0.01, "0.0001"), (0.001, "0.00001"), (0.0001, "0.000001"),
+    (0.00001, "0.0000001"), (0.0, "0.00000001"),
+)  # fmt: skip
+"""Prices from which a tick counts, and the tick: https://docs.upbit.com/kr/docs/krw-market-info."""
 
 
 class _Rejection(Exception):
@@ -113,11 +118,7 @@ class PaperExchange:
         return Order(**pick(known, *Order.model_fields))
 
     def filters(self, symbol: Symbol, now: Millis) -> Filters:
-        market_state, listed, lot = (
-            self.market_state[symbol],
-            self._catalogue.find(self.exchange, symbol),
-            self.lot(symbol),
-        )
+        market_state, listed, lot = self.market_state[symbol], self._find_market(symbol), self.lot(symbol)
         return Filters(
             exchange=self.exchange,
             symbol=symbol,
@@ -131,13 +132,18 @@ class PaperExchange:
         )
 
     def lot(self, symbol: Symbol) -> Decimal:
-        return to_decimal(self._catalogue.find(self.exchange, symbol).lot)
+        return to_decimal(self._find_market(symbol).lot)
 
     def tick(self, symbol: Symbol) -> Decimal:
         if self.exchange.currency != "KRW":
-            return to_decimal(self._catalogue.find(self.exchange, symbol).tick)
+            return to_decimal(self._find_market(symbol).tick)
         price = self.market_state[symbol].price or inf
-        return Decimal(next((step for least, step in _KRW_TICKS if price >= least), 1))
+        return Decimal(next(step for least, step in _WON_TICKS if price >= least))
+
+    def _find_market(self, symbol: Symbol) -> Market:
+        """What is held can be closed: a market that is not in the list goes by built-in rules."""
+        listed = self._catalogue.find_listed(self.exchange, symbol)
+        return listed or Catalogue().find(self.exchange, symbol)
 
     def quote(self, symbol: Symbol, now: Millis) -> VenueQuote | None:
         """None where the newest price is stale."""

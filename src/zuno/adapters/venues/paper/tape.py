@@ -16,24 +16,13 @@ from zuno.markets.feeds import RATES, mark_feed
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import select_finest_bars
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    STALE_AFTER,
-    Feed,
-    Level,
-    Quote,
-    Series,
-    Timeframe,
-    funding,
-    rates,
-)
+from zuno.trading.model import market
 from zuno.trading.model.wanted import mark_series, own_book, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 
-_TIMEFRAMES: Final = (Timeframe.M1, Timeframe.H1, Timeframe.H4, Timeframe.D1)
-_RATE_MS: Final = STALE_AFTER[Feed.RATES] * 1_000
+_TIMEFRAMES: Final = (market.Timeframe.M1, market.Timeframe.H1, market.Timeframe.H4, market.Timeframe.D1)
+_RATE_MS: Final = market.STALE_AFTER[market.Feed.RATES] * 1_000
 _EVER: Final = Millis(2**53 - 1)
 _OPENING_MS: Final = 1
 
@@ -58,8 +47,8 @@ class Depth(NamedTuple):
     """A look at the book; best first. A quote is one level a side."""
 
     at: Millis
-    bids: tuple[Quote, ...]
-    asks: tuple[Quote, ...]
+    bids: tuple[market.Quote, ...]
+    asks: tuple[market.Quote, ...]
 
 
 class Mark(NamedTuple):
@@ -140,7 +129,7 @@ class SeriesTape:
         seen = self._newest_bar.get(symbol)
         since = after if seen is None or not self._live else min(after, seen)
         selected: list[Tick] = []
-        for day in range(since // DAY_MS, until // DAY_MS + 1):
+        for day in range(since // market.DAY_MS, until // market.DAY_MS + 1):
             ticks, times = await self._read_day(symbol, day, until)
             first, last = bisect_right(times, since), bisect_right(times, until)
             if since == after:
@@ -156,7 +145,7 @@ class SeriesTape:
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
         """Of the day, or of the one before where the day has just begun."""
-        day = moment // DAY_MS
+        day = moment // market.DAY_MS
         ticks, times = await self._read_day(symbol, day, moment)
         latest = ticks[: bisect_right(times, moment)]
         if not any(type(tick) is Bar for tick in latest):
@@ -178,17 +167,17 @@ class SeriesTape:
         return loaded
 
     async def _load_day(self, symbol: Symbol, day: int, known_by: Millis) -> tuple[list[Tick], list[int]]:
-        start, end = Millis(day * DAY_MS), Millis((day + 1) * DAY_MS - 1)
+        start, end = Millis(day * market.DAY_MS), Millis((day + 1) * market.DAY_MS - 1)
         currency = self._exchange.currency
         converted = currency in RATES and symbol.quote != self._exchange.quote
-        asked: list[Series[Any]] = [own_candles(symbol, timeframe) for timeframe in _TIMEFRAMES]
+        asked: list[market.Series[Any]] = [own_candles(symbol, timeframe) for timeframe in _TIMEFRAMES]
         asked += [mark_series(symbol)]
-        settled_by = funding(mark_feed(symbol), symbol)
-        asked += [rates(*RATES[currency])] if converted else [own_book(symbol), settled_by]
+        settled_by = market.funding(mark_feed(symbol), symbol)
+        asked += [market.rates(*RATES[currency])] if converted else [own_book(symbol), settled_by]
         slices = [
             # The rate of before midnight counts after it, and the one at midnight for the bar that ends then.
             Slice(series, Millis(start - _RATE_MS), Millis(end + 1))
-            if series.feed is Feed.RATES
+            if series.feed is market.Feed.RATES
             else Slice(series, start, end)
             for series in asked
         ]
@@ -207,7 +196,8 @@ class SeriesTape:
             ticks += [FundingRate(row.at, row.rate) for row in settled]
             if state.origin.candles_only and not settled:
                 ticks += [
-                    FundingRate(Millis(start + hours * HOUR_MS), ASSUMED_FUNDING, both_pay=True) for hours in (0, 8, 16)
+                    FundingRate(Millis(start + hours * market.HOUR_MS), ASSUMED_FUNDING, both_pay=True)
+                    for hours in (0, 8, 16)
                 ]
         dated = [(tick.at, tick) for tick in ticks] + [(tick.at + self.opening_ms, tick) for tick in opens]
         dated.sort(key=_place)
@@ -225,7 +215,7 @@ def _place(dated: tuple[int, Tick]) -> tuple[int, int]:
     return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
 
 
-def _convert_ticks(ticks: Sequence[Tick], rows: Sequence[Level]) -> list[Tick]:
+def _convert_ticks(ticks: Sequence[Tick], rows: Sequence[market.Level]) -> list[Tick]:
     """At the rate of the moment; times with a stale rate are dropped."""
     times = [row.at for row in rows]
     converted: list[Tick] = []

@@ -14,17 +14,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.adapters.venues.synthetic import path
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
-from zuno.adapters.venues.synthetic.path import (
-    END,
-    HOURS_FROM,
-    MINUTES_FROM,
-    Ints,
-    RandomStream,
-    decay_noise,
-    hour_of,
-    sum_last_axis,
-)
 from zuno.markets.feeds import BINANCE, BYBIT, HYPERLIQUID, OKX, ROWS, perpetual_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.measure.bars import Floats
@@ -53,7 +44,7 @@ INTEREST, BAND, CAP = 0.0001, 0.0005, 0.0025
 class Grid:
     """One symbol every five minutes over the hourly span: what happened by each moment."""
 
-    at: Ints
+    at: path.Ints
     step: Floats
     """Of the logarithm, in the five minutes that ended then."""
     surprise: Floats
@@ -65,10 +56,10 @@ class Grid:
 
 def build_grid(made: SyntheticMarket) -> Grid:
     hours, minutes = made.path.steps[1], made.path.steps[2]
-    step = np.concatenate([hours.reshape(-1), sum_last_axis(minutes.reshape(-1, 25))])
-    usual = np.repeat(made.path.sigma[hour_of(HOURS_FROM) :] / np.sqrt(12), 12)
-    at = HOURS_FROM + GRID * (1 + np.arange(len(step)))
-    before = log(made.path.coin.start) + sum_last_axis(made.path.steps[0].reshape(-1))
+    step = np.concatenate([hours.reshape(-1), path.sum_last_axis(minutes.reshape(-1, 25))])
+    usual = np.repeat(made.path.sigma[path.hour_of(path.HOURS_FROM) :] / np.sqrt(12), 12)
+    at = path.HOURS_FROM + GRID * (1 + np.arange(len(step)))
+    before = log(made.path.coin.start) + path.sum_last_axis(made.path.steps[0].reshape(-1))
     early = made.bars[market.Timeframe.H1].volume[: len(hours)]
     volume = np.concatenate([np.repeat(early / 12, 12), made.minutes.volume.reshape(-1, 5).sum(axis=1)])
     return Grid(at, step, np.clip(step / usual, -5, 5), exp(before + np.cumsum(step)), volume)
@@ -79,8 +70,8 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
     for venue in perpetual_feeds(made.symbol):
-        draw = RandomStream(seed, f"venue {venue} {made.symbol}")
-        own = np.clip(premium + decay_noise(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
+        draw = path.RandomStream(seed, f"venue {venue} {made.symbol}")
+        own = np.clip(premium + path.decay_noise(draw.normal(size=len(premium)) * 4e-6, 0.999), -0.002, 0.002)
         given += _funding(venue, made.symbol, seen, own)
         given.append(_open(draw, venue, made, seen, crowd))
         if ROWS[venue].long_short:
@@ -89,14 +80,14 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     return given
 
 
-def mark_polled(at: Ints) -> NDArray[np.bool_]:
-    return np.asarray(((at % market.HOUR_MS == 0) & (at > MINUTES_FROM)) | (at > END - CLOSE_LOOK))
+def mark_polled(at: path.Ints) -> NDArray[np.bool_]:
+    return np.asarray(((at % market.HOUR_MS == 0) & (at > path.MINUTES_FROM)) | (at > path.END - CLOSE_LOOK))
 
 
 def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
-    noise = RandomStream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
-    return INTEREST + decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
+    noise = path.RandomStream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
+    return INTEREST + path.decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
 
 
 def _rate(premium: Floats, hours: int) -> Floats:
@@ -108,7 +99,7 @@ def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Ba
     hours = 1 if venue == HYPERLIQUID else 4 if (venue, symbol) == FOUR_HOURS else 8
     size = hours * market.HOUR_MS // GRID
     by_interval = premium.reshape(-1, size)
-    settled = _rate(sum_last_axis(by_interval) / size, hours)
+    settled = _rate(path.sum_last_axis(by_interval) / size, hours)
     so_far = np.cumsum(by_interval, axis=1) / np.arange(1, size + 1)
     predicted = _rate(so_far.reshape(-1), hours)
     read = mark_polled(seen.at)
@@ -118,21 +109,21 @@ def _funding(venue: str, symbol: Symbol, seen: Grid, premium: Floats) -> list[Ba
     ]
 
 
-def _rows(series: Any, at: Ints, rates: Floats, hours: int) -> Batch[Any]:
+def _rows(series: Any, at: path.Ints, rates: Floats, hours: int) -> Batch[Any]:
     return Batch(
         series, [market.Funding(*pair, float(hours)) for pair in zip(at.tolist(), rates.tolist(), strict=True)]
     )
 
 
-def build_level_batch(series: market.Series[market.Level], at: Ints, values: Floats) -> Batch[Any]:
+def build_level_batch(series: market.Series[market.Level], at: path.Ints, values: Floats) -> Batch[Any]:
     return Batch(series, list(map(market.Level._make, zip(at.tolist(), values.tolist(), strict=True))))
 
 
-def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
+def _open(draw: path.RandomStream, venue: str, made: SyntheticMarket, seen: Grid, crowd: Floats) -> Batch[Any]:
     """In base units: it grows with trends behind it, moves with the crowd, and is torn down, or built up, by jumps."""
     push = draw.normal(size=len(seen.at)) * 0.0006 + np.abs(seen.surprise) * 0.0001 - 0.00008
     pushed = push + crowd + _jump_changes(draw, made, len(seen.at))
-    level = decay_noise(pushed, 1 - 1 / 1_800)
+    level = path.decay_noise(pushed, 1 - 1 / 1_800)
     size = made.path.coin.open_usd / made.path.coin.start * VENUES[venue] * exp(np.clip(level, -1.2, 1.2))
     read = mark_polled(seen.at) | (seen.at % (4 * market.HOUR_MS) == 0)
     return build_level_batch(market.open_interest(venue, made.symbol), seen.at[read], np.round(size[read], 3))
@@ -140,8 +131,8 @@ def _open(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, cro
 
 def _crowd_moves(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
     """What comes and leaves at every venue alike, while both volume and movement are beyond the usual."""
-    way = np.repeat(RandomStream(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
-    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    way = np.repeat(path.RandomStream(seed, f"crowd {made.symbol}").normal(size=len(seen.at) // 12), 12)
+    jumps, first = made.path.jumps, path.hour_of(path.HOURS_FROM)
     inside = jumps.hour >= first
     for hour, cascade in zip((jumps.hour[inside] - first).tolist(), jumps.cascade[inside].tolist(), strict=True):
         after = slice(hour * 12 + TOLD, hour * 12 + 12)
@@ -162,9 +153,9 @@ def _lately(column: Floats, span: int) -> Floats:
     return np.asarray((sums[place] - sums[start]) / (place - start), dtype=np.float64)
 
 
-def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floats:
+def _jump_changes(draw: path.RandomStream, made: SyntheticMarket, count: int) -> Floats:
     """What each jump did to open positions within its hour."""
-    jumps, first = made.path.jumps, hour_of(HOURS_FROM)
+    jumps, first = made.path.jumps, path.hour_of(path.HOURS_FROM)
     inside = jumps.hour >= first
     size = draw.uniform(0.02, 0.06, len(jumps.hour))
     change = np.where(jumps.cascade, -size, 0.6 * size)[inside]
@@ -174,16 +165,16 @@ def _jump_changes(draw: RandomStream, made: SyntheticMarket, count: int) -> Floa
     return torn
 
 
-def _crowd(draw: RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
+def _crowd(draw: path.RandomStream, venue: str, symbol: Symbol, seen: Grid) -> Batch[Any]:
     """Accounts buy dips: the ratio leans against the last days."""
-    late = seen.at > MINUTES_FROM
-    lean = decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
+    late = seen.at > path.MINUTES_FROM
+    lean = path.decay_noise(-0.004 * seen.surprise[late] + 0.006 * draw.normal(size=int(late.sum())), 0.998)
     ratio = np.round(1.35 * exp(np.clip(lean, -0.9, 0.9)), 4)
     read = mark_polled(seen.at[late])
     return build_level_batch(market.long_short(venue, symbol), seen.at[late][read], ratio[read])
 
 
-def _basis(draw: RandomStream, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
+def _basis(draw: path.RandomStream, venue: str, made: SyntheticMarket, seen: Grid, premium: Floats) -> Batch[Any]:
     read = mark_polled(seen.at)
     apart = draw.normal(size=len(seen.at))[read] * 2e-5
     digits = max(2, len(str(made.grain.ticks)) - 1)

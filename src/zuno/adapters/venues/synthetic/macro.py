@@ -8,19 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from zuno.adapters.venues.synthetic import path
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.derivatives import GRID, build_level_batch, mark_polled
-from zuno.adapters.venues.synthetic.path import (
-    END,
-    HOURS_FROM,
-    MINUTES_FROM,
-    Ints,
-    RandomStream,
-    decay_noise,
-    draw_panics,
-    hour_of,
-    sum_last_axis,
-)
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import ALTERNATIVE, BINANCE, FRED, UPBIT, USDC_USDT, USDT_KRW, YAHOO
 from zuno.trading.measure.bars import Floats
@@ -57,10 +47,10 @@ def build_batches(seed: int, leader: SyntheticMarket, krw_rate: Floats) -> list[
 
 def _daily(seed: int, name: str) -> list[MacroRelease]:
     _, start, far, hours = DAILY[name]
-    first = datetime.fromtimestamp(END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
+    first = datetime.fromtimestamp(path.END / 1_000, UTC) - timedelta(days=MACRO_DAYS)
     days = [first + timedelta(days=ahead) for ahead in range(MACRO_DAYS)]
     days = [day for day in days if day.weekday() < 5 and (day.month, day.day) not in HOLIDAYS]
-    walk = np.cumsum(RandomStream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
+    walk = np.cumsum(path.RandomStream(seed, f"macro {SAME.get(name, name)}").normal(size=len(days)) * far)
     values = np.clip(start + walk, 0.1, None) if name.startswith("DGS") else start * exp(walk)
     return [
         MacroRelease(_millis(day), round(value, 4 if start < 1_000 else 2), _release_time(day, hours))
@@ -77,7 +67,7 @@ def _release_time(day: datetime, hours: int) -> Millis:
 
 def _prices(seed: int) -> Iterator[MacroRelease]:
     """Consumer prices: released in the middle of the next month, and each January once more, revised."""
-    draw, level = RandomStream(seed, "macro CPIAUCSL"), 312.0
+    draw, level = path.RandomStream(seed, "macro CPIAUCSL"), 312.0
     for month, after in _months():
         level = round(level * (1 + 0.0022 + float(draw.normal(0.001))), 3)
         released = _millis(after) + 11 * DAY_MS + 13 * HOUR_MS + 30 * MINUTE_MS
@@ -93,7 +83,7 @@ def _policy() -> Iterator[MacroRelease]:
 
 def _months() -> Iterator[tuple[datetime, datetime]]:
     """Each month released by the end, with the one after it."""
-    end = datetime.fromtimestamp(END / 1_000, UTC)
+    end = datetime.fromtimestamp(path.END / 1_000, UTC)
     for back in range(14, 1, -1):
         month = end.year * 12 + end.month - 1 - back
         yield _first(month), _first(month + 1)
@@ -110,13 +100,13 @@ def _millis(day: datetime) -> Millis:
 def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
     """High after rises, low after falls and in volatile times; published at midnight."""
     days = made.bars[Timeframe.D1]
-    days = days.part(days.at >= HOURS_FROM)
+    days = days.part(days.at >= path.HOURS_FROM)
     moved = log(days.close / days.open)
     relative_volatility = (
-        sum_last_axis(made.path.sigma[hour_of(HOURS_FROM) :].reshape(-1, 24)) / 24 / made.path.coin.sigma
+        path.sum_last_axis(made.path.sigma[path.hour_of(path.HOURS_FROM) :].reshape(-1, 24)) / 24 / made.path.coin.sigma
     )
-    noise = RandomStream(seed, "mood").normal(3, len(moved))
-    level = 52 + 190 * decay_noise(moved, 0.85) - 9 * (relative_volatility - 1.3) + noise
+    noise = path.RandomStream(seed, "mood").normal(3, len(moved))
+    level = 52 + 190 * path.decay_noise(moved, 0.85) - 9 * (relative_volatility - 1.3) + noise
     values = np.clip(np.rint(level), 3, 97)
     at = days.at + DAY_MS
     return build_level_batch(fear_greed(ALTERNATIVE), at, values)
@@ -124,10 +114,10 @@ def _build_fear_greed(seed: int, made: SyntheticMarket) -> Batch[Any]:
 
 def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
     """Won for a dollar, and one dollar's token in another's: a few basis points apart until fear comes."""
-    at = MINUTES_FROM + GRID * (1 + np.arange((END - MINUTES_FROM) // GRID))
+    at = path.MINUTES_FROM + GRID * (1 + np.arange((path.END - path.MINUTES_FROM) // GRID))
     read = mark_polled(at)
-    by_minute = krw_rate[-(END - MINUTES_FROM) // MINUTE_MS :]
-    apart = decay_noise(RandomStream(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
+    by_minute = krw_rate[-(path.END - path.MINUTES_FROM) // MINUTE_MS :]
+    apart = path.decay_noise(path.RandomStream(seed, USDC_USDT).normal(2e-5, len(at)), 0.99)
     given = {
         rates(UPBIT, USDT_KRW): by_minute[4::5],
         rates(BINANCE, USDC_USDT): np.round(1 + apart + draw_depegs(seed, at), 5),
@@ -135,12 +125,12 @@ def _rates(seed: int, krw_rate: Floats) -> list[Batch[Any]]:
     return [build_level_batch(series, at[read], values[read]) for series, values in given.items()]
 
 
-def draw_depegs(seed: int, at: Ints) -> Floats:
+def draw_depegs(seed: int, at: path.Ints) -> Floats:
     """In some panics one of the two tokens loses its peg by per cents within hours, and regains it in days."""
-    draw, slip = RandomStream(seed, "slip"), np.zeros(len(at))
-    for hour in draw_panics(seed).tolist():
+    draw, slip = path.RandomStream(seed, "slip"), np.zeros(len(at))
+    for hour in path.draw_panics(seed).tolist():
         doubted, way, far = draw.uniform() < 0.6, draw.integers(0, 2) * 2 - 1, draw.uniform(0.015, 0.04)
-        since = (at - HOURS_FROM) / HOUR_MS - (hour - hour_of(HOURS_FROM))
+        since = (at - path.HOURS_FROM) / HOUR_MS - (hour - path.hour_of(path.HOURS_FROM))
         after = np.clip(since, 0, None)
         slip += doubted * way * far * np.minimum(after / 3, 1) * exp(-after / 30)
     return slip

@@ -14,17 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from zuno.adapters.venues.synthetic import path
 from zuno.adapters.venues.synthetic.candles import SyntheticMarket
 from zuno.adapters.venues.synthetic.derivatives import build_level_batch
-from zuno.adapters.venues.synthetic.path import (
-    END,
-    MINUTES_FROM,
-    Ints,
-    RandomStream,
-    decay_noise,
-    hour_of,
-    sum_last_axis,
-)
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import DERIBIT
 from zuno.trading.measure.bars import Floats
@@ -61,20 +53,21 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
 
 def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState:
     hours = made.bars[Timeframe.H1]
-    sigma = made.path.sigma[hour_of(int(hours.at[0])) :]
+    sigma = made.path.sigma[path.hour_of(int(hours.at[0])) :]
     year = np.sqrt(24 * 365)
     square = np.square(sigma)
     day, month = (
-        decay_noise(square / span, 1 - 1 / span, float(sum_last_axis(square[:720]) / 720)) for span in (24, 480)
+        path.decay_noise(square / span, 1 - 1 / span, float(path.sum_last_axis(square[:720]) / 720))
+        for span in (24, 480)
     )
-    noise = exp(decay_noise(RandomStream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
+    noise = exp(path.decay_noise(path.RandomStream(seed, f"mood {made.symbol}").normal(0.008, len(sigma)), 0.96))
     usual = np.sqrt((month + np.square(1.4 * made.path.coin.sigma)) / 2)
     moved = np.diff(log(hours.close), prepend=log(hours.open[0]))
-    fear = np.clip(decay_noise(-moved / made.path.coin.sigma, 1 - 1 / 48) / 7, -2, 3)
+    fear = np.clip(path.decay_noise(-moved / made.path.coin.sigma, 1 - 1 / 48) / 7, -2, 3)
     return VolatilityState(usual * exp(0.65 * log(np.sqrt(day) / usual)) * year * noise, usual * year, fear)
 
 
-def _atm(mood: VolatilityState, place: Ints | slice, years: Floats | float) -> Floats:
+def _atm(mood: VolatilityState, place: path.Ints | slice, years: Floats | float) -> Floats:
     """Percent a year at the money, for expiries so many years away."""
     passed = np.maximum(np.asarray(years), 1e-4) / FADE_YEARS
     near = (1 - exp(-passed)) / passed
@@ -86,7 +79,7 @@ def _atm(mood: VolatilityState, place: Ints | slice, years: Floats | float) -> F
 
 def _index(made: SyntheticMarket, mood: VolatilityState) -> Batch[Any]:
     count = DVOL_DAYS * 24
-    at = END - HOUR_MS * np.arange(count - 1, -1, -1)
+    at = path.END - HOUR_MS * np.arange(count - 1, -1, -1)
     values = np.round(_atm(mood, slice(-count, None), 30 / 365), 2)
     return build_level_batch(dvol(DERIBIT, made.symbol.base), at, values)
 
@@ -94,9 +87,9 @@ def _index(made: SyntheticMarket, mood: VolatilityState) -> Batch[Any]:
 def _chains(seed: int, made: SyntheticMarket, mood: VolatilityState) -> Iterator[OptionChain]:
     """A chain on every full hour. Hours with the same expiries are drawn at once."""
     closes = made.grain.price(made.bars[Timeframe.H1].close)
-    at = END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
+    at = path.END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
     names: dict[tuple[int, float, bool], str] = {}
-    late = np.flatnonzero(at > MINUTES_FROM)
+    late = np.flatnonzero(at > path.MINUTES_FROM)
     for places in np.split(late, np.flatnonzero(np.diff((at[late] - 8 * HOUR_MS) // DAY_MS)) + 1):
         smiles = _smiles(mood, places, at[places], closes[places])
         halves = [_half(seed, made.symbol.base, names, smiles, call) for call in (False, True)]
@@ -108,15 +101,15 @@ def _chains(seed: int, made: SyntheticMarket, mood: VolatilityState) -> Iterator
 class _Smiles:
     """Hours with the same expiries: one number for each hour, expiry and strike."""
 
-    at: Ints
-    expiry: Ints
+    at: path.Ints
+    expiry: path.Ints
     strike: Floats
     forward: Floats
     moneyness: Floats
     mark_iv: Floats
 
 
-def _smiles(mood: VolatilityState, places: Ints, at: Ints, spot: Floats) -> _Smiles:
+def _smiles(mood: VolatilityState, places: path.Ints, at: path.Ints, spot: Floats) -> _Smiles:
     listed = np.array(_list_expiries((int(at[0]) - 8 * HOUR_MS) // DAY_MS))
     years = (listed - at[:, None]) / YEAR_MS
     atm = _atm(mood, places[:, None], years)

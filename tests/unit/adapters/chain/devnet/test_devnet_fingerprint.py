@@ -20,6 +20,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
     "zuno.adapters.chain.sim.transactions",
+    "zuno.adapters.chain.states",
     "zuno.amm.model",
     "zuno.kernel.errors",
     "zuno.kernel.numbers_text",

@@ -10,8 +10,7 @@ import pytest
 
 from tests.paths import REAL_MINUTES
 from tests.wire.pool_minutes import TICK, draw_minutes
-from zuno.adapters.chain.recorded.chain import USDC_WETH, RecordedChain, fixed_gas
-from zuno.adapters.chain.recorded.world import RecordedWorld
+from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedChain, RecordedWorld, fixed_gas
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
