@@ -80,15 +80,21 @@ PERPETUALS: Final = tuple(row.feed for row in ROWS.values() if row.perpetual and
 TAPES: Final = tuple(feed for feed in PERPETUALS if ROWS[feed].forced)
 """Whose forced trades are listened to."""
 QUIET: Final = frozenset(row.feed for row in ROWS.values() if row.quiet)
-WON: Final = UPBIT
+FOREIGN_SPOT: Final = UPBIT
 """Whose spot market in another currency than the dollar is read beside every market."""
 USDT_KRW: Final = "KRW-USDT"
 USDC_USDT: Final = "USDC-USDT"
 RATES: Final[Mapping[str, tuple[str, str]]] = {"KRW": (UPBIT, USDT_KRW), "USDC": (BINANCE, USDC_USDT)}
 """Who tells a currency's rate against the dollar, and under which name."""
-WON_RATE, DOLLAR_RATE = RATES.values()
 OPTIONS: Final[Mapping[str, str]] = {"BTC": DERIBIT, "ETH": DERIBIT}
 """Who is asked for a coin's options and their volatility index; of other coins none are read."""
+
+
+def options_feed(base: str) -> str:
+    """Who would be asked for a coin's options, whether or not they are offered."""
+    return OPTIONS.get(base, DERIBIT)
+
+
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     FRED: ("DGS2", "DGS10", "CPIAUCSL", "FEDFUNDS", "DTWEXBGS", "NASDAQCOM", "DCOILWTICO"),
     YAHOO: ("DXY", "NASDAQ", "GOLD", "OIL"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -74,7 +74,8 @@ def fit_prompt(
         prompt = prompts.render(name, variables)
         if len(prompt.system) + len(prompt.user) <= cap:
             left_out = tuple(section.title for section in sections if section not in kept)
-            return FittedPrompt(variables, tuple(_figures(kept)), left_out)
+            figures = tuple(figure for section in kept for line in section.lines for figure in line.figures)
+            return FittedPrompt(variables, figures, left_out)
         if not kept:
             raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
         kept.remove(min(kept, key=lambda section: section.weight))
@@ -90,7 +91,3 @@ def _variables(kept: Sequence[Section], all_: Sequence[Section], others: Mapping
         if section.strangers is not None:
             variables[section.title] = section.strangers if section in kept else "(left out for want of room)"
     return variables
-
-
-def _figures(sections: Iterable[Section]) -> Iterable[Figure]:
-    return (figure for section in sections for line in section.lines for figure in line.figures)

@@ -7,6 +7,7 @@ from math import ceil, isfinite
 from typing import Final
 
 from zuno.llm.ask import ModelContext
+from zuno.markets.venues import VENUES
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
@@ -28,6 +29,7 @@ from zuno.trading.rules.expectancy import list_choices, reprice_trade
 from zuno.trading.rules.routing import choose_style
 
 ROLE: Final = "risk_manager"
+_CURRENCIES: Final = frozenset(venue.currency for venue in VENUES)
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
 
 
@@ -41,7 +43,21 @@ async def ask_risk_manager(
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=lambda: _list_sections(case, draft) if shown is None else shown,
+            sections=lambda: (
+                (
+                    prompt_facts.market_section(case),
+                    prompt_facts.anomalies_section(case),
+                    _draft_section(case, draft),
+                    account_section(case),
+                    prompt_facts.derivatives_section(case),
+                    prompt_facts.liquidation_section(case, 75),
+                    prompt_facts.options_section(case, 70),
+                    prompt_facts.day_section(case, 60),
+                    prompt_facts.economy_section(case, 50),
+                )
+                if shown is None
+                else shown
+            ),
             output=RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
             prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
@@ -58,20 +74,6 @@ async def ask_risk_manager(
         rationale=opinion.rationale,
     )
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
-
-
-def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
-    return (
-        prompt_facts.market_section(case),
-        prompt_facts.anomalies_section(case),
-        _draft_section(case, draft),
-        account_section(case),
-        prompt_facts.derivatives_section(case),
-        prompt_facts.liquidation_section(case, 75),
-        prompt_facts.options_section(case, 70),
-        prompt_facts.day_section(case, 60),
-        prompt_facts.economy_section(case, 50),
-    )
 
 
 def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
@@ -106,7 +108,9 @@ def _choice_lines(case: Case, draft: RulingDraft) -> Iterator[Line]:
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         head = f"already changed, {change.by}: {change.field}: "
-        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), head)
+        # Without amounts of the account's money, which are written with their currency.
+        parts = [part for part in change.why.split("; ") if not any(f" {word}" in part for word in _CURRENCIES)]
+        yield prompt_facts.remark(f"draft.change_{place}", "; ".join(parts) or "a cap", head)
 
 
 def draft_lines(
@@ -132,11 +136,6 @@ def draft_lines(
     yield prompt_facts.fact("draft.profit", worth.profit_pct, Unit.PERCENT)
     yield prompt_facts.fact("draft.loss", worth.loss_pct, Unit.PERCENT)
     yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
-
-
-def _without_amounts(why: str) -> str:
-    """A reason without amounts of the account's money, which are written with their currency."""
-    return "; ".join(part for part in why.split("; ") if " USD" not in part and " KRW" not in part) or "a cap"
 
 
 def account_section(case: Case) -> Section:

@@ -208,7 +208,15 @@ class NewsRecall:
                 recalled.setdefault(story.first.id, (story, each.similarity))
         current = {record.id for record in asked}
         notes = [
-            _story_note(story, similarity)
+            StoryNote(
+                id=story.first.id,
+                text=plain_text(story.first.body, STORY_CHARS),
+                first=story.first.at,
+                last=story.texts[-1].at,
+                told=len(story.texts),
+                sources=story.sources,
+                similarity=similarity,
+            )
             for story, similarity in recalled.values()
             if story.sources > 1 or any(text.id not in current for text in story.texts)
         ]
@@ -254,16 +262,4 @@ def _build_record(bundle: Bundle, channel: Channel, row: Text, body: str) -> Mem
         symbol=bundle.symbol,
         at=row.at,
         text=body,
-    )
-
-
-def _story_note(story: Story, similarity: float | None) -> StoryNote:
-    return StoryNote(
-        id=story.first.id,
-        text=plain_text(story.first.body, STORY_CHARS),
-        first=story.first.at,
-        last=story.texts[-1].at,
-        told=len(story.texts),
-        sources=story.sources,
-        similarity=similarity,
     )

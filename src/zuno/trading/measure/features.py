@@ -40,7 +40,7 @@ from zuno.trading.model.market import (
     Side,
     Timeframe,
 )
-from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, options_of, own_book, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, options_of, own_book, own_candles
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
 """How often a figure is released that is not released every working day: it may be so much older."""
@@ -193,10 +193,8 @@ class Features:
     dvol: Known[triage.VolatilityIndex]
     economy: Economy
     mood: Known[Level]
-    krw_rate: Known[Level]
-    """Won for one USDT."""
-    dollar: Known[Level]
-    """USDT for one USDC."""
+    rates: Mapping[str, Known[Level]]
+    """By currency, as their sources quote them."""
     triage: triage.Triage
     watch: Known[ShockScan]
     """Shocks of the last day."""
@@ -205,7 +203,7 @@ class Features:
 
 def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
     symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
-    hours = _bars(bundle, Timeframe.H1, cache)
+    hours, recent = _bars(bundle, Timeframe.H1, cache), fresh_rows(bundle, own_candles(symbol, Timeframe.H1))
     minutes = _bars(bundle, Timeframe.M1, cache)
     interest = {feed: bundle.rows(market.open_interest(feed, symbol)) for feed in perpetual_feeds(symbol)}
     book, walls = _book(bundle)
@@ -222,9 +220,11 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
     watch = scan_shocks(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
+    figures = (market.macro(feed, name) for feed, named in FIGURES.items() for name in named)
+    prints = [row for series in figures for row in bundle.rows(series)]
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
-        volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
+        volatility=recent if isinstance(recent, Missing) else day_volatility(hours),
         perpetuals=tuple(_perpetual(bundle, feed) for feed in perpetual_feeds(symbol)),
         open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
         open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - DAY_MS), as_of),
@@ -235,10 +235,9 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
         surface=surface,
         dvol=dvol,
-        economy=cache.read_shared("economy", _prints(bundle), as_of, lambda: _economy(bundle)),
+        economy=cache.read_shared("economy", prints, as_of, lambda: _economy(bundle)),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
-        krw_rate=_above_zero(_newest(bundle, WON_RATE)),
-        dollar=_above_zero(_newest(bundle, DOLLAR_RATE)),
+        rates={currency: _above_zero(_newest(bundle, series)) for currency, series in RATE_SERIES.items()},
         triage=triage.triage(
             triage.Evidence(
                 spike=spike,
@@ -287,11 +286,6 @@ def _above_zero(level: Known[Level]) -> Known[Level]:
 def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
     rows = bundle.rows(own_candles(bundle.symbol, timeframe))
     return cache.read_bars(bundle.symbol, timeframe, rows)
-
-
-def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
-    rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
-    return rows if isinstance(rows, Missing) else None
 
 
 # -- each part
@@ -355,10 +349,6 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
         for venue in venues
     ]
     return [stream for stream in heard if stream.alive or stream.strikes]
-
-
-def _prints(bundle: Bundle) -> list[MacroRelease]:
-    return [row for feed, named in FIGURES.items() for name in named for row in bundle.rows(market.macro(feed, name))]
 
 
 def _economy(bundle: Bundle) -> Economy:

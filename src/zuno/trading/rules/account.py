@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
+from zuno.markets.feeds import ROWS
 from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
@@ -32,10 +33,12 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import MarkAndIndex, Side, Timeframe
-from zuno.trading.model.wanted import mark_series, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, mark_series, own_candles
 
 N = TypeVar("N", float, Decimal)
 DOLLAR: Final = "USD"
+STABLE: Final = "USDC"
+"""The coin whose price says whether a dollar is one."""
 GROUP_DAYS: Final = 30
 GROUP_CORRELATION: Final = Fraction(7, 10)
 """Of daily log returns over so many days, above which markets are one group."""
@@ -53,14 +56,19 @@ def rate_of(venue: Venue, rates: Mapping[str, Known[N]]) -> Known[N]:
     return Missing(f"{rate} {venue.currency} for a dollar is no rate")
 
 
-def currency_rates(won: Known[float], stable: Known[float]) -> Rates:
-    """`won`: KRW for one dollar. `stable`: dollars for one USDC."""
-    coins = stable if isinstance(stable, Missing) else 1 / stable if stable > 0 else Missing(f"{stable} is no price")
-    return {DOLLAR: 1.0, "KRW": won, "USDC": coins}
+def currency_rates(quoted: Mapping[str, Known[float]]) -> Rates:
+    """From rates as their sources quote them."""
+    return {DOLLAR: 1.0, **{currency: _per_dollar(currency, rate) for currency, rate in quoted.items()}}
 
 
-def bundle_rates(features: Features) -> Rates:
-    return currency_rates(figure_in(features.krw_rate, "value"), figure_in(features.dollar, "value"))
+def _per_dollar(currency: str, rate: Known[float]) -> Known[float]:
+    if isinstance(rate, Missing) or ROWS[RATE_SERIES[currency].venue].quote == currency:
+        return rate
+    return 1 / rate if rate > 0 else Missing(f"{rate} is no price")
+
+
+def quoted_rates(features: Features) -> dict[str, Known[float]]:
+    return {currency: figure_in(level, "value") for currency, level in features.rates.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     marks = {symbol: mark_of(bundle, symbol) for symbol in {bundle.symbol, *exposed_symbols(account)}}
-    return mark_to_market(account, bundle.symbol, marks, bundle_rates(features), slot.notes)
+    return mark_to_market(account, bundle.symbol, marks, currency_rates(quoted_rates(features)), slot.notes)
 
 
 def read_markets(bundle: Bundle) -> tuple[Catalogue, Routes]:
@@ -309,7 +317,7 @@ def exposed_symbols(account: Account) -> list[Symbol]:
 
 
 def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> float:
-    """Gross, by quantity: what is bought with won moves with the same price. Legs that hedge each other are netted."""
+    """Gross, by quantity: the currency it was bought in does not matter. Legs that hedge each other are netted."""
     sides = {(holding.symbol, holding.side) for holding in account.positions}
     netted = dict.fromkeys(symbol for symbol, side in sides if side is Side.SHORT and (symbol, Side.LONG) in sides)
     sizes = [(holding.symbol, holding.quantity) for holding in account.positions if holding.symbol not in netted]

@@ -457,6 +457,13 @@ class BookState:
             self.ledger.open_venue(venue)
             self.ledger.post(venue, (LedgerAccount.CASH, amount), (LedgerAccount.CAPITAL, -amount))
 
+    def find_opening(self, venues: Collection[Venue]) -> dict[Venue, Decimal] | None:
+        """Paper money that is put into the account with its next event: at venues where it has none yet."""
+        if not self.count and set(venues) <= set(self._paper_venues):
+            return None  # such an account needs no event
+        new = [venue for venue in venues if not self.count or venue not in self.venues]
+        return {venue: venue.paper_cash for venue in new} or None
+
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
         if not self.opened:

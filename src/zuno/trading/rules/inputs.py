@@ -30,16 +30,17 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Funding, Mode, Row, Series, Side, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
-from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, forced_trades, mark_series, options_of, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, forced_trades, mark_series, options_of, own_candles
 from zuno.trading.rules.account import (
+    STABLE,
     MarkedAccount,
-    Rates,
     account_of,
     currency_rates,
     exposed_symbols,
     find_group,
     mark_bundle_account,
     mark_of,
+    quoted_rates,
     rate_of,
     read_markets,
 )
@@ -74,8 +75,6 @@ _FIGURES: Final = (
     "curve_change",
     "longs_liquidated",
     "shorts_liquidated",
-    "dollar",
-    "krw_rate",
 )
 
 
@@ -151,10 +150,8 @@ class RulingInputs:
     shock_down: Known[str | None]
     shock_up: Known[str | None]
     """The shock or cascade of the last hour that went this way, in words; None where there was none."""
-    dollar: Known[float]
-    """USDT for one USDC."""
-    krw_rate: Known[float]
-    """For one USDT."""
+    quoted_rates: Mapping[str, Known[float]]
+    """By currency, as their sources quote them."""
     account: Known[Account]
     """What is held, which is known without a mark."""
     marked_account: Known[MarkedAccount]
@@ -175,12 +172,13 @@ class RulingInputs:
     """Whether the home declares that it holds candles alone: paper trades only."""
 
     @property
-    def rates(self) -> Rates:
-        return currency_rates(self.krw_rate, self.dollar)
+    def dollar(self) -> Known[float]:
+        """USDT for one USDC."""
+        return self.quoted_rates[STABLE]
 
     def rate(self, venue: Venue) -> Known[float]:
         """How much of a venue's currency a dollar is."""
-        return rate_of(venue, self.rates)
+        return rate_of(venue, currency_rates(self.quoted_rates))
 
     def market(self, venue: Venue) -> Market:
         """Where a venue carries the symbol. `NotFound` where it does not."""
@@ -205,6 +203,8 @@ class RulingInputs:
         for name in _FIGURES:
             if isinstance(value := getattr(self, name), float):
                 object.__setattr__(self, name, round_digits(value))
+        known = {name: round_digits(rate) for name, rate in self.quoted_rates.items() if isinstance(rate, float)}
+        object.__setattr__(self, "quoted_rates", {**self.quoted_rates, **known})
         if isinstance(given := self.slippage, Slippage):
             spread = None if given.spread is None else round_digits(given.spread)
             object.__setattr__(self, "slippage", Slippage(round_digits(given.buy), round_digits(given.sell), spread))
@@ -247,11 +247,7 @@ def build_ruling_inputs(
         if bundle.never_recorded(market.books(symbol.venue.feed, symbol.pair))
         else _slippage(features),
         funding_next=_funding(bundle, features),
-        panic=_judged(
-            bundle,
-            _rule_fired(features.triage, Rule.OPTIONS_PANIC),
-            *options_of(symbol),
-        ),
+        panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *options_of(symbol)),
         day_volatility_rank=figure_in(features.volatility, "rank"),
         curve_change=_judged(bundle, figure_in(features.economy.slope, "change"), *CURVE),
         longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
@@ -260,8 +256,9 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, figure_in(features.dollar, "value"), DOLLAR_RATE),
-        krw_rate=_judged(bundle, figure_in(features.krw_rate, "value"), WON_RATE),
+        quoted_rates={
+            currency: _judged(bundle, rate, RATE_SERIES[currency]) for currency, rate in quoted_rates(features).items()
+        },
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),

@@ -1,6 +1,6 @@
 """How trades came out: win rate, profit factor, expectancy in money and R, costs; and the equity curve of an account.
 
-Money is in dollars; won are turned into dollars at one rate, that of the moment which is asked about.
+Money is in dollars; other currencies are turned into dollars at one rate, that of the moment which is asked about.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Performance:
     best: Decimal | None
     worst: Decimal | None
     unconverted: int
-    """Trades in won while no rate is known: counted nowhere else."""
+    """Trades in a currency without a known rate: counted nowhere else."""
 
     @property
     def win_rate(self) -> Decimal | None:

@@ -65,7 +65,7 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         for cut in cuts:
             if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
                 continue
-            unknown = rule is RuleName.WON and isinstance(inputs.rate(cut.exchange), Missing)
+            unknown = rule is RuleName.RATE and isinstance(inputs.rate(cut.exchange), Missing)
             name = f"legs.{cut.exchange.value}.margin"
             draft = record_change(
                 draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
@@ -82,7 +82,7 @@ def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]
     return (
         (RuleName.ALREADY_HELD, placed.cut_by_held),
         (RuleName.VENUE_CAP, placed.capped),
-        (RuleName.WON, placed.dropped),
+        (RuleName.RATE, placed.dropped),
     )
 
 

@@ -24,7 +24,7 @@ from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import Mandate, ManualChange, Protection
+from zuno.trading.model.trade_events import Mandate, ManualChange, Protection, TradeEvent
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
@@ -437,7 +437,15 @@ class AccountDesk:
         check_grant(mandate, mandate.granted)
         before = (await self._reader.look()).book.mandate
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
-        if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
+        terms = (
+            f"The desk may trade {', '.join(mandate.symbols)} at {', '.join(mandate.venues)} with real money until "
+            f"{iso(mandate.expires)}: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
+            f"${mandate.max_margin_per_day_usd:,.2f} per day, and no new trade once "
+            f"${mandate.max_daily_loss_usd:,.2f} are lost in a day. "
+            f"Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
+            f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
+        )
+        if not confirm("grant", f"{terms}{replaced}"):
             raise Refused("The word was not typed; nothing was granted.")
         granted = await (await self._open()).grant_mandate(mandate)
         view = await self.mandate()
@@ -485,8 +493,10 @@ class AccountDesk:
 
     async def _write_by_hand(self, page: AccountPage, changes: Sequence[BookChange] = ()) -> AccountHistory:
         """All of them or none, behind the liquidations that the page found. The account after them."""
-        events = [ManualChange(at=page.at, change=change) for change in (*page.liquidated, *changes)]
-        count = page.book.count - len(page.liquidated)
+        events: list[TradeEvent] = [ManualChange(at=page.at, change=change) for change in page.liquidated]
+        events += [] if page.opened is None else [page.opened]
+        count = page.book.count - len(events)
+        events += [ManualChange(at=page.at, change=change) for change in changes]
         book = await self._with.log.open_book(page.name, count)
         book.apply_all(events)
         await self._with.log.append(page.name, events, count)
@@ -618,16 +628,6 @@ def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tup
     gone = [id for id in (*before.open_orders, *before.resting) if id not in {**after.open_orders, **after.resting}]
     said += [f"{len(gone)} orders are over"] if gone else []
     return (*said, *(f"{id} is not closed yet; `zuno trade positions` shows it" for id in after.trades if id in wanted))
-
-
-def _format_mandate(mandate: Mandate) -> str:
-    return (
-        f"The desk may trade {', '.join(mandate.symbols)} at {', '.join(mandate.venues)} with real money until "
-        f"{iso(mandate.expires)}: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
-        f"${mandate.max_margin_per_day_usd:,.2f} per day, and no new trade once ${mandate.max_daily_loss_usd:,.2f} are "
-        f"lost in a day. Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
-        f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
-    )
 
 
 def _price(level: Decimal | None) -> str:

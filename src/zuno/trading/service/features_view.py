@@ -395,10 +395,6 @@ def _source_table(sources: Sequence[SourceView]) -> Table:
     return table(("series", "as of", "age", "rows"), rows, spare=("rows",))
 
 
-def _break_text(breaks: Any) -> str | None:
-    return f"{breaks[-1]['kind']} {breaks[-1]['way']}" if breaks else None
-
-
 def _area_text(profile: Any) -> str | None:
     return f"{format_number(profile['valueLow'])} – {format_number(profile['valueHigh'])}" if profile else None
 
@@ -406,7 +402,7 @@ def _area_text(profile: Any) -> str | None:
 _SHAPES: Final[tuple[tuple[str, Read], ...]] = (
     ("trend", lambda shape: shape.get("trend")),
     ("swings", lambda shape: " ".join(swing["step"] or "–" for swing in shape.get("swings", ()))),
-    ("last break", lambda shape: _break_text(shape.get("breaks", ()))),
+    ("last break", lambda shape: " ".join(f"{last['kind']} {last['way']}" for last in shape.get("breaks", ())[-1:])),
     ("open gaps", lambda shape: len(shape.get("openGaps", ()))),
     ("POC", lambda shape: (shape.get("volumeProfile") or {}).get("poc")),
     ("value area", lambda shape: _area_text(shape.get("volumeProfile"))),

@@ -257,7 +257,17 @@ class Imports:
     def _view(
         self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int], unchecked: Sequence[str]
     ) -> ImportView:
-        files = tuple(_file_view(file, tally) for file, tally in tallies)
+        files = tuple(
+            derive(
+                ImportedFileView,
+                tally,
+                file=file.path,
+                series=tuple(_series_view(series, found) for series, found in tally.series.items()),
+                set_aside=sum(tally.reasons.values()),
+                reasons=dict(tally.reasons.most_common()),
+            )
+            for file, tally in tallies
+        )
         parts = [part for file in files for part in file.series]
         new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
         aside = sum(file.set_aside for file in files)
@@ -291,17 +301,6 @@ def _parse_target(text: str) -> Series[Any]:
             f"{plain_text(text, 60)!r} is no series that can be imported; write candles/binance/BTCUSDT/1h, "
             "funding/binance/BTCUSDT or another that `zuno data status` lists."
         ) from None
-
-
-def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
-    return derive(
-        ImportedFileView,
-        tally,
-        file=file.path,
-        series=tuple(_series_view(series, found) for series, found in tally.series.items()),
-        set_aside=sum(tally.reasons.values()),
-        reasons=dict(tally.reasons.most_common()),
-    )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:

@@ -307,8 +307,8 @@ class TradeDesk:
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
             account=name,
-            said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; Upbit "
-            "holds none, and nobody watches those levels until a desk runs again.",
+            said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; where "
+            "the desk watches them, nobody does until it runs again.",
         )
 
     # -- recorded and live
