@@ -30,16 +30,11 @@ NEVER_AHEAD: Final = 0.25
 NEARLY_STOPPED: Final = 0.75
 """Shares of the distance to the stop."""
 _CLOSED_BY: Final[Mapping[ExitReason, str]] = {
-    ExitReason.STOP: "its stop",
-    ExitReason.TARGET: "its target",
-    ExitReason.HOLD_OVER: "time",
-    ExitReason.DECISION: "a later decision",
-    ExitReason.OWNER: "its owner",
-    ExitReason.KILL_SWITCH: "the kill switch",
-    ExitReason.LIQUIDATION: "liquidation",
-    ExitReason.UNDONE: "the desk, as it could not be protected",
+    ExitReason.STOP: "its stop", ExitReason.TARGET: "its target", ExitReason.HOLD_OVER: "time",
+    ExitReason.DECISION: "a later decision", ExitReason.OWNER: "its owner", ExitReason.KILL_SWITCH: "the kill switch",
+    ExitReason.LIQUIDATION: "liquidation", ExitReason.UNDONE: "the desk, as it could not be protected",
     ExitReason.MANUAL: "hand",
-}
+}  # fmt: skip
 _PRAISE: Final = r"success\w*|profitable|a win(?:ner|ning trade)?|won|paid off|worked out"
 _BLAME: Final = r"fail\w*|unprofitable|los(?:s|ing trade|t money)|lost|did not work"
 _CONTRADICTIONS: Final[Mapping[Verdict, re.Pattern[str]]] = {

@@ -10,13 +10,9 @@ from zuno.llm.prompts import Prompts, Untrusted, Value
 from zuno.provenance.facts import Figure
 
 CAPS: Final[Mapping[str, int]] = {
-    "judge": 25_000,
-    "post_mortem": 10_000,
-    "self_correction": 10_000,
-    "feedback": 10_000,
-    "rag": 5_000,
+    "judge": 25_000, "post_mortem": 10_000, "self_correction": 10_000, "feedback": 10_000, "rag": 5_000,
     "rag_extraction": 5_000,
-}
+}  # fmt: skip
 DEFAULT_CAP: Final = 15_000
 """Characters of system and user together, by role."""
 FACTS: Final = "facts"

@@ -58,14 +58,9 @@ ASSUMED_FUNDING: Final = 0.0001
 """Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
 IMPORTED_FUNDING_DAYS: Final = 2
 ESSENTIAL: Final[Mapping[str, str]] = {
-    "bars": "candles",
-    "atr": "candles",
-    "slippage": "book",
-    "funding_next": "funding",
-    "mark": "mark",
-    "marked_account": "equity and positions",
-    "account": "equity and positions",
-}
+    "bars": "candles", "atr": "candles", "slippage": "book", "funding_next": "funding", "mark": "mark",
+    "marked_account": "equity and positions", "account": "equity and positions",
+}  # fmt: skip
 """Figures without which nothing new is risked, and what a person calls them."""
 _FIGURES: Final = (
     "atr",

@@ -72,15 +72,11 @@ V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
 
 _AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
-    Node.META_AGENT: AgentAnswer[Meta],
-    Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
-    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry],
-    Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
-    Node.VLM_EXPERT: AgentAnswer[GeometryEntry],
-    Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
-    Node.JUDGE_AGENT: JudgeRecord,
-    Node.RISK_MANAGER: AgentAnswer[Tightening],
-}
+    Node.META_AGENT: AgentAnswer[Meta], Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
+    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry], Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
+    Node.VLM_EXPERT: AgentAnswer[GeometryEntry], Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
+    Node.JUDGE_AGENT: JudgeRecord, Node.RISK_MANAGER: AgentAnswer[Tightening],
+}  # fmt: skip
 """In the order in which their voices are told."""
 
 

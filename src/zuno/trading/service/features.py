@@ -19,15 +19,7 @@ from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import (
-    MINUTE_MS,
-    STALE_BARS,
-    MacroRelease,
-    Mode,
-    Timeframe,
-    parse_mode,
-    timeframe_of,
-)
+from zuno.trading.model.market import MINUTE_MS, STALE_BARS, MacroRelease, Mode, Timeframe, parse_mode, timeframe_of
 from zuno.trading.model.wanted import bars_of, neighbour_series, own_candles, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore

@@ -31,14 +31,7 @@ from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, parse_mode
 from zuno.trading.model.memory import PostMortem
-from zuno.trading.model.trade_events import (
-    DAY_SUMMARY,
-    DaySummary,
-    LockSet,
-    account_mode,
-    account_name,
-    paper_account,
-)
+from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, LockSet, account_mode, account_name, paper_account
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.trading_book import TradingBook

@@ -59,16 +59,11 @@ _KINDS: Final = {
     ExitReason.LIQUIDATION: NoticeKind.LIQUIDATION,
 }
 _ENDS: Final = {
-    ExitReason.STOP: "stopped out",
-    ExitReason.TARGET: "reached its target",
-    ExitReason.HOLD_OVER: "closed: hold over",
-    ExitReason.DECISION: "closed by a decision",
-    ExitReason.OWNER: "closed by the owner",
-    ExitReason.KILL_SWITCH: "closed by the kill switch",
-    ExitReason.LIQUIDATION: "LIQUIDATED",
-    ExitReason.UNDONE: "undone: it could not be protected",
-    ExitReason.MANUAL: "closed by hand",
-}
+    ExitReason.STOP: "stopped out", ExitReason.TARGET: "reached its target", ExitReason.HOLD_OVER: "closed: hold over",
+    ExitReason.DECISION: "closed by a decision", ExitReason.OWNER: "closed by the owner",
+    ExitReason.KILL_SWITCH: "closed by the kill switch", ExitReason.LIQUIDATION: "LIQUIDATED",
+    ExitReason.UNDONE: "undone: it could not be protected", ExitReason.MANUAL: "closed by hand",
+}  # fmt: skip
 _WORSE: Final = frozenset({ExitReason.LIQUIDATION, ExitReason.UNDONE, ExitReason.KILL_SWITCH})
 _GRAVE: Final = frozenset({Protection.KILL_SWITCH, Protection.MAX_DRAWDOWN, Protection.RECONCILIATION})
 
