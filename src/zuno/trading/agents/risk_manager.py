@@ -25,7 +25,7 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RulingDraft, Tightening
-from zuno.trading.rules.expectancy import list_choices, reprice_trade
+from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.routing import choose_style
 
 ROLE: Final = "risk_manager"
@@ -92,17 +92,10 @@ def _draft_section(case: Case, draft: RulingDraft) -> Section:
     lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
     lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
     lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
-    lines += _choice_lines(case, draft)
+    for (style, route), worth in list_choices(draft, case.inputs).items():
+        name, note = f"draft.{style}_{route}".lower(), f"EV if {style} by {route}"
+        lines.append(prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note))
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
-
-
-def _choice_lines(case: Case, draft: RulingDraft) -> Iterator[Line]:
-    """Other styles and routes whose cost leaves the expectation above zero."""
-    for style, route in list_choices(draft, case.inputs):
-        worth = reprice_trade(draft, style, route, case.inputs)
-        if worth is not None:
-            name = f"draft.{style}_{route}".lower()
-            yield prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=f"EV if {style} by {route}")
 
 
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from typing import Any, Final
 
-from zuno.kernel.numbers_text import format_span, quantity_text
+from zuno.kernel.numbers_text import format_signed, format_span, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import perpetual_feeds, tape_feeds
@@ -111,7 +111,7 @@ def trade_plan(outcome: Outcome) -> TradePlan | None:
         return None
     held = f"held by {outcome.ruling.veto}" if outcome.ruling.veto else "not opened"
     ratio = abs(target - entry) / abs(entry - stop) if entry != stop else 0.0
-    worth = "" if outcome.expectation is None else f" · EV {_format_signed(outcome.expectation.ev_pct)} %"
+    worth = "" if outcome.expectation is None else f" · EV {format_signed(outcome.expectation.ev_pct)} %"
     return TradePlan(side, entry, stop, target, None, False, f"{held} · R:R {ratio:.2f}{worth}")
 
 
@@ -124,14 +124,10 @@ def _card_text(card: TradeCard, outcome: Outcome) -> str:
         f"R:R {card.reward_risk:.2f}",
         f"E[T] {card.duration_hours:.0f} h of {card.hold}",
         f"fair {100 * card.fair:.1f} %",
-        f"edge {_format_signed(100 * card.edge, 1)} pts",
-        f"EV {_format_signed(card.ev_pct)} %",
+        f"edge {format_signed(100 * card.edge, 1)} pts",
+        f"EV {format_signed(card.ev_pct)} %",
     )
     return " · ".join(parts)
-
-
-def _format_signed(value: float, places: int = 2) -> str:
-    return f"{value:+.{places}f}".replace("-", "−")
 
 
 def _shows_stop(shown: Bars, trade: TradePlan) -> bool:
@@ -259,7 +255,7 @@ def _trade_marks(trade: TradePlan, shown: Bars) -> Iterator[Mark]:
     levels = ((MarkKind.ENTRY, trade.entry), (MarkKind.STOP, trade.stop), (MarkKind.TARGET, trade.target))
     for kind, price in (*levels, *(() if trade.liquidation is None else ((MarkKind.LIQUIDATION, trade.liquidation),))):
         near = kind in (MarkKind.STOP, MarkKind.TARGET)
-        away = f" {_format_signed(100 * (price / trade.entry - 1))} %" if near else ""
+        away = f" {format_signed(100 * (price / trade.entry - 1))} %" if near else ""
         yield Mark(f"trade.{kind}", kind, f"{kind}{away}", price, since)
 
 

@@ -41,9 +41,7 @@ from zuno.trading.model.memory import (
     PostMortem,
     RecallQuery,
     StoryNote,
-    feedback_slot,
-    memory_slot,
-    news_slot,
+    make_slot,
 )
 from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -71,8 +69,8 @@ class CaseRecall:
         setup = _describe_case(case)
         bundle = case.bundle
         return (
-            memory_slot(await self._recall(setup, bundle), bundle.as_of),
-            feedback_slot(await self._read_lessons(setup, bundle), bundle.as_of),
+            make_slot(await self._recall(setup, bundle), bundle.as_of),
+            make_slot(await self._read_lessons(setup, bundle), bundle.as_of),
         )
 
     async def _recall(self, setup: str, bundle: Bundle) -> MemorySlot:
@@ -164,7 +162,7 @@ class NewsRecall:
                 recalled = await self._recall(case, records)
         except (Unavailable, Broken) as error:
             recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
-        return (news_slot(recalled, bundle.as_of),)
+        return (make_slot(recalled, bundle.as_of),)
 
     async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[MemoryRecord, Text]]:
         """What was known strictly before the moment, by id, oldest first; exact repeats of a channel once."""

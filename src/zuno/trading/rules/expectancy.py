@@ -13,6 +13,7 @@ of the distances.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import fsum, inf, sqrt
 from typing import Final, TypeAlias
@@ -127,15 +128,11 @@ def estimate_expectation(
         return touch
     assert not isinstance(inputs.bars, Missing)
     hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
-    estimates = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
-    fill = fill_probability(prices, style, inputs)
-    missing = next((costs for costs in (*estimates, fill) if isinstance(costs, Missing)), None)
-    known = [costs for costs in estimates if not isinstance(costs, Missing)]
-    if missing is not None or isinstance(fill, Missing) or not known:
-        return missing or Missing("no exchange carries it")
+    execution = _estimate_execution(prices, exchanges, style, hours, inputs)
+    if isinstance(execution, Missing):
+        return execution
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
     opinion, fair = decision.win_probability_pct / 100, round_digits(breakeven_win_rate(profit, loss))
-    costs = max(known, key=lambda each: each.total)
     expectation = Expectation(
         p_judge=opinion,
         fair=fair,
@@ -148,57 +145,47 @@ def estimate_expectation(
         resolved=round_digits(touch.target + touch.stop),
         timed_out=touch.time,
         standard_error=round_digits(touch.error),
-        fill=fill,
         profit_pct=profit,
         loss_pct=loss,
-        fees_pct=round_digits(costs.fees),
-        slippage_pct=round_digits(costs.slippage),
-        funding_pct=round_digits(costs.funding),
         llm_cost_usd=cost_usd,
         ev_pct=0.0,
+        **execution,
     )
     return apply_llm_cost(expectation, notional_usd)
 
 
-def list_choices(draft: RulingDraft, inputs: RulingInputs) -> tuple[tuple[Style, Target], ...]:
-    """Styles and routes that a draft might take instead and that stay above zero after their costs. None for a draft
-    without a proven edge, and no route that cannot carry its side."""
-    if draft.exploration or draft.expectation is None or draft.expectation.ev_pct <= 0 or draft.style is None:
-        return ()
-    several = [(style, Target(route)) for route in inputs.routes.shares for style in Style if style.opens]
-    return tuple(
-        (style, route)
-        for style, route in several
-        if (style, route) != (draft.style, draft.routed_to)
-        and (worth := reprice_trade(draft, style, route, inputs)) is not None
-        and worth.ev_pct > 0
-    )
+def _estimate_execution(
+    prices: TradePrices, exchanges: Iterable[Venue], style: Style, hours: float, inputs: RulingInputs
+) -> Known[dict[str, float]]:
+    """The probability of a fill and the costs at the dearest of the exchanges, as an expectation names them."""
+    estimates = [trade_costs(exchange, prices.side, style, hours, inputs) for exchange in exchanges]
+    fill = fill_probability(prices, style, inputs)
+    missing = next((figure for figure in (*estimates, fill) if isinstance(figure, Missing)), None)
+    known = [costs for costs in estimates if not isinstance(costs, Missing)]
+    if missing is not None or isinstance(fill, Missing) or not known:
+        return missing or Missing("no exchange carries it")
+    dearest = max(known, key=lambda costs: costs.total)
+    parts = {f"{name}_pct": round_digits(getattr(dearest, name)) for name in ("fees", "slippage", "funding")}
+    return {"fill": fill, **parts}
 
 
-def reprice_trade(draft: RulingDraft, style: Style, route: Target, inputs: RulingInputs) -> Expectation | None:
-    """The expectation with the costs of another style and route; None where they are not known."""
+def list_choices(draft: RulingDraft, inputs: RulingInputs) -> dict[tuple[Style, Target], Expectation]:
+    """Styles and routes that a draft might take instead and that stay above zero after their costs, with what it is
+    worth then. None for a draft without a proven edge, and no route that cannot carry its side."""
     side, worth = draft.call.side, draft.expectation
     prices = None if side is None else trade_prices(draft.decision, side)
-    if side is None or worth is None or prices is None:
-        return None
-    venues = inputs.routes.shares[route]
-    if side is Side.SHORT and not all(venue.shorts for venue in venues):
-        return None
-    estimates = [trade_costs(venue, side, style, worth.duration_hours, inputs) for venue in venues]
-    known = [costs for costs in estimates if not isinstance(costs, Missing)]
-    fill = fill_probability(prices, style, inputs)
-    if len(known) < len(estimates) or isinstance(fill, Missing):
-        return None
-    costs = max(known, key=lambda each: each.total)
-    changed = worth.model_copy(
-        update={
-            "fees_pct": round_digits(costs.fees),
-            "slippage_pct": round_digits(costs.slippage),
-            "funding_pct": round_digits(costs.funding),
-            "fill": fill,
-        }
-    )
-    return apply_llm_cost(changed, fsum(leg_notional_usd(leg, inputs) for leg in draft.legs))
+    if worth is None or prices is None or draft.exploration or worth.ev_pct <= 0 or draft.style is None:
+        return {}
+    size = fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)
+    choices: dict[tuple[Style, Target], Expectation] = {}
+    for route, venues in inputs.routes.shares.items():
+        if side is Side.SHORT and not all(venue.shorts for venue in venues):
+            continue
+        for style in filter(lambda style: style.opens, Style):
+            execution = _estimate_execution(prices, venues, style, worth.duration_hours, inputs)
+            if (style, route) != (draft.style, draft.routed_to) and not isinstance(execution, Missing):
+                choices[style, Target(route)] = apply_llm_cost(worth.model_copy(update=execution), size)
+    return {choice: priced for choice, priced in choices.items() if priced.ev_pct > 0}
 
 
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:

@@ -14,7 +14,7 @@ from zuno.trading.model.cycle import LEVERAGE_CAP, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
-from zuno.trading.rules.expectancy import list_choices, reprice_trade
+from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.routing import (
     LegCut,
@@ -233,17 +233,17 @@ def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, w
         return replace(
             record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, style, why), style=style
         )
+    worth = list_choices(draft, inputs).get((style, route))
     for field, given, kept in (("execution_style", style, draft.style), ("target_exchange", route, draft.routed_to)):
-        if given is not kept and (style, route) not in list_choices(draft, inputs):
+        if given is not kept and worth is None:
             refused = f"with the costs of {style.value} by {route.value} no expectation above zero is left"
             draft = record_change(draft, RuleName.STYLE, field, given, kept, refused)
-    if (style, route) not in list_choices(draft, inputs):
+    if worth is None:
         return draft
     moved = draft if route is draft.routed_to else _move_legs(draft, inputs, route)
     if moved is None:
         refused = f"{route.value} cannot carry it with no more at risk"
         return record_change(draft, RuleName.STYLE, "target_exchange", route, draft.routed_to, refused)
-    worth = reprice_trade(draft, style, route, inputs)
     for field, before, after in (("execution_style", draft.style, style), ("target_exchange", draft.routed_to, route)):
         if before is not after:
             moved = record_change(moved, RuleName.TIGHTENED, field, before, after, why)

@@ -247,23 +247,17 @@ class RunJournal:
         self._kept[_kind(kind)] = entry.payload
 
     def read(self, kind: str | Node, shape: type[P]) -> P:
-        key = (_kind(kind), shape)
-        if key not in self._parts:
-            self._parts[key] = self._read(kind, shape)
-        return cast("P", self._parts[key])
-
-    def _read(self, kind: str | Node, shape: type[P]) -> P:
+        key = (name := _kind(kind), shape)
         try:
-            return shape.model_validate(self._kept[_kind(kind)], strict=False)
+            if key not in self._parts:
+                self._parts[key] = shape.model_validate(self._kept[name], strict=False)
         except KeyError:
-            raise Broken(
-                f"The journal has no {_kind(kind)} of {self.run_id}, which is known to be there; "
-                "run `zuno journal verify`."
-            ) from None
+            why = f"The journal has no {name} of {self.run_id}, which is known to be there; run `zuno journal verify`."
+            raise Broken(why) from None
         except ValidationError as error:
-            raise Broken(
-                f"The journal's {_kind(kind)} of {self.run_id} is none this Zuno takes ({error.error_count()} faults)."
-            ) from error
+            why = f"The journal's {name} of {self.run_id} is none this Zuno takes ({error.error_count()} faults)."
+            raise Broken(why) from error
+        return cast("P", self._parts[key])
 
     def raw(self, kind: str | Node) -> Mapping[str, Json]:
         """What was put on record, whatever this Zuno's own shapes are."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
@@ -65,6 +65,7 @@ from zuno.trading.service.account_view import (
     TradeBalanceView,
     TradeOrdersView,
     TradePositionsView,
+    TradePositionView,
     TradeStatusView,
     TradesView,
 )
@@ -76,6 +77,7 @@ from zuno.trading.service.trade_desk import describe_post_mortem, protection_vie
 
 MOST_LINES: Final = 10_000
 T = TypeVar("T")
+H = TypeVar("H", OpenTrade, TradePositionView)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ class AccountDesk:
         if self._reader.mode == "live":
             trades = [
                 f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
-                for trade in _list_closing(before, which)
+                for trade in find_closing(before.trades.values(), which)
             ]
             held = ", ".join(trades) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
@@ -603,23 +605,20 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     return found
 
 
-def _list_closing(book: TradingBook, which: str) -> list[OpenTrade]:
+def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
     """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
-    name = which.strip()
-    named = book.trades.get(name)
-    return [
-        trade
-        for trade in book.trades.values()
-        if name.lower() == "all"
-        or name.upper() == trade.symbol.value
-        or trade.id == name
-        or (named is not None and trade.symbol is named.symbol and not trade.manual and not named.manual)
-    ]
+    name, trades = which.strip().lower(), tuple(held)
+    named = next((trade for trade in trades if trade.id.lower() == name), None)
+    if named is None:
+        return tuple(trade for trade in trades if name in ("all", trade.symbol.lower()))
+    if named.manual:
+        return (named,)
+    return tuple(trade for trade in trades if trade.symbol == named.symbol and not trade.manual)
 
 
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
     """What became of what was held and ordered; an exchange may need a while."""
-    wanted = {trade.id for trade in _list_closing(before, which)}
+    wanted = {trade.id for trade in find_closing(before.trades.values(), which)}
     said: list[str] = []
     for trade in after.closed[len(before.closed) :]:
         exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -184,12 +184,11 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] | None = None) -> MarketMoment:
-        """The latest moment that is known of any of these, or of its markets; of a live market all marks are
-        asked for once."""
+    async def newest_moment(self, as_of: str | None) -> MarketMoment:
+        """The latest moment that is known of any of its markets; of a live market all marks are asked for once."""
         moments: list[MarketMoment] = []
         refusals: list[Refused | UsageError] = []
-        for symbol in self.markets if symbols is None else symbols:
+        for symbol in self.markets:
             try:
                 moments.append(await self.moment(symbol, as_of))
             except (Refused, UsageError) as error:  # nothing is recorded of it, or not then

@@ -46,6 +46,10 @@ _GAUGES: Final = (
 )  # fmt: skip
 
 
+MOST_LEVELS: Final = 6
+"""On either side of the price."""
+
+
 class SourceView(View):
     """Where a part of the figures comes from, and how old it is."""
 
@@ -259,11 +263,11 @@ def _frame_table(
     return table(("", *frames), (*cells, *aged))
 
 
-def _level_table(levels: Sequence[Mapping[str, Any]], close: float | None, each_side: int = 6) -> Table:
+def _level_table(levels: Sequence[Mapping[str, Any]], close: float | None) -> Table:
     """The nearest on either side of the newest close."""
     by_price = sorted(levels, key=lambda level: level["price"]) if close is not None else []
-    above = [level for level in by_price if level["price"] >= close][:each_side]
-    below = [level for level in by_price if level["price"] < close][-each_side:]
+    above = [level for level in by_price if level["price"] >= close][:MOST_LEVELS]
+    below = [level for level in by_price if level["price"] < close][-MOST_LEVELS:]
     rows = [(*_level_row(level["id"], level, close), level["since"]) for level in reversed((*below, *above))]
     return table(("level", "kind", "price", "from the price", "known since"), rows, spare=("known since",))
 

@@ -188,7 +188,7 @@ class RunView(OriginView, RecordedView):
             f"{self.label} · {self.symbol} {self.mode}: {call_text(self.ruling.decision)}",
             *parts,
             context=self.context,
-            urgent=self.warnings,
+            urgent=[foreign(note, Tone.BAD) for note in headline_notes(self)],
             notes=self.ending_notes,
             acts=(Act("Why", f"trade why {self.run_id}"),),
             pictures=[Picture(file, caption) for caption, file in pictures if file is not None],
@@ -215,11 +215,6 @@ class RunView(OriginView, RecordedView):
         absent = (foreign(line, Tone.QUIET) for line in format_absent(self.absent))
         yield section("Done without", lines(*missing), lines(*absent, mark=Mark.QUOTE))
         yield section("Who spoke", *_voice_blocks(self))
-
-    @property
-    def warnings(self) -> tuple[Value, ...]:
-        """What a reader must know beside the ruling: who of those that could have cut it did not speak."""
-        return tuple(foreign(note, Tone.BAD) for note in headline_notes(self))
 
     @property
     def ending_notes(self) -> tuple[Value, ...]:

@@ -509,7 +509,7 @@ async def test_any_market_and_venue_of_the_desk_is_entered() -> None:
     bybit = Venue("BYBIT")
     routes = Routes({"BINANCE": {bybit: 1.0}, "UPBIT": {Venue("OKX-SPOT"): 1.0}, "SPLIT": {bybit: 1.0}})
     hand = Hand(store, routes=routes, markets=(sol,))
-    view = await hand.add("sol", "short", "500", leverage="2")
+    view = await hand.add("sol", "long", "500", leverage="2")
     await hand.add("SOL", "long", "100", exchange="okx-spot")
     assert [(held.symbol, held.exchange) for held in view.positions] == [(sol, "BYBIT")]
     assert {purse.exchange: round(purse.cash) for purse in await hand.balances()} == {"BYBIT": 1_499, "OKX-SPOT": 1_900}
@@ -519,7 +519,7 @@ async def test_any_market_and_venue_of_the_desk_is_entered() -> None:
     closed = await hand.close("SOL")
     assert closed.positions == ()
     events = await hand.backends.log.events(paper_account(WORLD.label))
-    assert [event.type for event in events][:2] == ["account_opened", "manual_change"]
+    assert [event.kind for event in events][:2] == ["account_opened", "manual"]
 
 
 def test_a_wallet_that_was_read_in_part_says_so() -> None:
