@@ -58,7 +58,7 @@ from zuno.trading.model.chart import (
     short_text,
 )
 from zuno.trading.model.cycle import Outcome, TradeCard
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, pick
 from zuno.trading.model.market import Feed, Funding, Level, Mode, Series, Timeframe, funding, open_interest
 from zuno.trading.model.wanted import own_candles
 
@@ -159,12 +159,8 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
         below = tuple(panel for panel in below if isinstance(panel, Panel))
         notes += (f"candles only: without {', '.join(left_out)}",) if left_out else ()
     return Picture(
-        symbol=bundle.symbol,
-        mode=bundle.mode,
+        **pick(bundle, "symbol", "mode", "as_of", "origin", "synthetic"),
         timeframe=timeframe,
-        as_of=bundle.as_of,
-        origin=bundle.origin,
-        synthetic=bundle.synthetic,
         first=first,
         places=() if first is None else tuple(((shown.at - first) // timeframe.millis).tolist()),
         width=width + ahead,

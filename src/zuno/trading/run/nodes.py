@@ -40,7 +40,7 @@ from zuno.trading.model.cycle import (
     Synthesis,
     with_hash,
 )
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.memory import DeskRecord, Exploration
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -200,10 +200,7 @@ class Cycle:
     async def _triage(self) -> TriageRecord:
         """Anomalies, and the shocks of the last hour among them."""
         features = (await self.load_case()).features
-        anomalies = [
-            AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
-            for anomaly in features.triage.anomalies
-        ]
+        anomalies = [AnomalyRecord(**pick(anomaly, "rule", "label", "said")) for anomaly in features.triage.anomalies]
         anomalies += [
             AnomalyRecord(rule=event.kind, label=f"{event.kind}_{event.way}", said=event.said)
             for event in features.events.events
@@ -285,9 +282,7 @@ class Cycle:
         done = await self._sources.execute(
             RulingToExecute(
                 run_id=self._journal.run_id,
-                symbol=bundle.symbol,
-                mode=bundle.mode,
-                as_of=bundle.as_of,
+                **pick(bundle, "symbol", "mode", "as_of"),
                 ruling=guard.ruling,
                 valid_until=valid_until(bundle.mode, bundle.as_of),
                 mark=_exact(case.inputs.mark),
@@ -314,10 +309,7 @@ class Cycle:
             at=now,
             outcome=with_hash(
                 Outcome(
-                    symbol=bundle.symbol,
-                    mode=bundle.mode,
-                    as_of=bundle.as_of,
-                    origin=bundle.origin,
+                    **pick(bundle, "symbol", "mode", "as_of", "origin"),
                     bundle=self._journal.read(Node.CONTEXT_GATHERING, BundleName).bundle,
                     meta=self._meta,
                     anomalies=self._journal.read(Node.TRIAGE, TriageRecord).anomalies,

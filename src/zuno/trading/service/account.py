@@ -60,6 +60,7 @@ from zuno.trading.service.account_to_views import (
 from zuno.trading.service.account_view import (
     ActionView,
     FillsView,
+    LedgerView,
     LocksView,
     MandateStateView,
     TradeBalanceView,
@@ -69,7 +70,6 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
-from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView

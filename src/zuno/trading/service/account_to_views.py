@@ -26,13 +26,15 @@ from zuno.trading.service.account_view import (
     FillView,
     HedgeLegView,
     HedgeView,
+    LedgerBalancesView,
+    LedgerLineView,
     MandateView,
     MarkView,
+    PostingView,
     RiskBookView,
     TradeOrderView,
     TradePositionView,
 )
-from zuno.trading.service.ledger_view import LedgerBalancesView, LedgerLineView, PostingView
 from zuno.trading.service.profit_view import ProfitRowView
 
 
