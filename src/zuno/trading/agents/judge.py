@@ -67,7 +67,7 @@ NEAR_STOP: Final = 1.0
 USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.3, 2.5)
-"""What is to be won for what is risked, at least and at most: further away is not reached in time."""
+"""What is to be gained for what is risked, at least and at most: further away is not reached in time."""
 TARGET_REWARD_RISK: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""

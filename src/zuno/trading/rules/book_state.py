@@ -192,7 +192,7 @@ class OpenTrade:
 
 @dataclass(frozen=True, slots=True)
 class RealisedResult:
-    """Money that was won or lost for good: a close or a part of one, a fee, funding."""
+    """Money that was gained or lost for good: a close or a part of one, a fee, funding."""
 
     at: Millis
     exchange: Venue

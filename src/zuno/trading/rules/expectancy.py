@@ -356,11 +356,11 @@ def first_touch(
         hold,
         seed,
     )
-    won, lost, late = (count / PATHS for count in (ends.won, ends.lost, PATHS - ends.won - ends.lost))
+    reached, lost, late = (count / PATHS for count in (ends.reached, ends.lost, PATHS - ends.reached - ends.lost))
     mean = ends.lasted / PATHS
     spread = max(0.0, ends.lasted_squared / PATHS - mean * mean) / hold**2
-    error = sqrt(max(spread, *(share * (1 - share) for share in (won, lost, late))) / PATHS)
-    return TouchOdds(won, lost, late, mean, error)
+    error = sqrt(max(spread, *(share * (1 - share) for share in (reached, lost, late))) / PATHS)
+    return TouchOdds(reached, lost, late, mean, error)
 
 
 def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
@@ -432,7 +432,7 @@ def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:
 class _PathEnds:
     """Paths that touched the target and the stop first, the bars all of them lasted, and the sum of their squares."""
 
-    won: int
+    reached: int
     lost: int
     lasted: int
     lasted_squared: int
@@ -442,7 +442,7 @@ def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -
     generator, count = np.random.PCG64(seed), blocks.close.shape[1]
     close, highest, lowest = (table.ravel() for table in (blocks.close, blocks.highest, blocks.lowest))
     at = np.zeros(PATHS, dtype=np.int64)
-    won = lost = lasted = squared = 0
+    reached = lost = lasted = squared = 0
     for start in range(0, hold, BLOCK):
         last = min(BLOCK, hold - start) - 1
         # Raw words: numpy promises them for ever, its bounded integers only for a version.
@@ -459,9 +459,9 @@ def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -
             before = np.where(inside, further, before)
         losing = int((lowest.take(block + before * count) <= down).sum())
         ended = start + 1 + before
-        won, lost = won + len(block) - losing, lost + losing
+        reached, lost = reached + len(block) - losing, lost + losing
         lasted, squared = lasted + int(ended.sum()), squared + int((ended * ended).sum())
         at = (at + close.take(end))[~done]
         if not len(at):
             break
-    return _PathEnds(won, lost, lasted + hold * len(at), squared + hold * hold * len(at))
+    return _PathEnds(reached, lost, lasted + hold * len(at), squared + hold * hold * len(at))

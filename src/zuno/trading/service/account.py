@@ -341,7 +341,7 @@ class AccountDesk:
         held = (await self._reader.look()).book.trades.get(id)
         loosened = [] if held is None else _find_loosened(held, *prices)
         if loosened:
-            what = f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."
+            what = f"{id}: {' and '.join(loosened)}. More can be lost, or gained later."
             self._require_word(confirm, "loosen", what)
         elif self._reader.mode == "live":
             self._require_word(confirm, "set", f"LIVE: levels of {id} are moved at the exchange.")
