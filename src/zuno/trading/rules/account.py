@@ -157,7 +157,7 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
     """The desk's position in a symbol. The book keeps one side of a symbol only, but for legs that hedge each other,
     which are no position of the debate."""
     holdings = tuple(holding for holding in account.positions if holding.symbol is symbol)
-    return Position(symbol, holdings[0].side, holdings) if len({each.side for each in holdings}) == 1 else None
+    return Position(symbol, holdings[0].side, holdings) if len({holding.side for holding in holdings}) == 1 else None
 
 
 def find_group(bundle: Bundle, symbol: Symbol, held: Iterable[Symbol]) -> frozenset[Symbol]:
@@ -322,7 +322,7 @@ def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> flo
     netted = dict.fromkeys(symbol for symbol, side in sides if side is Side.SHORT and (symbol, Side.LONG) in sides)
     sizes = [(holding.symbol, holding.quantity) for holding in account.positions if holding.symbol not in netted]
     for symbol in netted:
-        legs = (each for each in account.positions if each.symbol is symbol)
+        legs = (holding for holding in account.positions if holding.symbol is symbol)
         sizes.append((symbol, fsum(leg.side.sign * leg.quantity for leg in legs)))
     sizes += [(order.symbol, order.quantity) for order in account.pending if not order.reduce_only]
     sizes += [(pool.symbol, pool.quantity) for pool in account.liquidity]

@@ -294,7 +294,7 @@ def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
     """The figure; where it is missing because this home never recorded what it rests on, not judged."""
     if not isinstance(figure, Missing) or not bundle.never_recorded(*series):
         return figure
-    gone = dict.fromkeys(str(each) for each in series if bundle.block(each) is None)
+    gone = dict.fromkeys(str(source) for source in series if bundle.block(source) is None)
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
 
 

@@ -227,19 +227,19 @@ class AccountPageReader:
         """`ask`: an account at exchanges is held against what they say."""
         paper, live = self.mode == "paper", self._with.desk.live(None)
         # What is recorded or invented names the account; a live market is asked for prices once they are needed.
-        found = await self._find_moment() if paper and not live else None
+        moment = await self._find_moment() if paper and not live else None
         book = await self.read_book()
         own = book.recorded_moment(live=live) if paper else None
         if own is not None:
-            found = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
-        elif found is None:
-            found = await (self._find_moment() if paper else self._find_present())
-        moment, notes = found
+            moment = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
+        elif moment is None:
+            moment = await (self._find_moment() if paper else self._find_present())
+        at, notes = moment
         if not paper and not book.count:
-            book.apply(AccountOpened(at=moment, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
+            book.apply(AccountOpened(at=at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
         answers = await self.ask_exchanges(book) if ask else None
-        at, notes = Millis(max(moment, book.newest)), (*notes, *self.describe_answers(answers))
+        at, notes = Millis(max(at, book.newest)), (*notes, *self.describe_answers(answers))
         page = await self._read_page(book, at, notes, priced=paper or live, recorded=own is not None, marks=marks)
         pools = await self._read_liquidity(book.liquidity.values(), present=not page.recorded)
         lp = {symbol: to_decimal(quantity) for symbol, quantity in pools.amounts.items()}
