@@ -224,7 +224,11 @@ def _price(
     if trade is not None:  # its own levels are to be read first
         pivots, gaps, ratios = pivots[:MOST_TRADE_PIVOTS], [], []
     begun = _beginnings(shape)
-    marks = [_mark(level, begun, shown) for level in (*pivots, *gaps, *ratios)]
+    levels = [
+        (level, _since(begun.get((level.since, level.price), level.since), shown))
+        for level in (*pivots, *gaps, *ratios)
+    ]
+    marks = [Mark(level.id, MarkKind(level.kind), _label(level), level.price, since) for level, since in levels]
     heat = _heat(bundle, shown, opened)
     inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
     inside += _pool_marks(heat, now.price, axis, shown)
@@ -333,11 +337,6 @@ def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
     swing = shape.fibonacci
     ratios = () if swing is None else (*swing.retracements, *swing.extensions)
     return turns | edges | {(swing.known_at, ratio.price): swing.start.at for ratio in ratios if swing is not None}
-
-
-def _mark(level: PriceLevel, begun: Mapping[tuple[Millis, float], Millis], shown: Bars) -> Mark:
-    since = _since(begun.get((level.since, level.price), level.since), shown)
-    return Mark(level.id, MarkKind(level.kind), _label(level), level.price, since)
 
 
 def _label(level: PriceLevel) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isfinite
+from operator import mul
 from statistics import fmean
 from typing import Final, TypeVar
 
@@ -458,7 +459,7 @@ class PriceContext:
 
 def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
     def window(timeframe: Timeframe) -> Known[Bars]:
-        return _window(bundle, timeframe, cache or FrameCache())
+        return read_window(bundle, timeframe, cache or FrameCache())
 
     hours, days = window(Timeframe.H1), window(Timeframe.D1)
     return PriceContext(
@@ -473,7 +474,8 @@ def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> Price
     )
 
 
-def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
+def read_window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
+    """The last sound bars of a timeframe, where they are not stale."""
     rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
@@ -530,20 +532,15 @@ def _flow(window: Known[Bars]) -> Known[TakerFlow]:
     past = shares[:-1][np.isfinite(shares[:-1])]
     short = f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed"
     rank = float(np.mean(past < shares[-1])) if len(past) >= LEAST_PAST else Missing(short)
+    # The line with the least squares through the running balance, a step to the next value being one.
+    running: list[float] = np.cumsum(delta[-FLOW_BARS:]).tolist()
+    steps = [place - (FLOW_BARS - 1) / 2 for place in range(FLOW_BARS)]
     return TakerFlow(
         window.timeframe,
         float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
         float(shares[-1]),
         rank,
-        _line_slope(np.cumsum(delta[-FLOW_BARS:]).tolist()),
-    )
-
-
-def _line_slope(values: Sequence[float]) -> float:
-    """Of the line with the least squares, a step to the next value being one."""
-    middle = (len(values) - 1) / 2
-    return fsum((place - middle) * value for place, value in enumerate(values)) / fsum(
-        (place - middle) ** 2 for place in range(len(values))
+        fsum(map(mul, steps, running)) / fsum(step**2 for step in steps),
     )
 
 

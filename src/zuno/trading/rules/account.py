@@ -205,14 +205,14 @@ def group_net_usd(account: MarkedAccount, held: Account, group: frozenset[Symbol
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
     if bundle.never_recorded(mark_series(symbol)):
-        return _last_close(bundle, symbol)
+        return last_close(bundle, symbol)
     rows = fresh_rows(bundle, mark_series(symbol))
     if isinstance(rows, Missing):
         return rows
     return mark_price(rows[-1]) if rows else Missing(f"{mark_series(symbol)} has no row")
 
 
-def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
+def last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """Of the finest bars that are not stale."""
     reason = "it was not asked for"
     for timeframe in Timeframe:

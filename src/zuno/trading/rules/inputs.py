@@ -18,8 +18,7 @@ from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
-from zuno.trading.measure.events import MarketEvent
-from zuno.trading.measure.features import Features, fresh_rows
+from zuno.trading.measure.features import Features, fresh_rows, read_window
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, TapeMinutes, TapeTotals
@@ -228,7 +227,11 @@ def build_ruling_inputs(
     symbol = bundle.symbol
     forced = _liquidated_by_side(bundle)
     tapes = forced_trades(symbol)
-    shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
+    against = {side: features.events.against(side) for side in Side}
+    shocks = {
+        side: event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
+        for side, event in against.items()
+    }
     account, mark = account_of(bundle), mark_of(bundle, symbol)
     catalogue, routes = read_markets(bundle)
     return RulingInputs(
@@ -284,10 +287,7 @@ def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
         rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
-    shortest = bundle.mode.timeframes[0]
-    rows = bundle.rows(own_candles(bundle.symbol, shortest))
-    window = cache.read_newest(bundle.symbol, shortest, rows, bundle.as_of)
-    return window if len(window) else Missing(f"no {shortest} bar can be believed")
+    return read_window(bundle, bundle.mode.timeframes[0], cache)
 
 
 def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
@@ -296,10 +296,6 @@ def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
         return figure
     gone = dict.fromkeys(str(source) for source in series if bundle.block(source) is None)
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
-
-
-def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
-    return event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
 
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:

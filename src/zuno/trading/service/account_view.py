@@ -388,7 +388,7 @@ class FillsView(AccountView):
         columns = ("time", "fill", "price", "fee", "kind", "order", "id")
         rows = (
             (
-                _moment(fill.at),
+                Value(fill.at, short=fill.at[5:16].replace("T", " ")),
                 _describe(fill.side, fill.quantity, fill.symbol, fill.exchange, digits=8),
                 money(fill.price, fill.currency),
                 money(fill.fee, fill.currency),
@@ -592,11 +592,6 @@ def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: in
     base = Symbol(symbol).base
     text = f"{side} {quantity_text(quantity, digits)} {base} {where}{' exploration' if explored else ''}"
     return Value(text, short=f"{side} {base}")
-
-
-def _moment(text: str) -> Value:
-    """A time as an account's log writes it; on a phone month, day and minute."""
-    return Value(text, short=text[5:16].replace("T", " "))
 
 
 def note_rest(shown: int, total: int) -> Lines | None:

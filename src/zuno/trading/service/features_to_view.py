@@ -120,11 +120,16 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [
-        series
-        for series in _series_of_rules(bundle.symbol)[rule]
-        if not isinstance(fresh_rows(bundle, series), Missing)
-    ]
+    symbol = bundle.symbol
+    interest = (market.open_interest(venue, symbol) for venue in perpetual_feeds(symbol))
+    held_against: Mapping[str, Sequence[Series[Any]]] = {
+        Rule.SPIKE: [own_candles(symbol, Timeframe.H1), *interest],
+        EventKind.SHOCK: [own_candles(symbol, Timeframe.M1), own_candles(symbol, Timeframe.H1)],
+        Rule.LIQUIDATION_CLUSTER: forced_trades(symbol),
+        Rule.MICROSTRUCTURE_IMBALANCE: [own_book(symbol)],
+        Rule.OPTIONS_PANIC: options_of(symbol),
+    }
+    used = [series for series in held_against[rule] if not isinstance(fresh_rows(bundle, series), Missing)]
     group = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
@@ -135,20 +140,6 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
         as_of=group["asOf"],
         age_seconds=group["ageSeconds"],
     )
-
-
-def _series_of_rules(symbol: Symbol) -> Mapping[str, Sequence[Series[Any]]]:
-    """What each rule of triage is held against, and shocks."""
-    return {
-        Rule.SPIKE: [
-            own_candles(symbol, Timeframe.H1),
-            *(market.open_interest(venue, symbol) for venue in perpetual_feeds(symbol)),
-        ],
-        EventKind.SHOCK: [own_candles(symbol, Timeframe.M1), own_candles(symbol, Timeframe.H1)],
-        Rule.LIQUIDATION_CLUSTER: [*forced_trades(symbol)],
-        Rule.MICROSTRUCTURE_IMBALANCE: [own_book(symbol)],
-        Rule.OPTIONS_PANIC: [*options_of(symbol)],
-    }
 
 
 def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
