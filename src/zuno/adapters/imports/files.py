@@ -21,7 +21,7 @@ _TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
-    formats = ("auto", "binance", "csv", "freqtrade")
+    formats: tuple[str, ...] = ("auto", "binance", "csv", "freqtrade")
 
     def find(self, paths: Sequence[str]) -> list[FoundFile]:
         files: dict[Path, None] = {}

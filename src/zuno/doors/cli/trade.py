@@ -276,7 +276,7 @@ async def book_add(
     zuno: Zuno,
     symbol: Symbol,
     side: Annotated[str, argument("long|short", "Side.")],
-    margin: Annotated[str, option("--margin", "N", "Margin: USD on Binance, KRW on Upbit.")],
+    margin: Annotated[str, option("--margin", "N", "Margin in the exchange's currency.")],
     leverage: Annotated[str, option("--leverage", "N", "Leverage, 1 to 3.")] = "1",
     entry: Annotated[
         str | None, option("--entry", "PRICE", "Price in the exchange's currency (default: mark price).")

@@ -219,7 +219,7 @@ class Cycle:
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
         case = await self.load_case()
-        left = apply_risk_rules(self._draft(case), case.inputs, None)
+        left = self._review_risk(self._draft(case), case.inputs, None)
         return await risk_manager.ask_risk_manager(case, left, self._model_context)
 
     # -- what comes of it
@@ -229,6 +229,10 @@ class Cycle:
         if self._drafted is None:
             self._drafted = self._start_draft(case.inputs)
         return self._drafted
+
+    def _review_risk(self, draft: RulingDraft, inputs: RulingInputs, tightening: Tightening | None) -> RulingDraft:
+        """Studies replace it."""
+        return apply_risk_rules(draft, inputs, tightening)
 
     def _start_draft(self, inputs: RulingInputs) -> RulingDraft:
         judged = self._journal.read(Node.JUDGE_AGENT, record.JudgeRecord)
@@ -245,7 +249,7 @@ class Cycle:
             inputs = replace(inputs, record=inputs.record.model_copy(update={"explorations": explored}))
             draft = self._start_draft(inputs)
         tightening = self._journal.read(Node.RISK_MANAGER, AgentAnswer[Tightening]).value
-        draft = apply_leverage_guard(apply_risk_rules(draft, inputs, tightening), inputs)
+        draft = apply_leverage_guard(self._review_risk(draft, inputs, tightening), inputs)
         return draft.expectation, finish_ruling(draft, inputs, now)
 
     async def _apply_guard(self) -> record.GuardRecord:

@@ -258,7 +258,7 @@ def test_one_ulp_changes_no_ruling_and_no_printed_digit(
     sign = 1 if call is Call.LONG else -1
     given_ = terms(funding_next=0.000123, slippage=Slippage(0.0113, 0.0217))
     said = decision(call, stop_loss=round(100 - sign * loss, 1), take_profit=round(100 + sign * 2 * loss, 1))
-    value = given_.quoted_rates["KRW"] if figure == "krw_rate" else getattr(given_, figure)
+    value: Any = given_.quoted_rates["KRW"] if figure == "krw_rate" else getattr(given_, figure)
     moved: Any = (
         Slippage(*(nextafter(part, towards) for part in (value.buy, value.sell)))
         if isinstance(value, Slippage)

@@ -275,7 +275,7 @@ def test_not_knowing_never_raises_a_ruling(
 def test_an_exit_is_never_vetoed(
     world: World, budget: int | None, tightening: Tightening | None, gone: set[str]
 ) -> None:
-    blind = change_inputs(world.terms, **dict.fromkeys(gone, GONE))  # type: ignore[arg-type]
+    blind = change_inputs(world.terms, **dict.fromkeys(gone, GONE))
     done = finish_ruling(
         ruled_on(decision(Call.CANCEL_AND_CLOSE), blind, budget, tightening, 9.0), blind, Millis(2**50)
     )
