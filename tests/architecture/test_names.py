@@ -22,6 +22,8 @@ from tests.wire.source_nodes import read_nodes
 from zuno.kernel.text import Token
 from zuno.kernel.view import View
 from zuno.llm.question import Opinion
+from zuno.markets.feeds import OPTIONS
+from zuno.markets.venues import VENUES
 from zuno.trading.model.cycle import Part
 
 IRREGULAR = frozenset(
@@ -149,3 +151,44 @@ def test_every_decision_is_one_page() -> None:
     records = sorted((CHECKOUT / "docs" / "decisions").glob("*.md"))
     assert len(records) > 20
     assert [record.name for record in records if len(record.read_text().splitlines()) > PAGE_LINES] == []
+
+
+ROUTE_WORDS = {
+    ("model/cycle.py", "BINANCE"),
+    ("model/cycle.py", "UPBIT"),
+    ("model/trade_events.py", "krw:"),
+    ("model/trade_events.py", "older"),
+    ("rules/draft.py", "RATE"),
+    ("service/live_start.py", "text"),
+    ("service/live_start.py", 'missing.append(("setting",'),
+}
+"""How lines begin that have the seed's routes, fields of records from before there was a third venue, and a setting."""
+LOCAL_MONEY = ("krw", "cro_5_won")
+
+
+def exchange_names() -> set[str]:
+    """Houses and feeds of every venue, and the sources that are read beside them."""
+    named = {name for venue in VENUES for name in (venue.house, *venue.feed.split("-"))} | {*OPTIONS.values()}
+    return named - {"spot"}
+
+
+def test_the_trading_desk_asks_what_a_venue_can_do_and_never_what_it_is_called() -> None:
+    names = re.compile("|".join(sorted({*exchange_names(), *LOCAL_MONEY})), re.IGNORECASE)
+    assert names.search("ZUNO_BYBIT_KEY")
+    room = SOURCE / "trading"
+    said = [
+        (str(path.relative_to(room)), line.split()[0])
+        for path in sorted(room.rglob("*"))
+        if path.suffix in (".py", ".md", ".html", ".toml")
+        for line in path.read_text().splitlines()
+        if names.search(line)
+    ]
+    assert len(exchange_names()) > 5
+    assert [place for place in said if place not in ROUTE_WORDS] == []
+
+
+def test_the_trading_desk_has_no_amounts_in_won() -> None:
+    """The currency, by the words that money in it goes with; a trade may be won."""
+    money = re.compile(r"\b(?:in|of|the|for|with|KRW|rate) won\b|\bwon (?:are|is|rate)\b|\bWON\b|₩")
+    room = SOURCE / "trading"
+    assert [str(path) for path in sorted(room.rglob("*.py")) if money.search(path.read_text())] == []

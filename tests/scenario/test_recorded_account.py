@@ -96,7 +96,7 @@ async def test_everything_of_it_stands_at_its_own_last_moment(home: Path) -> Non
 
 async def test_what_is_opened_and_closed_by_hand_in_it_has_the_prices_of_that_moment(home: Path) -> None:
     zuno = Application(Settings(home=home, recording="own"))
-    shown = await zuno.account().enter(OpeningEntry.parse("ETHUSDT", "long", "100"))
+    shown = await zuno.account().enter(OpeningEntry.parse(zuno.markets, "ETHUSDT", "long", "100"))
     assert (shown.as_of, [position.entry for position in shown.positions if position.symbol == "ETHUSDT"]) == (
         "2026-01-01T00:00:00Z",
         [3_000.0],

@@ -299,9 +299,9 @@ def test_without_anything_all_is_missing_and_nothing_is_made_up(bundle: Bundle) 
         "surface",
         "dvol",
         "mood",
-        "krw_rate",
     ):
         assert isinstance(getattr(found, part), Missing), part
+    assert isinstance(found.rates["KRW"], Missing)
     assert found.triage.anomalies == ()
     assert {one.rule.value for one in found.triage.unknown} == {
         "spike", "liquidation_cluster", "microstructure_imbalance", "options_panic",
@@ -316,8 +316,8 @@ LIVE: list[tuple[Series[Any], Callable[[Features], object]]] = [
     (market.long_short(BYBIT, SYMBOL), lambda found: found.perpetuals[1].long_share),
     (market.basis(BINANCE, SYMBOL), lambda found: found.perpetuals[0].basis_bps),
     (market.fear_greed("alternative.me"), lambda found: found.mood),
-    (market.rates("upbit", "KRW-USDT"), lambda found: found.krw_rate),
-    (market.rates("binance", "USDC-USDT"), lambda found: found.dollar),
+    (market.rates("upbit", "KRW-USDT"), lambda found: found.rates["KRW"]),
+    (market.rates("binance", "USDC-USDT"), lambda found: found.rates["USDC"]),
 ]
 
 
@@ -462,8 +462,8 @@ async def test_while_nobody_tells_the_won_there_is_none(invented: Path) -> None:
         for n in (1, 3, 9, 10)
     ]
     await store.close()
-    assert [isinstance(one.krw_rate, Missing) for one in hours] == [False, True, True, False]
-    assert not any(isinstance(one.dollar, Missing) for one in hours)
+    assert [isinstance(one.rates["KRW"], Missing) for one in hours] == [False, True, True, False]
+    assert not any(isinstance(one.rates["USDC"], Missing) for one in hours)
 
 
 async def test_a_silent_stream_that_is_alive_is_a_zero_and_a_dead_one_is_not(invented: Path) -> None:
@@ -500,17 +500,17 @@ def test_a_curve_of_long_ago_is_no_curve(bundle: Bundle) -> None:
 @pytest.mark.parametrize(
     ("series", "value", "part"),
     [
-        (market.fear_greed("alternative.me"), 5_000.0, "mood"),
-        (market.rates("upbit", "KRW-USDT"), 0.0, "krw_rate"),
-        (market.rates("binance", "USDC-USDT"), 0.0, "dollar"),
+        (market.fear_greed("alternative.me"), 5_000.0, lambda found: found.mood),
+        (market.rates("upbit", "KRW-USDT"), 0.0, lambda found: found.rates["KRW"]),
+        (market.rates("binance", "USDC-USDT"), 0.0, lambda found: found.rates["USDC"]),
     ],
     ids=["mood", "won", "dollar"],
 )
 def test_a_number_that_is_none_of_its_kind_is_missing(
-    bundle: Bundle, series: Series[Any], value: float, part: str
+    bundle: Bundle, series: Series[Any], value: float, part: Callable[[Features], object]
 ) -> None:
     spoilt = with_rows(bundle, series, lambda rows: (*rows[:-1], rows[-1]._replace(value=value)))
-    assert isinstance(getattr(measure_features(spoilt), part), Missing)
+    assert isinstance(part(measure_features(spoilt)), Missing)
 
 
 def test_another_row_is_another_hash(bundle: Bundle) -> None:

@@ -25,7 +25,7 @@ def open_account(at: int, usd: Any, krw: Any) -> AccountOpened:
 
 
 def won_rates(krw_rate: Known[float]) -> Rates:
-    return currency_rates(krw_rate, 1.0)
+    return currency_rates({"KRW": krw_rate, "USDC": 1.0})
 
 
 def decimal_rates(krw_rate: Decimal | None) -> dict[str, Decimal]:

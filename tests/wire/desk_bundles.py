@@ -51,7 +51,7 @@ from zuno.trading.model.market import (
     Text,
     Timeframe,
 )
-from zuno.trading.model.memory import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, make_slot
 from zuno.trading.model.wanted import wanted_series
 
 BTC = Symbol("BTCUSDT")
@@ -89,7 +89,7 @@ def bundle_of(
     """Every series the desk wants, fresh, of one invented market."""
     blocks, gone = _market(world or World())
     held = account_slots(account or build_account(usd=2_000.0, krw=2_000_000.0), AS_OF)
-    record = record_slot(DeskRecord(), AS_OF)
+    record = make_slot(DeskRecord(), AS_OF)
     return Bundle(BTC, mode, AS_OF, "SYNTHETIC by hand", blocks, gone, (*held, record, *slots))
 
 

@@ -21,7 +21,7 @@ from zuno.trading.data.bundle_builder import build_bundle
 from zuno.trading.model.account import Account, account_slots
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.market import SECOND_MS, Candle, Mode, Timeframe, candles
-from zuno.trading.model.memory import DeskRecord, record_slot
+from zuno.trading.model.memory import DeskRecord, make_slot
 from zuno.trading.ports.series import PUBLIC_HISTORY, Batch
 
 FOLDER = SHARED_DATA / "btc-eth-history"
@@ -55,5 +55,5 @@ def real_store(symbol: Symbol = Symbol("BTCUSDT")) -> MemorySeries:
 
 def real_bundle(at: str, mode: Mode = Mode.SWING, account: Account = CASH) -> Bundle:
     moment = instant(at)
-    slots = (*account_slots(account, moment), record_slot(DeskRecord(), moment))
+    slots = (*account_slots(account, moment), make_slot(DeskRecord(), moment))
     return asyncio.run(build_bundle(real_store(), Symbol("BTCUSDT"), mode, moment, slots))

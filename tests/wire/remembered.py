@@ -15,8 +15,7 @@ from zuno.trading.model.memory import (
     MemoryNote,
     MemorySlot,
     Verdict,
-    feedback_slot,
-    memory_slot,
+    make_slot,
 )
 
 SETUP = "failed breakout up 4h; RSI 1h overbought; funding high"
@@ -59,4 +58,4 @@ def slots(
     memories: Sequence[MemoryNote] = (), lessons: Sequence[LessonNote] = (), source: str = "sqlite", note: str = ""
 ) -> tuple[Slot, Slot]:
     recalled = MemorySlot(setup=SETUP, source=source, note=note, memories=tuple(memories))
-    return memory_slot(recalled, AS_OF), feedback_slot(FeedbackSlot(lessons=tuple(lessons)), AS_OF)
+    return make_slot(recalled, AS_OF), make_slot(FeedbackSlot(lessons=tuple(lessons)), AS_OF)

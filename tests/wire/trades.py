@@ -97,7 +97,11 @@ def _bars(*prices: Any) -> Bars:
 
 
 def terms(
-    account: Account = CASH, krw_rate: Known[float] = WON, mark: Known[float] = PRICE, **changed: Any
+    account: Account = CASH,
+    krw_rate: Known[float] = WON,
+    mark: Known[float] = PRICE,
+    dollar: Known[float] = 1.0,
+    **changed: Any,
 ) -> RulingInputs:
     """Everything known, nothing wrong, the account marked at these rates."""
     marks: dict[Symbol, Known[float]] = {Symbol("BTCUSDT"): mark, Symbol("ETHUSDT"): 10.0}
@@ -120,12 +124,18 @@ def terms(
         high_volatility=False,
         shock_down=None,
         shock_up=None,
-        dollar=1.0,
-        krw_rate=krw_rate,
+        quoted_rates={"KRW": krw_rate, "USDC": dollar},
         account=account,
         marked_account=mark_to_market(account, Symbol("BTCUSDT"), marks, won_rates(krw_rate)),
     )
     return replace(calm, **changed)
+
+
+def change_inputs(given: RulingInputs, **changed: Any) -> RulingInputs:
+    """With other figures; `krw_rate` and `dollar` are among the quoted rates."""
+    named = {"KRW": "krw_rate", "USDC": "dollar"}
+    rates = {currency: changed.pop(named[currency], rate) for currency, rate in given.quoted_rates.items()}
+    return replace(given, quoted_rates=rates, **changed)
 
 
 def standing(given: RulingInputs) -> MarkedAccount:
@@ -249,7 +259,8 @@ def fired_rules(draft: RulingDraft) -> list[str]:
 
 def worth(draft: RulingDraft, given: RulingInputs) -> float:
     """The notional of all legs, in dollars."""
-    won = given.krw_rate if isinstance(given.krw_rate, float) else 1.0
+    told = given.quoted_rates["KRW"]
+    won = told if isinstance(told, float) else 1.0
     return sum(leg.notional if leg.venue is Venue("BINANCE") else leg.notional / won for leg in draft.legs)
 
 

@@ -33,7 +33,7 @@ from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import Expectation, JudgeKind, Node, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side
-from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, record_slot
+from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, make_slot
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, paper_account
 from zuno.trading.ports.recall import MemoryIndex
@@ -206,7 +206,7 @@ async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at:
 
 
 async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
-    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(DeskRecord(), at)]
+    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), make_slot(DeskRecord(), at)]
     return build_case(await build_bundle(store, symbol, MODE, at, slots))
 
 

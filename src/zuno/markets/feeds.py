@@ -29,15 +29,21 @@ ROWS: Final[Mapping[str, Venue]] = {venue.feed: venue for venue in VENUES}
 """Venues by the names of their series."""
 PERPETUALS: Final = tuple(venue.feed for venue in VENUES if venue.beside and not venue.spot)
 QUIET: Final = frozenset(venue.feed for venue in VENUES if venue.quiet)
-WON: Final = UPBIT
+FOREIGN_SPOT: Final = UPBIT
 """Whose spot market in another currency than the dollar is read beside every market."""
 USDT_KRW: Final = "KRW-USDT"
 USDC_USDT: Final = "USDC-USDT"
 RATES: Final[Mapping[str, tuple[str, str]]] = {"KRW": (UPBIT, USDT_KRW), "USDC": (BINANCE, USDC_USDT)}
 """Who tells a currency's rate against the dollar, and under which name."""
-WON_RATE, DOLLAR_RATE = RATES.values()
 OPTIONS: Final[Mapping[str, str]] = {"BTC": DERIBIT, "ETH": DERIBIT}
 """Who is asked for a coin's options and their volatility index; of other coins none are read."""
+
+
+def options_feed(base: str) -> str:
+    """Who would be asked for a coin's options, whether or not they are offered."""
+    return OPTIONS.get(base, DERIBIT)
+
+
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     FRED: ("DGS2", "DGS10", "CPIAUCSL", "FEDFUNDS", "DTWEXBGS", "NASDAQCOM", "DCOILWTICO"),
     YAHOO: ("DXY", "NASDAQ", "GOLD", "OIL"),

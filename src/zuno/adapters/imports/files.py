@@ -21,6 +21,8 @@ _TEXTS: Final = (".csv", ".tsv", ".txt", ".json")
 
 
 class HistoryFiles:
+    formats: tuple[str, ...] = ("auto", "binance", "csv", "freqtrade")
+
     def find(self, paths: Sequence[str]) -> list[FoundFile]:
         files: dict[Path, None] = {}
         for written in paths:

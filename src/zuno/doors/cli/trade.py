@@ -276,14 +276,12 @@ async def book_add(
     zuno: Zuno,
     symbol: Symbol,
     side: Annotated[str, argument("long|short", "Side.")],
-    margin: Annotated[str, option("--margin", "N", "Margin: USD on Binance, KRW on Upbit.")],
+    margin: Annotated[str, option("--margin", "N", "Margin in the exchange's currency.")],
     leverage: Annotated[str, option("--leverage", "N", "Leverage, 1 to 3.")] = "1",
     entry: Annotated[
         str | None, option("--entry", "PRICE", "Price in the exchange's currency (default: mark price).")
     ] = None,
-    exchange: Annotated[
-        str, option("--exchange", "binance|upbit", "binance (USD futures) or upbit (KRW spot).")
-    ] = "binance",
+    exchange: Annotated[str, option("--exchange", "VENUE", "Where it is held (default: the market's own).")] = "",
     stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
     target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
     hold: Annotated[str | None, option("--hold", "T", "Longest holding time: 12h, 5d or 6w.")] = None,
@@ -294,6 +292,7 @@ async def book_add(
     from zuno.trading.service.manual_entries import OpeningEntry
 
     opening = OpeningEntry.parse(
+        zuno.markets,
         symbol,
         side,
         margin,
@@ -333,4 +332,4 @@ async def book_lp(
     """Enter the base currency held in LP positions; it counts as exposure in `zuno trade status`."""
     from zuno.trading.service.manual_entries import LiquidityAmount
 
-    return await zuno.account().enter(LiquidityAmount.parse(symbol, quantity), as_of)
+    return await zuno.account().enter(LiquidityAmount.parse(zuno.markets, symbol, quantity), as_of)

@@ -17,8 +17,8 @@ from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.markets.market import parse_symbol
-from zuno.trading.service.account import OpenRisk
-from zuno.trading.service.account_view import AccountView, ActionView, TradePositionView
+from zuno.trading.service.account import OpenRisk, find_closing
+from zuno.trading.service.account_view import AccountView, ActionView
 
 # -- liquidity
 
@@ -69,7 +69,7 @@ async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
         )
     desk, which = zuno.account(name), _find_symbol(zuno, words[0])
     view = await desk.positions()
-    wanted = find_meant(view.positions, which)
+    wanted = find_closing(view.positions, which)
     if not wanted:
         return Reply(f"Nothing of {text(which)} is open; /status lists what is.")
     bound = [[held.id, held.exchange, held.side, repr(held.quantity)] for held in wanted]
@@ -143,17 +143,6 @@ def _find_symbol(zuno: Zuno, which: str) -> str:
         return parse_symbol(which, zuno.markets)
     except UsageError:
         return which
-
-
-def find_meant(positions: Sequence[TradePositionView], which: str) -> tuple[TradePositionView, ...]:
-    """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
-    name = which.lower()
-    named = next((held for held in positions if held.id.lower() == name), None)
-    if named is None:
-        return tuple(held for held in positions if name in ("all", held.symbol.lower()))
-    if named.manual:
-        return (named,)
-    return tuple(held for held in positions if held.symbol == named.symbol and not held.manual)
 
 
 def _take_word(asked: ChatRequest, usage: str) -> str:

@@ -22,7 +22,7 @@ from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
 from zuno.trading.model.known import derive
-from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, make_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
@@ -171,7 +171,7 @@ class BacktestCycles:
                 calibrations=calibrate(closed), explorations=await list_explorations(history, asked, moment)
             )
             previous = await read_previous_decision(history, asked, moment)
-            bundle, case = await figures.measure(at, [*held, *previous, record_slot(record, at)])
+            bundle, case = await figures.measure(at, [*held, *previous, make_slot(record, at)])
             if recall is not None:
                 bundle = add_slots(bundle, await recall(case))
                 case = replace_bundle(case, bundle)

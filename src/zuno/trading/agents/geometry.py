@@ -157,13 +157,29 @@ def _picture(case: Case, image: Image | None, shown: Panels) -> Section:
 def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     frame = _frame(case)
     if isinstance(frame, Missing):
-        return _answer_without_bars(case, f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}.")
+        why = f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}."
+        return GeometryOpinion(
+            anomaly="none",
+            directional_bias="NEUTRAL",
+            confidence=0.0,
+            key_levels=key_levels(case.menu),
+            fibonacci_context="No swing is known.",
+            pattern="none",
+            cvd_signal=None,
+            funding_visual=None,
+            rationale=cut(why, prompt_facts.market_facts(case), LONG_TEXT),
+        )
     shape = find_pattern(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
     reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
     lean = direction_of(total_weight(reasons))
-    if broken := _breakout_reasons(case):
+    broken = [  # of the last hour: the shape that broke is behind it
+        Reason(0.6 * event.way.sign, f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}")
+        for event in case.features.events.events
+        if event.kind is EventKind.TRUE_BREAKOUT
+    ]
+    if broken:
         anomaly, reasons, lean = "clean_breakout", [*broken, *reasons], direction_of(total_weight(broken))
     elif lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
@@ -177,29 +193,6 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
         rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
-    )
-
-
-def _breakout_reasons(case: Case) -> list[Reason]:
-    """Of the last hour: the shape that broke is behind it."""
-    return [
-        Reason(0.6 * event.way.sign, f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}")
-        for event in case.features.events.events
-        if event.kind is EventKind.TRUE_BREAKOUT
-    ]
-
-
-def _answer_without_bars(case: Case, why: str) -> GeometryOpinion:
-    return GeometryOpinion(
-        anomaly="none",
-        directional_bias="NEUTRAL",
-        confidence=0.0,
-        key_levels=key_levels(case.menu),
-        fibonacci_context="No swing is known.",
-        pattern="none",
-        cvd_signal=None,
-        funding_visual=None,
-        rationale=cut(why, prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 

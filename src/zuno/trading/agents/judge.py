@@ -67,7 +67,7 @@ NEAR_STOP: Final = 1.0
 USUAL_STOP: Final = 1.5
 """In ATR: nearer than the first is noise; without structure the stop goes to the second."""
 REWARD: Final = (1.3, 2.5)
-"""What is to be won for what is risked, at least and at most: further away is not reached in time."""
+"""What is to be gained for what is risked, at least and at most: further away is not reached in time."""
 TARGET_REWARD_RISK: Final = 1.7
 AGAINST_TREND: Final = 0.45
 """The score from which a trade against a regime of momentum is worth it."""
@@ -120,7 +120,11 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
     )
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and exposed_sides(case):
-        raw = _exit(raw, join_reasons(spoken, EXIT_TAKEN))
+        # An exit is taken without reasons: those that could not be checked are dropped.
+        bare = {"win_probability_pct": 50, "expected_profit_pct": 0.0, "expected_loss_pct": 0.0, "ev_rationale": ""}
+        bare |= {"reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")), "key_factors": []}
+        bare |= {"why": join_reasons(spoken, EXIT_TAKEN), "decision": Call.CANCEL_AND_CLOSE}
+        raw = raw.model_copy(update=bare)
     decision = validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
@@ -132,22 +136,6 @@ def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     return all(
         not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
         for attempt in spoken.attempts[-2:]
-    )
-
-
-def _exit(raw: Decision, why: str) -> Decision:
-    """An exit is taken without reasons: those that could not be checked are dropped."""
-    return raw.model_copy(
-        update={
-            "why": why,
-            "decision": Call.CANCEL_AND_CLOSE,
-            "reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")),
-            "win_probability_pct": 50,
-            "expected_profit_pct": 0.0,
-            "expected_loss_pct": 0.0,
-            "ev_rationale": "",
-            "key_factors": [],
-        }
     )
 
 

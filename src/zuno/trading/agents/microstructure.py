@@ -85,11 +85,13 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
         anomaly = "fake_wall"
     elif not isinstance(book.imbalance, Missing) and abs(book.imbalance) > LEAN:
         anomaly = "microstructure_imbalance"
+    balance = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
+    quiet = f"An ordinary book: the spread is {{book.spread}}{balance}, and no wall vanished."
     return MicrostructureOpinion(
         anomaly=anomaly,
         confidence=confidence(reasons),
         directional_bias=_BIASES[direction_of(total_weight(reasons))],
-        rationale=cut(summarise_reasons(reasons, _quiet_text(book)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), LONG_TEXT),
     )
 
 
@@ -128,7 +130,7 @@ def _wall_reasons(case: Case) -> list[Reason]:
     for side, sign, name in ((Side.LONG, -1, "bids"), (Side.SHORT, 1, "asks")):
         fake = [(place, wall) for place, wall in enumerate(walls.fake, 1) if wall.side is side]
         if fake:
-            place, _ = max(fake, key=lambda each: each[1].times_median)
+            place, _ = max(fake, key=lambda ranked: ranked[1].times_median)
             size = f"{{walls.fake_{place}_size}} the median"
             text = f"a wall of {name} at {{walls.fake_{place}_price}}, {size}, vanished untraded"
             reasons.append(Reason(sign * min(0.5 + 0.1 * (len(fake) - 1), 0.7), text))
@@ -148,8 +150,3 @@ def _thin_side_reasons(book: BookFigures) -> list[Reason]:
             0.25 * sign, f"{thin} are thin: slippage is {{book.buy_slippage}} to buy and {{book.sell_slippage}} to sell"
         )
     ]
-
-
-def _quiet_text(book: BookFigures) -> str:
-    lean = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
-    return f"An ordinary book: the spread is {{book.spread}}{lean}, and no wall vanished."

@@ -30,16 +30,11 @@ NEVER_AHEAD: Final = 0.25
 NEARLY_STOPPED: Final = 0.75
 """Shares of the distance to the stop."""
 _CLOSED_BY: Final[Mapping[ExitReason, str]] = {
-    ExitReason.STOP: "its stop",
-    ExitReason.TARGET: "its target",
-    ExitReason.HOLD_OVER: "time",
-    ExitReason.DECISION: "a later decision",
-    ExitReason.OWNER: "its owner",
-    ExitReason.KILL_SWITCH: "the kill switch",
-    ExitReason.LIQUIDATION: "liquidation",
-    ExitReason.UNDONE: "the desk, as it could not be protected",
+    ExitReason.STOP: "its stop", ExitReason.TARGET: "its target", ExitReason.HOLD_OVER: "time",
+    ExitReason.DECISION: "a later decision", ExitReason.OWNER: "its owner", ExitReason.KILL_SWITCH: "the kill switch",
+    ExitReason.LIQUIDATION: "liquidation", ExitReason.UNDONE: "the desk, as it could not be protected",
     ExitReason.MANUAL: "hand",
-}
+}  # fmt: skip
 _PRAISE: Final = r"success\w*|profitable|a win(?:ner|ning trade)?|won|paid off|worked out"
 _BLAME: Final = r"fail\w*|unprofitable|los(?:s|ing trade|t money)|lost|did not work"
 _CONTRADICTIONS: Final[Mapping[Verdict, re.Pattern[str]]] = {
@@ -212,7 +207,10 @@ class ReviewOpinion(Opinion):
 
 async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context: ModelContext) -> Lesson:
     """The lesson in a model's words; in the rules' where none can be used. `cases`: those it was drawn from."""
-    sections = (_lesson_section(lesson, cases), _condition_section(lesson), _cases_section(lesson, cases))
+    # The post-mortems of the newest cases ask for something in the desk's own words, in which figures are printed.
+    newest = [case for case in cases if case.id in lesson.cases][-MOST_QUOTED:]
+    quoted = Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
+    sections = (_lesson_section(lesson, cases), _condition_section(lesson), quoted)
     spoken = await ask_agent(
         AgentQuestion(
             role=LESSON_ROLE,
@@ -288,7 +286,7 @@ def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Section:
             *(
                 prompt_facts.fact(
                     f"lesson.{name}",
-                    _mean([getattr(case.path, f"{name}_pct") for case in agree]),
+                    round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4),
                     Unit.PERCENT,
                     note=note,
                 )
@@ -318,18 +316,8 @@ def _condition_section(lesson: Lesson) -> Section:
     return Section("setup", 90, (prompt_facts.remark("lesson.setup", lesson.condition),))
 
 
-def _cases_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Section:
-    """What the post-mortems of the newest cases ask for: the desk's own words, in which figures are printed."""
-    newest = [case for case in cases if case.id in lesson.cases][-MOST_QUOTED:]
-    return Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
-
-
 def _r_lines(subject: str, cases: Sequence[PostMortem]) -> tuple[Line, ...]:
     mean = mean_r(cases)
     if mean is None:
         return ()
     return (prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note="R after costs, on average"),)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return round(fsum(values) / len(values), 4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,13 +10,9 @@ from zuno.llm.prompts import Prompts, Untrusted, Value
 from zuno.provenance.facts import Figure
 
 CAPS: Final[Mapping[str, int]] = {
-    "judge": 25_000,
-    "post_mortem": 10_000,
-    "self_correction": 10_000,
-    "feedback": 10_000,
-    "rag": 5_000,
+    "judge": 25_000, "post_mortem": 10_000, "self_correction": 10_000, "feedback": 10_000, "rag": 5_000,
     "rag_extraction": 5_000,
-}
+}  # fmt: skip
 DEFAULT_CAP: Final = 15_000
 """Characters of system and user together, by role."""
 FACTS: Final = "facts"
@@ -74,7 +70,8 @@ def fit_prompt(
         prompt = prompts.render(name, variables)
         if len(prompt.system) + len(prompt.user) <= cap:
             left_out = tuple(section.title for section in sections if section not in kept)
-            return FittedPrompt(variables, tuple(_figures(kept)), left_out)
+            figures = tuple(figure for section in kept for line in section.lines for figure in line.figures)
+            return FittedPrompt(variables, figures, left_out)
         if not kept:
             raise ValueError(f"prompt {name} takes more than {cap} characters without any section")
         kept.remove(min(kept, key=lambda section: section.weight))
@@ -90,7 +87,3 @@ def _variables(kept: Sequence[Section], all_: Sequence[Section], others: Mapping
         if section.strangers is not None:
             variables[section.title] = section.strangers if section in kept else "(left out for want of room)"
     return variables
-
-
-def _figures(sections: Iterable[Section]) -> Iterable[Figure]:
-    return (figure for section in sections for line in section.lines for figure in line.figures)

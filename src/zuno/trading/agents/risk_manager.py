@@ -7,6 +7,7 @@ from math import ceil, isfinite
 from typing import Final
 
 from zuno.llm.ask import ModelContext
+from zuno.markets.venues import VENUES
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
@@ -24,10 +25,11 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RulingDraft, Tightening
-from zuno.trading.rules.expectancy import list_choices, reprice_trade
+from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.routing import choose_style
 
 ROLE: Final = "risk_manager"
+_CURRENCIES: Final = frozenset(venue.currency for venue in VENUES)
 PASSED: Final = "nothing new is risked: the risk officer concurs without being asked"
 
 
@@ -41,7 +43,21 @@ async def ask_risk_manager(
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=lambda: _list_sections(case, draft) if shown is None else shown,
+            sections=lambda: (
+                (
+                    prompt_facts.market_section(case),
+                    prompt_facts.anomalies_section(case),
+                    _draft_section(case, draft),
+                    account_section(case),
+                    prompt_facts.derivatives_section(case),
+                    prompt_facts.liquidation_section(case, 75),
+                    prompt_facts.options_section(case, 70),
+                    prompt_facts.day_section(case, 60),
+                    prompt_facts.economy_section(case, 50),
+                )
+                if shown is None
+                else shown
+            ),
             output=RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
             prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
@@ -60,20 +76,6 @@ async def ask_risk_manager(
     return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
 
-def _list_sections(case: Case, draft: RulingDraft) -> tuple[Section, ...]:
-    return (
-        prompt_facts.market_section(case),
-        prompt_facts.anomalies_section(case),
-        _draft_section(case, draft),
-        account_section(case),
-        prompt_facts.derivatives_section(case),
-        prompt_facts.liquidation_section(case, 75),
-        prompt_facts.options_section(case, 70),
-        prompt_facts.day_section(case, 60),
-        prompt_facts.economy_section(case, 50),
-    )
-
-
 def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
     """The rules were applied already: figures rounded up from the draft change nothing."""
     return RiskOpinion(
@@ -90,23 +92,18 @@ def _draft_section(case: Case, draft: RulingDraft) -> Section:
     lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
     lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
     lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
-    lines += _choice_lines(case, draft)
+    for (style, route), worth in list_choices(draft, case.inputs).items():
+        name, note = f"draft.{style}_{route}".lower(), f"EV if {style} by {route}"
+        lines.append(prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note))
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
-
-
-def _choice_lines(case: Case, draft: RulingDraft) -> Iterator[Line]:
-    """Other styles and routes whose cost leaves the expectation above zero."""
-    for style, route in list_choices(draft, case.inputs):
-        worth = reprice_trade(draft, style, route, case.inputs)
-        if worth is not None:
-            name = f"draft.{style}_{route}".lower()
-            yield prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=f"EV if {style} by {route}")
 
 
 def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         head = f"already changed, {change.by}: {change.field}: "
-        yield prompt_facts.remark(f"draft.change_{place}", _without_amounts(change.why), head)
+        # Without amounts of the account's money, which are written with their currency.
+        parts = [part for part in change.why.split("; ") if not any(f" {word}" in part for word in _CURRENCIES)]
+        yield prompt_facts.remark(f"draft.change_{place}", "; ".join(parts) or "a cap", head)
 
 
 def draft_lines(
@@ -132,11 +129,6 @@ def draft_lines(
     yield prompt_facts.fact("draft.profit", worth.profit_pct, Unit.PERCENT)
     yield prompt_facts.fact("draft.loss", worth.loss_pct, Unit.PERCENT)
     yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
-
-
-def _without_amounts(why: str) -> str:
-    """A reason without amounts of the account's money, which are written with their currency."""
-    return "; ".join(part for part in why.split("; ") if " USD" not in part and " KRW" not in part) or "a cap"
 
 
 def account_section(case: Case) -> Section:

@@ -71,7 +71,9 @@ def describe_reliability(
         panels=tuple(
             ReliabilityPanel(
                 title=f"{row.role} ({row.source})",
-                figures=_figures(row),
+                figures=f"n {row.n} · Brier {row.brier:.3f}"
+                + ("" if row.skill is None else f" · skill {row.skill:+.2f}")
+                + f" · ECE {row.ece:.2f}",
                 points=row.bins,
                 regimes=tuple(
                     (other.regime, other.bins)
@@ -82,8 +84,3 @@ def describe_reliability(
             for row in whole
         ),
     )
-
-
-def _figures(row: Reliability) -> str:
-    skill = "" if row.skill is None else f" · skill {row.skill:+.2f}"
-    return f"n {row.n} · Brier {row.brier:.3f}{skill} · ECE {row.ece:.2f}"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from math import fsum, isfinite
 from typing import Any, Final
 
-from zuno.kernel.numbers_text import format_span, quantity_text
+from zuno.kernel.numbers_text import format_signed, format_span, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import perpetual_feeds, tape_feeds
@@ -58,7 +58,7 @@ from zuno.trading.model.chart import (
     short_text,
 )
 from zuno.trading.model.cycle import Outcome, TradeCard
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, pick
 from zuno.trading.model.market import Feed, Funding, Level, Mode, Series, Timeframe, funding, open_interest
 from zuno.trading.model.wanted import own_candles
 
@@ -111,7 +111,7 @@ def trade_plan(outcome: Outcome) -> TradePlan | None:
         return None
     held = f"held by {outcome.ruling.veto}" if outcome.ruling.veto else "not opened"
     ratio = abs(target - entry) / abs(entry - stop) if entry != stop else 0.0
-    worth = "" if outcome.expectation is None else f" · EV {_format_signed(outcome.expectation.ev_pct)} %"
+    worth = "" if outcome.expectation is None else f" · EV {format_signed(outcome.expectation.ev_pct)} %"
     return TradePlan(side, entry, stop, target, None, False, f"{held} · R:R {ratio:.2f}{worth}")
 
 
@@ -124,14 +124,10 @@ def _card_text(card: TradeCard, outcome: Outcome) -> str:
         f"R:R {card.reward_risk:.2f}",
         f"E[T] {card.duration_hours:.0f} h of {card.hold}",
         f"fair {100 * card.fair:.1f} %",
-        f"edge {_format_signed(100 * card.edge, 1)} pts",
-        f"EV {_format_signed(card.ev_pct)} %",
+        f"edge {format_signed(100 * card.edge, 1)} pts",
+        f"EV {format_signed(card.ev_pct)} %",
     )
     return " · ".join(parts)
-
-
-def _format_signed(value: float, places: int = 2) -> str:
-    return f"{value:+.{places}f}".replace("-", "−")
 
 
 def _shows_stop(shown: Bars, trade: TradePlan) -> bool:
@@ -163,12 +159,8 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
         below = tuple(panel for panel in below if isinstance(panel, Panel))
         notes += (f"candles only: without {', '.join(left_out)}",) if left_out else ()
     return Picture(
-        symbol=bundle.symbol,
-        mode=bundle.mode,
+        **pick(bundle, "symbol", "mode", "as_of", "origin", "synthetic"),
         timeframe=timeframe,
-        as_of=bundle.as_of,
-        origin=bundle.origin,
-        synthetic=bundle.synthetic,
         first=first,
         places=() if first is None else tuple(((shown.at - first) // timeframe.millis).tolist()),
         width=width + ahead,
@@ -232,7 +224,11 @@ def _price(
     if trade is not None:  # its own levels are to be read first
         pivots, gaps, ratios = pivots[:MOST_TRADE_PIVOTS], [], []
     begun = _beginnings(shape)
-    marks = [_mark(level, begun, shown) for level in (*pivots, *gaps, *ratios)]
+    levels = [
+        (level, _since(begun.get((level.since, level.price), level.since), shown))
+        for level in (*pivots, *gaps, *ratios)
+    ]
+    marks = [Mark(level.id, MarkKind(level.kind), _label(level), level.price, since) for level, since in levels]
     heat = _heat(bundle, shown, opened)
     inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
     inside += _pool_marks(heat, now.price, axis, shown)
@@ -259,7 +255,7 @@ def _trade_marks(trade: TradePlan, shown: Bars) -> Iterator[Mark]:
     levels = ((MarkKind.ENTRY, trade.entry), (MarkKind.STOP, trade.stop), (MarkKind.TARGET, trade.target))
     for kind, price in (*levels, *(() if trade.liquidation is None else ((MarkKind.LIQUIDATION, trade.liquidation),))):
         near = kind in (MarkKind.STOP, MarkKind.TARGET)
-        away = f" {_format_signed(100 * (price / trade.entry - 1))} %" if near else ""
+        away = f" {format_signed(100 * (price / trade.entry - 1))} %" if near else ""
         yield Mark(f"trade.{kind}", kind, f"{kind}{away}", price, since)
 
 
@@ -341,11 +337,6 @@ def _beginnings(shape: Structure) -> dict[tuple[Millis, float], Millis]:
     swing = shape.fibonacci
     ratios = () if swing is None else (*swing.retracements, *swing.extensions)
     return turns | edges | {(swing.known_at, ratio.price): swing.start.at for ratio in ratios if swing is not None}
-
-
-def _mark(level: PriceLevel, begun: Mapping[tuple[Millis, float], Millis], shown: Bars) -> Mark:
-    since = _since(begun.get((level.since, level.price), level.since), shown)
-    return Mark(level.id, MarkKind(level.kind), _label(level), level.price, since)
 
 
 def _label(level: PriceLevel) -> str:

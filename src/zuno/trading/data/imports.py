@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.feeds import WON, is_perpetual
+from zuno.markets.feeds import FOREIGN_SPOT, is_perpetual
 from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.trading.measure import columns as measured
@@ -303,7 +303,7 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
 async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
     series = columns.series
-    if series.venue == WON:
+    if series.venue == FOREIGN_SPOT:
         return
     others = {candles(series.venue, coin.symbol, timeframe_of(series)) for coin in Catalogue().list_at(DEFAULT_VENUE)}
     length = f"/{timeframe_of(series)}"

@@ -55,13 +55,9 @@ class AccountWriter:
     def _find_opening(self) -> dict[Venue, Decimal] | None:
         """What is put into the book with the next event: paper money at venues it has none of yet; of an account with
         money what it has is found by reconciliation."""
-        began = bool(self.book.count)
-        if account_mode(self.name) != "paper":
-            return None if began else dict.fromkeys(self._acts_at or DEFAULT_VENUES, ZERO)
-        if not began and set(self._acts_at) <= set(DEFAULT_VENUES):
-            return None  # such an account needs no event
-        new = [venue for venue in self._acts_at if not began or venue not in self.book.venues]
-        return {venue: venue.paper_cash for venue in new} or None
+        if account_mode(self.name) == "paper":
+            return self.book.find_opening(self._acts_at)
+        return None if self.book.count else dict.fromkeys(self._acts_at or DEFAULT_VENUES, ZERO)
 
     async def write(self, events: Sequence[TradeEvent]) -> None:
         """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""

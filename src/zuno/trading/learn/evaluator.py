@@ -323,7 +323,16 @@ class Evaluator:
             written = await self._write(journal, id, account, origin, summary, run, at)
             entries = [await journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=written, request_id=id)]
         post_mortem = read_post_mortem(entries[0])
-        record = _build_record(post_mortem, run, summary, first=first)
+        record = derive(
+            CaseRecord,
+            post_mortem,
+            summary,
+            bundle=None if run is None else run.bundle,
+            r=post_mortem.path.r,
+            fees=float(summary.fees),
+            funding=float(summary.funding),
+            claims=list_claims(run, summary) if run is not None and first else (),
+        )
         await journal.append_once(kind=CASE_RECORD, author=AUTHOR, payload=record, request_id=id)
         return post_mortem
 
@@ -373,19 +382,6 @@ class Evaluator:
         except (Malformed, NotFound):  # of an older Zuno
             return NO_SETUP
         return describe_setup(case.features, case.context)
-
-
-def _build_record(post_mortem: PostMortem, run: Outcome | None, summary: TradeSummary, *, first: bool) -> CaseRecord:
-    return derive(
-        CaseRecord,
-        post_mortem,
-        summary,
-        bundle=None if run is None else run.bundle,
-        r=post_mortem.path.r,
-        fees=float(summary.fees),
-        funding=float(summary.funding),
-        claims=list_claims(run, summary) if run is not None and first else (),
-    )
 
 
 async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, CaseRecord]]:

@@ -13,22 +13,8 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import Wire
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, word_review
+from zuno.trading.model import memory
 from zuno.trading.model.known import derive
-from zuno.trading.model.memory import (
-    LESSON,
-    LESSON_REVIEW,
-    MEMORY_FORGOTTEN,
-    POST_MORTEM,
-    Channel,
-    Lesson,
-    LessonReview,
-    LessonStanding,
-    LessonState,
-    MemoryRecord,
-    PostMortem,
-    RecallQuery,
-    RecallResult,
-)
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.rules.lessons import choose_advice, derive_lessons, review_lessons
 from zuno.trading.run.record import RunJournal
@@ -46,49 +32,49 @@ def post_mortem_id(account: str, trade: str) -> str:
     return f"{_PREFIX}{digest(canonical([account, trade]))[:24]}"
 
 
-def memory_record(post_mortem: PostMortem) -> MemoryRecord:
-    own = {"channel": Channel.SYSTEM_POST_MORTEM, "at": post_mortem.closed, "text": post_mortem.setup}
-    return derive(MemoryRecord, post_mortem, **own)
+def memory_record(post_mortem: memory.PostMortem) -> memory.MemoryRecord:
+    own = {"channel": memory.Channel.SYSTEM_POST_MORTEM, "at": post_mortem.closed, "text": post_mortem.setup}
+    return derive(memory.MemoryRecord, post_mortem, **own)
 
 
 class MemoryBook:
     def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
         self._journal = journal
-        self._read_to = {POST_MORTEM: 0, MEMORY_FORGOTTEN: 0}
-        self._written: dict[str, PostMortem] = {}
+        self._read_to = {memory.POST_MORTEM: 0, memory.MEMORY_FORGOTTEN: 0}
+        self._written: dict[str, memory.PostMortem] = {}
         self.forgotten: set[str] = set()
 
-    async def read(self) -> dict[str, PostMortem]:
+    async def read(self) -> dict[str, memory.PostMortem]:
         """Every post-mortem that was not forgotten, by id, in the order they were written."""
         journal = await self._journal()
-        async for entry in journal.entries(kind=POST_MORTEM, after=self._read_to[POST_MORTEM]):
+        async for entry in journal.entries(kind=memory.POST_MORTEM, after=self._read_to[memory.POST_MORTEM]):
             written = read_post_mortem(entry)
             self._written[written.id] = written
-            self._read_to[POST_MORTEM] = entry.seq
-        async for entry in journal.entries(kind=MEMORY_FORGOTTEN, after=self._read_to[MEMORY_FORGOTTEN]):
+            self._read_to[memory.POST_MORTEM] = entry.seq
+        async for entry in journal.entries(kind=memory.MEMORY_FORGOTTEN, after=self._read_to[memory.MEMORY_FORGOTTEN]):
             self.forgotten.add(entry.request_id or "")
-            self._read_to[MEMORY_FORGOTTEN] = entry.seq
+            self._read_to[memory.MEMORY_FORGOTTEN] = entry.seq
         return {id: written for id, written in self._written.items() if id not in self.forgotten}
 
-    async def find(self, id: str) -> PostMortem | None:
+    async def find(self, id: str) -> memory.PostMortem | None:
         """One post-mortem; None where there is none, or it was forgotten. The others are not read for it."""
         journal = await self._journal()
-        entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
-        if not entries or await journal.latest(1, request_id=id, kind=MEMORY_FORGOTTEN):
+        entries = await journal.latest(1, request_id=id, kind=memory.POST_MORTEM)
+        if not entries or await journal.latest(1, request_id=id, kind=memory.MEMORY_FORGOTTEN):
             return None
         return read_post_mortem(entries[0])
 
-    async def newest(self, count: int, before: str | None = None) -> tuple[PostMortem, ...]:
+    async def newest(self, count: int, before: str | None = None) -> tuple[memory.PostMortem, ...]:
         """Those that were written last and not forgotten, the newest first; `before`: of those written before this one,
         none where nobody wrote it. Older ones are not read."""
         journal, start = await self._journal(), None
         if before is not None:
-            named = await journal.latest(1, request_id=before, kind=POST_MORTEM)
+            named = await journal.latest(1, request_id=before, kind=memory.POST_MORTEM)
             start = named[0].seq if named else 0
-        forgotten = {entry.request_id async for entry in journal.entries(kind=MEMORY_FORGOTTEN)}
-        kept: list[PostMortem] = []
+        forgotten = {entry.request_id async for entry in journal.entries(kind=memory.MEMORY_FORGOTTEN)}
+        kept: list[memory.PostMortem] = []
         while len(kept) < count:
-            entries = await journal.latest(count, kind=POST_MORTEM, before=start)
+            entries = await journal.latest(count, kind=memory.POST_MORTEM, before=start)
             kept += [read_post_mortem(entry) for entry in entries if entry.request_id not in forgotten]
             if len(entries) < count:
                 break
@@ -141,7 +127,7 @@ class MemoryIndexes:
     def name(self) -> str:
         return self._indexes[-1].name
 
-    async def recall(self, query: RecallQuery) -> RecallResult:
+    async def recall(self, query: memory.RecallQuery) -> memory.RecallResult:
         """What the index lacks, or who answers in its place, is in the note."""
         notes = await self.update()
         answer = await self._indexes[-1].recall(query)
@@ -167,8 +153,8 @@ class MemoryIndexes:
         return tuple(notes)
 
 
-def read_post_mortem(entry: Entry) -> PostMortem:
-    return parse_entry(entry, PostMortem, "post-mortem")
+def read_post_mortem(entry: Entry) -> memory.PostMortem:
+    return parse_entry(entry, memory.PostMortem, "post-mortem")
 
 
 def parse_entry(entry: Entry, shape: type[W], what: str) -> W:
@@ -184,8 +170,8 @@ REVIEW_AUTHOR: Final = Author(REVIEWER)
 
 
 class Learned(NamedTuple):
-    lessons: tuple[Lesson, ...] = ()
-    reviews: tuple[LessonReview, ...] = ()
+    lessons: tuple[memory.Lesson, ...] = ()
+    reviews: tuple[memory.LessonReview, ...] = ()
 
 
 class LessonBook:
@@ -193,37 +179,37 @@ class LessonBook:
 
     def __init__(self, journal: Callable[[], Awaitable[Journal]]) -> None:
         self._journal = journal
-        self._read_to = {LESSON: 0, LESSON_REVIEW: 0}
-        self._lessons: dict[str, Lesson] = {}
-        self._reviews: dict[str, LessonReview] = {}
+        self._read_to = {memory.LESSON: 0, memory.LESSON_REVIEW: 0}
+        self._lessons: dict[str, memory.Lesson] = {}
+        self._reviews: dict[str, memory.LessonReview] = {}
 
-    async def read(self) -> dict[str, Lesson]:
+    async def read(self) -> dict[str, memory.Lesson]:
         """Every lesson, by id, in the order they were written."""
-        await self._read_on(LESSON, Lesson, self._lessons)
+        await self._read_on(memory.LESSON, memory.Lesson, self._lessons)
         return dict(self._lessons)
 
-    async def reviews(self) -> dict[str, LessonReview]:
+    async def reviews(self) -> dict[str, memory.LessonReview]:
         """What became of contradicted lessons, by the lesson's id."""
-        await self._read_on(LESSON_REVIEW, LessonReview, self._reviews)
+        await self._read_on(memory.LESSON_REVIEW, memory.LessonReview, self._reviews)
         return dict(self._reviews)
 
     async def list_standings(
-        self, post_mortems: Iterable[PostMortem], origin: str, before: Millis
-    ) -> tuple[LessonStanding, ...]:
+        self, post_mortems: Iterable[memory.PostMortem], origin: str, before: Millis
+    ) -> tuple[memory.LessonStanding, ...]:
         """The lessons of a market as they stood at a moment, the newest first. `post_mortems`: all that are
         remembered."""
         ours = [lesson for lesson in (await self.read()).values() if lesson.origin == origin]
         return review_lessons(ours, post_mortems, before)
 
     async def advise(
-        self, post_mortems: Iterable[PostMortem], origin: str, setup: str, before: Millis
-    ) -> tuple[LessonStanding, ...]:
+        self, post_mortems: Iterable[memory.PostMortem], origin: str, setup: str, before: Millis
+    ) -> tuple[memory.LessonStanding, ...]:
         """The lessons that are valid at a moment and fit a setup."""
         return choose_advice(await self.list_standings(post_mortems, origin, before), setup)
 
     async def correct(
         self,
-        post_mortems: Iterable[PostMortem],
+        post_mortems: Iterable[memory.PostMortem],
         origin: str,
         before: Millis,
         model_context: Callable[[RunJournal], ModelContext],
@@ -238,18 +224,22 @@ class LessonBook:
                 continue
             drawn = [cases[id] for id in (*lesson.cases, *lesson.against)]
             worded = await word_lesson(lesson, drawn, model_context(await RunJournal(journal, lesson.id).open()))
-            entry = await journal.append_once(kind=LESSON, author=LESSON_AUTHOR, payload=worded, request_id=lesson.id)
-            lessons.append(parse_entry(entry, Lesson, entry.kind))
+            entry = await journal.append_once(
+                kind=memory.LESSON, author=LESSON_AUTHOR, payload=worded, request_id=lesson.id
+            )
+            lessons.append(parse_entry(entry, memory.Lesson, entry.kind))
         reviewed = await self.reviews()
         reviews = []
         for standing in await self.list_standings(cases.values(), origin, before):
             id = standing.lesson.id
-            if standing.state is not LessonState.CONTRADICTED or id in reviewed:
+            if standing.state is not memory.LessonState.CONTRADICTED or id in reviewed:
                 continue
             later = [cases[each] for each in (*standing.confirmed, *standing.contradicted)]
             review = await word_review(standing, later, model_context(await RunJournal(journal, id).open()))
-            entry = await journal.append_once(kind=LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id)
-            reviews.append(parse_entry(entry, LessonReview, entry.kind))
+            entry = await journal.append_once(
+                kind=memory.LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id
+            )
+            reviews.append(parse_entry(entry, memory.LessonReview, entry.kind))
         return Learned(tuple(lessons), tuple(reviews))
 
     async def _read_on(self, kind: str, shape: type[W], into: dict[str, W]) -> None:

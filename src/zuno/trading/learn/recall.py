@@ -22,29 +22,10 @@ from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.learn.memory_book import LessonBook, MemoryBook, MemoryIndexes
 from zuno.trading.measure.setup import describe_setup, share_phrases
 from zuno.trading.measure.similarity import NewsText, Story, merge_stories
+from zuno.trading.model import memory
 from zuno.trading.model.bundle import Bundle, Slot
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Feed, Text, texts
-from zuno.trading.model.memory import (
-    MOST_LESSONS,
-    MOST_MEMORIES,
-    MOST_STORIES,
-    NOBODY,
-    STORY_CHARS,
-    Channel,
-    FeedbackSlot,
-    LessonNote,
-    MemoryNote,
-    MemoryRecord,
-    MemorySlot,
-    NewsSlot,
-    PostMortem,
-    RecallQuery,
-    StoryNote,
-    feedback_slot,
-    memory_slot,
-    news_slot,
-)
 from zuno.trading.ports.recall import Embedder, MemoryIndex
 from zuno.trading.ports.series import SeriesStore, Slice
 
@@ -71,40 +52,40 @@ class CaseRecall:
         setup = _describe_case(case)
         bundle = case.bundle
         return (
-            memory_slot(await self._recall(setup, bundle), bundle.as_of),
-            feedback_slot(await self._read_lessons(setup, bundle), bundle.as_of),
+            memory.make_slot(await self._recall(setup, bundle), bundle.as_of),
+            memory.make_slot(await self._read_lessons(setup, bundle), bundle.as_of),
         )
 
-    async def _recall(self, setup: str, bundle: Bundle) -> MemorySlot:
-        query = RecallQuery(
+    async def _recall(self, setup: str, bundle: Bundle) -> memory.MemorySlot:
+        query = memory.RecallQuery(
             text=setup, origin=bundle.origin, before=bundle.as_of, recent_of=bundle.symbol, limit=LOOKED_AT
         )
         try:
             answer = await self.index.recall(query)
         except (Unavailable, Broken) as error:
-            return MemorySlot(setup=setup, source=NOBODY, note=plain_text(str(error), _NOTE))
-        notes: list[MemoryNote] = []
+            return memory.MemorySlot(setup=setup, source=memory.NOBODY, note=plain_text(str(error), _NOTE))
+        notes: list[memory.MemoryNote] = []
         for recalled in answer.found:
-            post_mortem = await self.book.find(recalled.id) if len(notes) < MOST_MEMORIES else None
+            post_mortem = await self.book.find(recalled.id) if len(notes) < memory.MOST_MEMORIES else None
             if post_mortem is None or post_mortem.origin != bundle.origin or post_mortem.closed >= bundle.as_of:
                 continue
             if not await self._may_recall(post_mortem):
                 continue
             if recalled.similarity is None or share_phrases(setup, post_mortem.setup) >= MIN_SHARED:
                 notes.append(note_memory(post_mortem, recalled.similarity))
-        return MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
+        return memory.MemorySlot(setup=setup, source=answer.source, note=answer.note, memories=tuple(notes))
 
-    async def _read_lessons(self, setup: str, bundle: Bundle) -> FeedbackSlot:
+    async def _read_lessons(self, setup: str, bundle: Bundle) -> memory.FeedbackSlot:
         if not await self.lessons.read():
-            return FeedbackSlot()  # outcomes are not read for nothing
+            return memory.FeedbackSlot()  # outcomes are not read for nothing
         known = [
             post_mortem for post_mortem in (await self.book.read()).values() if await self._may_recall(post_mortem)
         ]
         standings = await self.lessons.advise(known, bundle.origin, setup, bundle.as_of)
-        lessons = (derive(LessonNote, each.lesson) for each in standings[:MOST_LESSONS])
-        return FeedbackSlot(lessons=tuple(lessons))
+        lessons = (derive(memory.LessonNote, each.lesson) for each in standings[: memory.MOST_LESSONS])
+        return memory.FeedbackSlot(lessons=tuple(lessons))
 
-    async def _may_recall(self, post_mortem: PostMortem) -> bool:
+    async def _may_recall(self, post_mortem: memory.PostMortem) -> bool:
         run = post_mortem.summary.decision
         if self.counts is None or run is None:
             return self.counts is None
@@ -118,8 +99,8 @@ def _describe_case(case: Case) -> str:
     return describe_setup(case.features, case.context)
 
 
-def note_memory(post_mortem: PostMortem, similarity: float | None = None) -> MemoryNote:
-    return derive(MemoryNote, post_mortem, r=post_mortem.path.r, similarity=similarity)
+def note_memory(post_mortem: memory.PostMortem, similarity: float | None = None) -> memory.MemoryNote:
+    return derive(memory.MemoryNote, post_mortem, r=post_mortem.path.r, similarity=similarity)
 
 
 WINDOW_DAYS: Final = 14
@@ -132,7 +113,7 @@ ASKED_ABOUT: Final = 3
 BODY_CHARS: Final = 1_000
 MOST_KEPT: Final = 4_000
 """Texts and vectors in memory, about a kilobyte each."""
-_FEEDS: Final = ((Channel.NEWS, Feed.NEWS, CHANNELS), (Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
+_FEEDS: Final = ((memory.Channel.NEWS, Feed.NEWS, CHANNELS), (memory.Channel.NARRATIVE, Feed.NARRATIVE, SEARCH))
 
 
 class NewsRecall:
@@ -146,7 +127,7 @@ class NewsRecall:
         """Ids that are known to be in the index."""
         self._vectors: dict[str, bytes] = {}
         """Of texts that were told before, by id: the same are told cycle after cycle."""
-        self._records: dict[tuple[str, Symbol, Channel, Text], MemoryRecord] = {}
+        self._records: dict[tuple[str, Symbol, memory.Channel, Text], memory.MemoryRecord] = {}
         """Of texts that were read before."""
         self._merged: tuple[tuple[str, ...], tuple[Story, ...]] | None = None
 
@@ -163,17 +144,17 @@ class NewsRecall:
                 self._taken = None
                 recalled = await self._recall(case, records)
         except (Unavailable, Broken) as error:
-            recalled = NewsSlot(source=NOBODY, note=plain_text(str(error), _NOTE))
-        return (news_slot(recalled, bundle.as_of),)
+            recalled = memory.NewsSlot(source=memory.NOBODY, note=plain_text(str(error), _NOTE))
+        return (memory.make_slot(recalled, bundle.as_of),)
 
-    async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[MemoryRecord, Text]]:
+    async def _read_texts(self, bundle: Bundle) -> dict[str, tuple[memory.MemoryRecord, Text]]:
         """What was known strictly before the moment, by id, oldest first; exact repeats of a channel once."""
         since = Millis(bundle.as_of - WINDOW_DAYS * DAY_MS)
         slices = [
             Slice(texts(feed, venue, bundle.symbol.base), since, Millis(bundle.as_of - 1), MOST_TEXTS)
             for _, feed, venue in _FEEDS
         ]
-        unique: dict[tuple[str, str], tuple[MemoryRecord, Text]] = {}
+        unique: dict[tuple[str, str], tuple[memory.MemoryRecord, Text]] = {}
         for (channel, _, _), rows in zip(_FEEDS, (await self._store.read_many(slices, bundle.as_of)).rows, strict=True):
             for row in rows:
                 record = self._records.get(key := (bundle.origin, bundle.symbol, channel, row))
@@ -186,13 +167,13 @@ class NewsRecall:
             self._records.clear()
         return {record.id: (record, row) for record, row in unique.values()}
 
-    async def _recall(self, case: Case, records: Mapping[str, tuple[MemoryRecord, Text]]) -> NewsSlot:
+    async def _recall(self, case: Case, records: Mapping[str, tuple[memory.MemoryRecord, Text]]) -> memory.NewsSlot:
         bundle = case.bundle
         stories = await self._merge(records)
         await self._take_in([records[story.first.id][0] for story in stories])
         fresh = [record for record, _ in records.values() if bundle.as_of - record.at <= DAY_MS]
         asked = sorted(fresh, key=lambda record: (-record.at, record.id))[:ASKED_ABOUT]
-        query = RecallQuery(
+        query = memory.RecallQuery(
             text=" ".join(record.text for record in asked) or describe_setup(case.features, case.context),
             origin=bundle.origin,
             before=bundle.as_of,
@@ -208,13 +189,21 @@ class NewsRecall:
                 recalled.setdefault(story.first.id, (story, each.similarity))
         current = {record.id for record in asked}
         notes = [
-            _story_note(story, similarity)
+            memory.StoryNote(
+                id=story.first.id,
+                text=plain_text(story.first.body, memory.STORY_CHARS),
+                first=story.first.at,
+                last=story.texts[-1].at,
+                told=len(story.texts),
+                sources=story.sources,
+                similarity=similarity,
+            )
             for story, similarity in recalled.values()
             if story.sources > 1 or any(text.id not in current for text in story.texts)
         ]
-        return NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[:MOST_STORIES]))
+        return memory.NewsSlot(source=answer.source, note=answer.note, stories=tuple(notes[: memory.MOST_STORIES]))
 
-    async def _merge(self, records: Mapping[str, tuple[MemoryRecord, Text]]) -> tuple[Story, ...]:
+    async def _merge(self, records: Mapping[str, tuple[memory.MemoryRecord, Text]]) -> tuple[Story, ...]:
         """Stories of these texts, cached while the texts are the same."""
         names = tuple(records)
         if self._merged is None or self._merged[0] != names:
@@ -226,7 +215,7 @@ class NewsRecall:
             self._merged = (names, merge_stories(texts_told, self._embedder.duplicate))
         return self._merged[1]
 
-    async def _embed(self, records: Sequence[MemoryRecord]) -> list[bytes]:
+    async def _embed(self, records: Sequence[memory.MemoryRecord]) -> list[bytes]:
         new = [record for record in records if record.id not in self._vectors]
         if len(self._vectors) + len(new) > MOST_KEPT:
             self._vectors.clear()
@@ -235,7 +224,7 @@ class NewsRecall:
         self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
         return [self._vectors[record.id] for record in records]
 
-    async def _take_in(self, records: Sequence[MemoryRecord]) -> None:
+    async def _take_in(self, records: Sequence[memory.MemoryRecord]) -> None:
         """Only a story's first text is indexed; repeats are counted and crowd nobody out."""
         if self._taken is None:
             self._taken = set(await self._index.ids())
@@ -245,25 +234,13 @@ class NewsRecall:
             self._taken.update(record.id for record in new)
 
 
-def _build_record(bundle: Bundle, channel: Channel, row: Text, body: str) -> MemoryRecord:
+def _build_record(bundle: Bundle, channel: memory.Channel, row: Text, body: str) -> memory.MemoryRecord:
     name = "\n".join((bundle.origin, bundle.symbol, channel, row.channel, str(row.at), body))
-    return MemoryRecord(
+    return memory.MemoryRecord(
         id=f"news_{hashlib.sha256(name.encode()).hexdigest()[:24]}",
         channel=channel,
         origin=bundle.origin,
         symbol=bundle.symbol,
         at=row.at,
         text=body,
-    )
-
-
-def _story_note(story: Story, similarity: float | None) -> StoryNote:
-    return StoryNote(
-        id=story.first.id,
-        text=plain_text(story.first.body, STORY_CHARS),
-        first=story.first.at,
-        last=story.texts[-1].at,
-        told=len(story.texts),
-        sources=story.sources,
-        similarity=similarity,
     )

@@ -10,26 +10,7 @@ from math import isfinite
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import (
-    DAY_MS,
-    MINUTE_MS,
-    Book,
-    Candle,
-    Feed,
-    Funding,
-    Heartbeat,
-    Level,
-    MacroRelease,
-    MarkAndIndex,
-    OptionChain,
-    OptionQuote,
-    Quote,
-    Series,
-    TapeEvent,
-    Text,
-    Timeframe,
-    timeframe_of,
-)
+from zuno.trading.model import market
 
 EARLIEST: Final = -2_208_988_800_000
 LATEST: Final = 7_258_118_400_000
@@ -41,15 +22,15 @@ LEAST_AMOUNT: Final = 1e-18
 """What is smaller and not zero is a unit nobody counts in; shares of it would be no numbers."""
 INTERVAL_HOURS: Final = (1 / 60, 24.0)
 """Funding is paid no more often than every minute, and every day at least."""
-LEEWAY: Final = MINUTE_MS
+LEEWAY: Final = market.MINUTE_MS
 """Venues stamp what is due at an hour some moments before or after it."""
-FROZEN_AFTER: Final[Mapping[Feed, int]] = {
-    Feed.CANDLES: 5,
-    Feed.BOOK: 5,
-    Feed.OPEN_INTEREST: 12,
-    Feed.LONG_SHORT: 12,
-    Feed.BASIS: 12,
-    Feed.DVOL: 12,
+FROZEN_AFTER: Final[Mapping[market.Feed, int]] = {
+    market.Feed.CANDLES: 5,
+    market.Feed.BOOK: 5,
+    market.Feed.OPEN_INTEREST: 12,
+    market.Feed.LONG_SHORT: 12,
+    market.Feed.BASIS: 12,
+    market.Feed.DVOL: 12,
 }
 """So many rows in a row with the very same numbers, and the feed stood still. The others may well repeat themselves."""
 _ROUNDING: Final = 2.0**-53
@@ -61,33 +42,33 @@ _ROUNDING: Final = 2.0**-53
 def row_id(row: Any) -> str:
     """What tells a row from others of its series and time; empty where the time alone does."""
     match row:
-        case TapeEvent():
+        case market.TapeEvent():
             return row.id
-        case MacroRelease():
+        case market.MacroRelease():
             return str(row.released)
-        case Text():
+        case market.Text():
             return json.dumps([row.channel, row.id], ensure_ascii=False, separators=(",", ":"))
         case _:
             return ""
 
 
-def complete_at(series: Series[Any], row: Any) -> Millis:
+def complete_at(series: market.Series[Any], row: Any) -> Millis:
     """From when a row could be known: a bar's end, a print's release, an event's own time."""
-    if series.row is Candle:
-        return Millis(row.at + timeframe_of(series).millis)
-    if series.row is MacroRelease:
+    if series.row is market.Candle:
+        return Millis(row.at + market.timeframe_of(series).millis)
+    if series.row is market.MacroRelease:
         return Millis(max(row.at, row.released))
-    return Millis(row.at + MINUTE_MS) if series.row is Heartbeat else Millis(row.at)
+    return Millis(row.at + market.MINUTE_MS) if series.row is market.Heartbeat else Millis(row.at)
 
 
-def print_interval(series: Series[Any]) -> int | None:
+def print_interval(series: market.Series[Any]) -> int | None:
     """Milliseconds that one row of a series stands for; 0 where each row has its own, None where rows are snapshots."""
-    if series.feed is Feed.FUNDING:
+    if series.feed is market.Feed.FUNDING:
         return None if series.name.endswith("/next") else 0
-    return DAY_MS if series.feed in (Feed.FEAR_GREED, Feed.MACRO) else None
+    return market.DAY_MS if series.feed in (market.Feed.FEAR_GREED, market.Feed.MACRO) else None
 
 
-def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
+def is_valid_candle(span: int, shift: int, bar: market.Candle, known: float) -> bool:
     """Whether a market can have made this bar and it had closed: a fast check. `find_row_fault` gives the reason."""
     at, opened, high, low, close, volume, taken = bar
     return (
@@ -102,7 +83,7 @@ def is_valid_candle(span: int, shift: int, bar: Candle, known: float) -> bool:
     )
 
 
-def find_row_fault(series: Series[Any], row: Any, known: Millis | None) -> str | None:
+def find_row_fault(series: market.Series[Any], row: Any, known: Millis | None) -> str | None:
     """Why no market can have made this row, or None. `known`: when it reached us, None for history."""
     if type(row) is not series.row:
         return f"it is a {type(row).__name__}, not a {series.row.__name__}"
@@ -112,12 +93,12 @@ def find_row_fault(series: Series[Any], row: Any, known: Millis | None) -> str |
         return f"its time is {row.at}, no moment in milliseconds between 1900 and 2200"
     judge = _JUDGES.get(series.row)
     fault = judge(row) if judge is not None else None
-    if fault is None and isinstance(row, Candle):
-        return _check_time(timeframe_of(series), row.at, known)
+    if fault is None and isinstance(row, market.Candle):
+        return _check_time(market.timeframe_of(series), row.at, known)
     return fault
 
 
-def _check_time(timeframe: Timeframe, at: Millis, known: Millis | None) -> str | None:
+def _check_time(timeframe: market.Timeframe, at: Millis, known: Millis | None) -> str | None:
     if timeframe.floor(at) != at:
         return f"no {timeframe} bar opens then"
     if known is not None and at + timeframe.millis > known:
@@ -125,7 +106,7 @@ def _check_time(timeframe: Timeframe, at: Millis, known: Millis | None) -> str |
     return None
 
 
-def _find_candle_fault(bar: Candle) -> str | None:
+def _find_candle_fault(bar: market.Candle) -> str | None:
     fault = _find_price_fault(bar, ("open", "high", "low", "close")) or _find_amount_fault(bar, ("volume",))
     if fault is not None:
         return fault
@@ -141,7 +122,7 @@ def _find_candle_fault(bar: Candle) -> str | None:
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
 
 
-def _strike(row: TapeEvent) -> str | None:
+def _strike(row: market.TapeEvent) -> str | None:
     return (
         _find_price_fault(row, ("price",))
         or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
@@ -150,7 +131,7 @@ def _strike(row: TapeEvent) -> str | None:
     )
 
 
-def _book(book: Book) -> str | None:
+def _book(book: market.Book) -> str | None:
     for side, quotes in (("bid", book.bids), ("ask", book.asks)):
         if _are_valid_quotes(quotes):
             continue
@@ -160,7 +141,7 @@ def _book(book: Book) -> str | None:
     return None
 
 
-def _are_valid_quotes(quotes: Sequence[Quote]) -> bool:
+def _are_valid_quotes(quotes: Sequence[market.Quote]) -> bool:
     """A fast check of a million quotes. A sum is not finite where a figure is NaN, which min and max overlook."""
     figures = list(chain.from_iterable(quotes))
     if set(map(type, figures)) != {float} or not isfinite(sum(figures)):
@@ -174,14 +155,14 @@ def _are_valid_quotes(quotes: Sequence[Quote]) -> bool:
     )
 
 
-def _find_chain_fault(options: OptionChain) -> str | None:
+def _find_chain_fault(options: market.OptionChain) -> str | None:
     for place, quote in enumerate(options.quotes, 1):
         if not _is_valid_option(quote) and (fault := _find_option_fault(quote)):
             return f"option {place}: {fault}"
     return None
 
 
-def _is_valid_option(quote: OptionQuote) -> bool:
+def _is_valid_option(quote: market.OptionQuote) -> bool:
     """A fast check."""
     vol, forward, expiry = quote.mark_iv, quote.underlying, quote.expiry
     try:
@@ -198,7 +179,7 @@ def _is_valid_option(quote: OptionQuote) -> bool:
         return False
 
 
-def _find_option_fault(quote: OptionQuote) -> str | None:
+def _find_option_fault(quote: market.OptionQuote) -> str | None:
     """A forward of zero is one that is not said."""
     fault = _find_price_fault(quote, ("strike",)) or _find_amount_fault(quote, ("open_interest", "volume"))
     if fault is None and quote.mark_iv is not None:
@@ -211,17 +192,17 @@ def _find_option_fault(quote: OptionQuote) -> str | None:
 
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
-    Candle: _find_candle_fault,
-    Funding: lambda row: (
+    market.Candle: _find_candle_fault,
+    market.Funding: lambda row: (
         _check_bounds("rate", row.rate) or _check_bounds("interval_hours", row.interval_hours, *INTERVAL_HOURS)
     ),
-    Level: lambda row: _find_amount_fault(row, ("value",)),
-    MarkAndIndex: lambda row: _find_price_fault(row, ("mark", "spot")),
-    MacroRelease: lambda row: _find_time_fault("release", row.released) or _check_bounds("value", row.value),
-    TapeEvent: _strike,
-    Book: _book,
-    OptionChain: _find_chain_fault,
-    Text: lambda row: _find_text_field_fault(row, ("channel", "id", "body")),
+    market.Level: lambda row: _find_amount_fault(row, ("value",)),
+    market.MarkAndIndex: lambda row: _find_price_fault(row, ("mark", "spot")),
+    market.MacroRelease: lambda row: _find_time_fault("release", row.released) or _check_bounds("value", row.value),
+    market.TapeEvent: _strike,
+    market.Book: _book,
+    market.OptionChain: _find_chain_fault,
+    market.Text: lambda row: _find_text_field_fault(row, ("channel", "id", "body")),
 }
 
 
@@ -279,13 +260,13 @@ class RowRun:
     count: int
 
 
-def find_gap(timeframe: Timeframe, before: int, after: int) -> RowRun | None:
+def find_gap(timeframe: market.Timeframe, before: int, after: int) -> RowRun | None:
     """The bars that are missing between two that are here."""
     first, last = before + timeframe.millis, after - timeframe.millis
     return RowRun(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
 
 
-def find_gaps(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
+def find_gaps(timeframe: market.Timeframe, opened: Iterable[Millis], first: int, last: int) -> list[RowRun]:
     """The bars that should be among these, from the one that opens first to the last, and are not."""
     moments = (first - timeframe.millis, *sorted(opened), last + timeframe.millis)
     return [hole for before, after in pairwise(moments) if (hole := find_gap(timeframe, before, after)) is not None]
@@ -294,7 +275,7 @@ def find_gaps(timeframe: Timeframe, opened: Iterable[Millis], first: int, last: 
 class FrozenFeedDetector:
     """Finds stretches without any change in the rows of one series, given oldest first."""
 
-    def __init__(self, series: Series[Any]) -> None:
+    def __init__(self, series: market.Series[Any]) -> None:
         self._limit = FROZEN_AFTER.get(series.feed)
         self._numbers: object = None
         self._first = self._last = Millis(0)
@@ -316,10 +297,10 @@ class FrozenFeedDetector:
         return RowRun(self._first, self._last, self._count)
 
 
-def count_repeated_rows(series: Series[Any], rows: Sequence[Any]) -> int | None:
+def count_repeated_rows(series: market.Series[Any], rows: Sequence[Any]) -> int | None:
     """How many of the newest rows are equal, if enough for a feed that stands still; else None."""
     limit = FROZEN_AFTER.get(series.feed)
-    if limit is None or series.row is Heartbeat or len(rows) < limit:
+    if limit is None or series.row is market.Heartbeat or len(rows) < limit:
         return None
     last = _numbers_of(rows[-1])
     count = sum(1 for _ in takewhile(lambda row: _numbers_of(row) == last, reversed(rows)))
@@ -327,10 +308,10 @@ def count_repeated_rows(series: Series[Any], rows: Sequence[Any]) -> int | None:
 
 
 def _numbers_of(row: Any) -> object:
-    return (row.bids, row.asks) if isinstance(row, Book) else tuple(row[1:])
+    return (row.bids, row.asks) if isinstance(row, market.Book) else tuple(row[1:])
 
 
-def describe_disagreement(coarse: Candle, whole: Candle, count: int) -> str | None:
+def describe_disagreement(coarse: market.Candle, whole: market.Candle, count: int) -> str | None:
     """How a coarse bar differs from its fine bars, or None. Volumes may differ by rounding."""
     for name in ("open", "high", "low", "close"):
         given, made = getattr(coarse, name), getattr(whole, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isfinite
+from operator import mul
 from statistics import fmean
 from typing import Final, TypeVar
 
@@ -27,20 +28,7 @@ from zuno.trading.measure.triage import SPIKE_VOLUME
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    STALE_AFTER,
-    Book,
-    Feed,
-    Level,
-    MacroRelease,
-    Row,
-    Series,
-    Side,
-    Timeframe,
-)
-from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, options_of, own_book, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, options_of, own_book, own_candles
 
 CADENCE_DAYS: Final[Mapping[str, int]] = {"CPIAUCSL": 31, "FEDFUNDS": 31, "DTWEXBGS": 7, "DCOILWTICO": 7}
 """How often a figure is released that is not released every working day: it may be so much older."""
@@ -52,7 +40,7 @@ PRINTS: Final = 5
 class Reading:
     """A figure's last print, as of a moment."""
 
-    last: MacroRelease
+    last: market.MacroRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +53,7 @@ class Slope:
     """Against five prints earlier."""
 
 
-def last_print(figure: str, prints: Sequence[MacroRelease], as_of: Millis) -> Known[Reading]:
+def last_print(figure: str, prints: Sequence[market.MacroRelease], as_of: Millis) -> Known[Reading]:
     known = _known_by(prints, as_of)
     if not known:
         return Missing(f"no print of {figure} was known")
@@ -74,7 +62,9 @@ def last_print(figure: str, prints: Sequence[MacroRelease], as_of: Millis) -> Kn
     return Reading(latest) if late is None else Missing(late)
 
 
-def slope(two_years: Sequence[MacroRelease], ten_years: Sequence[MacroRelease], as_of: Millis) -> Known[Slope]:
+def slope(
+    two_years: Sequence[market.MacroRelease], ten_years: Sequence[market.MacroRelease], as_of: Millis
+) -> Known[Slope]:
     """2s10s from the days on which both were printed: one day's two against another day's ten is no slope."""
     short, long = _known_by(two_years, as_of), _known_by(ten_years, as_of)
     days = sorted(short.keys() & long.keys())
@@ -90,20 +80,20 @@ def slope(two_years: Sequence[MacroRelease], ten_years: Sequence[MacroRelease], 
     return Slope(days[-1], values[-1], change)
 
 
-def _late(figure: str, last: MacroRelease, as_of: Millis) -> str | None:
+def _late(figure: str, last: market.MacroRelease, as_of: Millis) -> str | None:
     """Whether nothing was released for five days, or for so long after the next was due."""
-    limit = CADENCE_DAYS.get(figure, 0) * DAY_MS + STALE_AFTER[Feed.MACRO] * 1_000
+    limit = CADENCE_DAYS.get(figure, 0) * market.DAY_MS + market.STALE_AFTER[market.Feed.MACRO] * 1_000
     age = as_of - last.released
     return (
         None
         if age <= limit
-        else f"the last {figure} was released {age // DAY_MS} days ago, more than {limit // DAY_MS}"
+        else f"the last {figure} was released {age // market.DAY_MS} days ago, more than {limit // market.DAY_MS}"
     )
 
 
-def _known_by(prints: Sequence[MacroRelease], as_of: Millis) -> dict[Millis, MacroRelease]:
+def _known_by(prints: Sequence[market.MacroRelease], as_of: Millis) -> dict[Millis, market.MacroRelease]:
     """By day, the newest release the world knew. One that is no number was never a print."""
-    known: dict[Millis, MacroRelease] = {}
+    known: dict[Millis, market.MacroRelease] = {}
     for row in sorted(prints, key=lambda row: row.released):
         if row.released <= as_of and isfinite(row.value):
             known[row.at] = row
@@ -134,7 +124,7 @@ def day_volatility(hours: Bars) -> Known[DayVolatility]:
     if len(bars) <= VOLATILITY_HOURS:
         return Missing(f"{len(bars)} closed hours are known, {VOLATILITY_HOURS + 1} are needed")
     squares = np.square(np.diff(log(bars.close)))
-    squares[np.diff(bars.at) != HOUR_MS] = np.nan
+    squares[np.diff(bars.at) != market.HOUR_MS] = np.nan
     days = np.sqrt(rolling_sum(squares, VOLATILITY_HOURS)[VOLATILITY_HOURS - 1 :])
     if np.isnan(days[-1]):
         return Missing(f"an hour is missing among the last {VOLATILITY_HOURS + 1}")
@@ -144,7 +134,7 @@ def day_volatility(hours: Bars) -> Known[DayVolatility]:
     return DayVolatility(float(days[-1]), rank, len(past))
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=market.Row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +142,7 @@ class Perpetual:
     venue: str
     predicted: Known[derivatives.FundingFigures]
     week: Known[derivatives.MeanFunding]
-    open_interest: Known[Level]
+    open_interest: Known[market.Level]
     long_share: Known[float]
     basis_bps: Known[float]
     long_rank: Known[float]
@@ -178,7 +168,7 @@ class Economy:
 class Features:
     """Everything measured of one symbol at one moment; what is missing says why."""
 
-    frames: tuple[tuple[Timeframe, Known[Frame]], ...]
+    frames: tuple[tuple[market.Timeframe, Known[Frame]], ...]
     """The mode's own timeframes, shortest first."""
     volatility: Known[DayVolatility]
     perpetuals: tuple[Perpetual, ...]
@@ -192,11 +182,9 @@ class Features:
     surface: Known[options.Surface]
     dvol: Known[triage.VolatilityIndex]
     economy: Economy
-    mood: Known[Level]
-    krw_rate: Known[Level]
-    """Won for one USDT."""
-    dollar: Known[Level]
-    """USDT for one USDC."""
+    mood: Known[market.Level]
+    rates: Mapping[str, Known[market.Level]]
+    """By currency, as their sources quote them."""
     triage: triage.Triage
     watch: Known[ShockScan]
     """Shocks of the last day."""
@@ -205,40 +193,44 @@ class Features:
 
 def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
     symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
-    hours = _bars(bundle, Timeframe.H1, cache)
-    minutes = _bars(bundle, Timeframe.M1, cache)
+    hours, recent = (
+        _bars(bundle, market.Timeframe.H1, cache),
+        fresh_rows(bundle, own_candles(symbol, market.Timeframe.H1)),
+    )
+    minutes = _bars(bundle, market.Timeframe.M1, cache)
     interest = {feed: bundle.rows(market.open_interest(feed, symbol)) for feed in perpetual_feeds(symbol)}
     book, walls = _book(bundle)
-    heard = tape.TapeMinutes(streams_heard(bundle, Feed.LIQUIDATIONS, *tape_feeds(symbol)))
-    longs, shorts = (heard.last_hour(side, as_of) for side in (Side.LONG, Side.SHORT))
-    forced = LiquidationTotals(longs, shorts, heard.tally(Millis(as_of - DAY_MS), as_of))
+    heard = tape.TapeMinutes(streams_heard(bundle, market.Feed.LIQUIDATIONS, *tape_feeds(symbol)))
+    longs, shorts = (heard.last_hour(side, as_of) for side in (market.Side.LONG, market.Side.SHORT))
+    forced = LiquidationTotals(longs, shorts, heard.tally(Millis(as_of - market.DAY_MS), as_of))
     chains, index = options_of(symbol)
     chain = _newest(bundle, chains)
     surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = bundle.find_unoffered(index) or triage.measure_dvol(bundle.rows(index), as_of)
-    whales = streams_heard(bundle, Feed.WHALES, large_trades_feed(symbol))
+    whales = streams_heard(bundle, market.Feed.WHALES, large_trades_feed(symbol))
     spike = triage.measure_spike(hours, interest, as_of)
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
     watched = hours.last(LOOKBACK) if bundle.candles_only and not len(minutes) else minutes
-    watch = scan_shocks(watched, hours.last(LOOKBACK), as_of, Millis(as_of - DAY_MS))
+    watch = scan_shocks(watched, hours.last(LOOKBACK), as_of, Millis(as_of - market.DAY_MS))
+    figures = (market.macro(feed, name) for feed, named in FIGURES.items() for name in named)
+    prints = [row for series in figures for row in bundle.rows(series)]
     return Features(
         frames=tuple((timeframe, _frame(bundle, timeframe, cache)) for timeframe in bundle.mode.timeframes),
-        volatility=_recent(bundle, Timeframe.H1) or day_volatility(hours),
+        volatility=recent if isinstance(recent, Missing) else day_volatility(hours),
         perpetuals=tuple(_perpetual(bundle, feed) for feed in perpetual_feeds(symbol)),
-        open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - HOUR_MS), as_of),
-        open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - DAY_MS), as_of),
+        open_interest_hour=derivatives.open_interest_change(interest, Millis(as_of - market.HOUR_MS), as_of),
+        open_interest_day=derivatives.open_interest_change(interest, Millis(as_of - market.DAY_MS), as_of),
         book=book,
         walls=walls,
         forced=forced,
-        whales_hour=tape.whale_flow(whales, Millis(as_of - HOUR_MS), as_of),
-        whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
+        whales_hour=tape.whale_flow(whales, Millis(as_of - market.HOUR_MS), as_of),
+        whales_day=tape.whale_flow(whales, Millis(as_of - market.DAY_MS), as_of),
         surface=surface,
         dvol=dvol,
-        economy=cache.read_shared("economy", _prints(bundle), as_of, lambda: _economy(bundle)),
+        economy=cache.read_shared("economy", prints, as_of, lambda: _economy(bundle)),
         mood=_within(_newest(bundle, market.fear_greed(ALTERNATIVE)), 0, 100),
-        krw_rate=_above_zero(_newest(bundle, WON_RATE)),
-        dollar=_above_zero(_newest(bundle, DOLLAR_RATE)),
+        rates={currency: _above_zero(_newest(bundle, series)) for currency, series in RATE_SERIES.items()},
         triage=triage.triage(
             triage.Evidence(
                 spike=spike,
@@ -256,7 +248,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
 # -- facts, if they can be believed
 
 
-def fresh_rows(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
+def fresh_rows(bundle: Bundle, series: market.Series[R]) -> Known[Sequence[R]]:
     """The rows of a series that is here and not stale."""
     block = bundle.block(series)
     if block is None:
@@ -266,38 +258,33 @@ def fresh_rows(bundle: Bundle, series: Series[R]) -> Known[Sequence[R]]:
     return block.rows
 
 
-def _newest(bundle: Bundle, series: Series[R]) -> Known[R]:
+def _newest(bundle: Bundle, series: market.Series[R]) -> Known[R]:
     rows = fresh_rows(bundle, series)
     if isinstance(rows, Missing):
         return rows
     return rows[-1] if rows else Missing(f"{series} has no row")
 
 
-def _within(level: Known[Level], low: float, high: float) -> Known[Level]:
+def _within(level: Known[market.Level], low: float, high: float) -> Known[market.Level]:
     """A value outside the range is in another unit."""
     if isinstance(level, Missing) or low <= level.value <= high:
         return level
     return Missing(f"{level.value:g} is not between {low:g} and {high:g}")
 
 
-def _above_zero(level: Known[Level]) -> Known[Level]:
+def _above_zero(level: Known[market.Level]) -> Known[market.Level]:
     return level if isinstance(level, Missing) or level.value > 0 else Missing(f"{level.value:g} is no rate or amount")
 
 
-def _bars(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Bars:
+def _bars(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) -> Bars:
     rows = bundle.rows(own_candles(bundle.symbol, timeframe))
     return cache.read_bars(bundle.symbol, timeframe, rows)
-
-
-def _recent(bundle: Bundle, timeframe: Timeframe) -> Missing | None:
-    rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
-    return rows if isinstance(rows, Missing) else None
 
 
 # -- each part
 
 
-def _frame(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Frame]:
+def _frame(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) -> Known[Frame]:
     series = own_candles(bundle.symbol, timeframe)
     frame = cache.read_frame(bundle.symbol, timeframe, bundle.rows(series), bundle.mode.shoulder)
     return frame or Missing(bundle.why_absent(series) or "no bar of it can be believed")
@@ -336,18 +323,18 @@ def _rank_newest(rows: Known[Sequence[R]], measure: Callable[[R], Known[float]])
 
 
 def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_book.Walls]]:
-    snapshots: Known[Sequence[Book]] = fresh_rows(bundle, own_book(bundle.symbol))
+    snapshots: Known[Sequence[market.Book]] = fresh_rows(bundle, own_book(bundle.symbol))
     if isinstance(snapshots, Missing):
         return snapshots, snapshots
-    minutes = bundle.rows(own_candles(bundle.symbol, Timeframe.M1))
+    minutes = bundle.rows(own_candles(bundle.symbol, market.Timeframe.M1))
     return order_book.book_figures(snapshots[-1]), order_book.find_fake_walls(
         snapshots, order_book.traded_in_minutes(minutes)
     )
 
 
-def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]:
+def streams_heard(bundle: Bundle, feed: market.Feed, *venues: str) -> list[tape.Stream]:
     """Streams with any event or sign of life: a venue nobody listened to does not make the others' silence unknown."""
-    strikes = market.liquidations if feed is Feed.LIQUIDATIONS else market.whales
+    strikes = market.liquidations if feed is market.Feed.LIQUIDATIONS else market.whales
     heard = [
         tape.Stream(
             venue, bundle.rows(strikes(venue, bundle.symbol)), bundle.rows(market.alive(feed, venue, bundle.symbol))
@@ -355,10 +342,6 @@ def streams_heard(bundle: Bundle, feed: Feed, *venues: str) -> list[tape.Stream]
         for venue in venues
     ]
     return [stream for stream in heard if stream.alive or stream.strikes]
-
-
-def _prints(bundle: Bundle) -> list[MacroRelease]:
-    return [row for feed, named in FIGURES.items() for name in named for row in bundle.rows(market.macro(feed, name))]
 
 
 def _economy(bundle: Bundle) -> Economy:
@@ -417,7 +400,7 @@ class FigureChange:
 class TakerFlow:
     """Takers and the price over the last bars of one timeframe."""
 
-    timeframe: Timeframe
+    timeframe: market.Timeframe
     moved: float
     """The price's change, as a share."""
     balance: float
@@ -432,7 +415,7 @@ class TakerFlow:
 class PriceAction:
     """The last bar of the mode's shortest timeframe against the twenty before it: price and volume alone."""
 
-    timeframe: Timeframe
+    timeframe: market.Timeframe
     breakout: PriceDirection | None
     """Whether it closed above their highest high or below their lowest low."""
     level: float
@@ -467,10 +450,10 @@ class PriceContext:
 
 
 def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
-    def window(timeframe: Timeframe) -> Known[Bars]:
-        return _window(bundle, timeframe, cache or FrameCache())
+    def window(timeframe: market.Timeframe) -> Known[Bars]:
+        return read_window(bundle, timeframe, cache or FrameCache())
 
-    hours, days = window(Timeframe.H1), window(Timeframe.D1)
+    hours, days = window(market.Timeframe.H1), window(market.Timeframe.D1)
     return PriceContext(
         day=_price_change(hours, 24),
         week=_price_change(hours, 7 * 24),
@@ -483,7 +466,8 @@ def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> Price
     )
 
 
-def _window(bundle: Bundle, timeframe: Timeframe, cache: FrameCache) -> Known[Bars]:
+def read_window(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) -> Known[Bars]:
+    """The last sound bars of a timeframe, where they are not stale."""
     rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
     if isinstance(rows, Missing):
         return rows
@@ -495,8 +479,8 @@ def _price_change(hours: Known[Bars], count: int) -> Known[float]:
     if isinstance(hours, Missing):
         return hours
     end = int(hours.at[-1])
-    place = int(np.searchsorted(hours.at, end - count * HOUR_MS))
-    if hours.at[place] != end - count * HOUR_MS:
+    place = int(np.searchsorted(hours.at, end - count * market.HOUR_MS))
+    if hours.at[place] != end - count * market.HOUR_MS:
         return Missing(f"the hour {count} hours before the last is not known")
     return float(hours.close[-1] / hours.close[place]) - 1
 
@@ -540,20 +524,15 @@ def _flow(window: Known[Bars]) -> Known[TakerFlow]:
     past = shares[:-1][np.isfinite(shares[:-1])]
     short = f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed"
     rank = float(np.mean(past < shares[-1])) if len(past) >= LEAST_PAST else Missing(short)
+    # The line with the least squares through the running balance, a step to the next value being one.
+    running: list[float] = np.cumsum(delta[-FLOW_BARS:]).tolist()
+    steps = [place - (FLOW_BARS - 1) / 2 for place in range(FLOW_BARS)]
     return TakerFlow(
         window.timeframe,
         float(window.close[-1] / window.close[-1 - FLOW_BARS]) - 1,
         float(shares[-1]),
         rank,
-        _line_slope(np.cumsum(delta[-FLOW_BARS:]).tolist()),
-    )
-
-
-def _line_slope(values: Sequence[float]) -> float:
-    """Of the line with the least squares, a step to the next value being one."""
-    middle = (len(values) - 1) / 2
-    return fsum((place - middle) * value for place, value in enumerate(values)) / fsum(
-        (place - middle) ** 2 for place in range(len(values))
+        fsum(map(mul, steps, running)) / fsum(step**2 for step in steps),
     )
 
 
@@ -581,7 +560,7 @@ def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureC
 
 def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
     """Against five prints earlier, of what the world knew."""
-    prints: Known[Sequence[MacroRelease]] = fresh_rows(bundle, market.macro(quoted.venue, quoted.figure))
+    prints: Known[Sequence[market.MacroRelease]] = fresh_rows(bundle, market.macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
     known = _known_by([row for row in prints if row.value > 0], bundle.as_of)

@@ -33,49 +33,32 @@ Steps = tuple[tuple[float, str], ...]
 """Lower bounds, highest first, and what a figure at or above one is called; below the last: nothing."""
 
 _FUNDING: Final[Steps] = (
-    (0.0005, "funding extremely high"),
-    (0.0002, "funding high"),
-    (0.0, "funding neutral"),
-    (-0.0002, "funding negative"),
-    (-1.0, "funding extremely negative"),
-)
+    (0.0005, "funding extremely high"), (0.0002, "funding high"), (0.0, "funding neutral"),
+    (-0.0002, "funding negative"), (-1.0, "funding extremely negative"),
+)  # fmt: skip
 _RSI: Final[Steps] = ((70, "overbought"), (55, "strong"), (45, "neutral"), (30, "weak"), (0, "oversold"))
 _ADX: Final[Steps] = ((25, "trending"), (0, "without a trend"))
 _RANK_OF_DAY: Final[Steps] = (
-    (0.95, "volatility extreme"),
-    (0.7, "volatility high"),
-    (0.3, "volatility normal"),
-    (0, "volatility low"),
-)
+    (0.95, "volatility extreme"), (0.7, "volatility high"), (0.3, "volatility normal"), (0, "volatility low"),
+)  # fmt: skip
 _BANDS: Final[Steps] = ((0.7, "Bollinger bands wide"), (0.3, "Bollinger bands normal"), (0, "Bollinger bands narrow"))
 _DAY: Final[Steps] = (
-    (0.05, "strong rise in a day"),
-    (0.015, "rise in a day"),
-    (-0.015, "flat day"),
-    (-0.05, "fall in a day"),
+    (0.05, "strong rise in a day"), (0.015, "rise in a day"), (-0.015, "flat day"), (-0.05, "fall in a day"),
     (-1, "strong fall in a day"),
-)
+)  # fmt: skip
 _WEEK: Final[Steps] = (
-    (0.1, "strong rise in a week"),
-    (0.03, "rise in a week"),
-    (-0.03, "flat week"),
-    (-0.1, "fall in a week"),
+    (0.1, "strong rise in a week"), (0.03, "rise in a week"), (-0.03, "flat week"), (-0.1, "fall in a week"),
     (-1, "strong fall in a week"),
-)
+)  # fmt: skip
 _INTEREST: Final[Steps] = (
-    (0.03, "open interest rising"),
-    (-0.03, "open interest steady"),
-    (-1, "open interest falling"),
-)
+    (0.03, "open interest rising"), (-0.03, "open interest steady"), (-1, "open interest falling"),
+)  # fmt: skip
 _LONGS: Final[Steps] = ((0.95, "longs crowded"), (0.05, ""), (0, "shorts crowded"))
 _BASIS: Final[Steps] = ((0.95, "basis high"), (0.05, ""), (0, "basis low"))
 _BOOK: Final[Steps] = (
-    (0.7, "book far heavier in bids"),
-    (0.3, "book heavier in bids"),
-    (-0.3, "book balanced"),
-    (-0.7, "book heavier in asks"),
-    (-1, "book far heavier in asks"),
-)
+    (0.7, "book far heavier in bids"), (0.3, "book heavier in bids"), (-0.3, "book balanced"),
+    (-0.7, "book heavier in asks"), (-1, "book far heavier in asks"),
+)  # fmt: skip
 _TAKERS: Final[Steps] = ((0.7, "takers buying"), (0.3, "takers balanced"), (0, "takers selling"))
 _DVOL: Final[Steps] = ((2, "DVOL in panic"), (1, "DVOL high"), (-1, "DVOL normal"), (-99, "DVOL low"))
 _SKEW: Final[Steps] = ((4, "puts very dear"), (2.5, "puts dear"), (0.5, "skew normal"), (-99, "puts cheap"))

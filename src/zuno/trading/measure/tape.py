@@ -146,7 +146,10 @@ class TapeMinutes:
         """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""
         first, end = since // MINUTE_MS, until // MINUTE_MS
         heard = self._count_alive(first, end)
-        long, short = (self._between(side, first, end) for side in (Side.LONG, Side.SHORT))
+        long, short = (
+            self._usd[side][bisect_left(self._minutes[side], first) : bisect_left(self._minutes[side], end)]
+            for side in (Side.LONG, Side.SHORT)
+        )
         longs, shorts = (self._sum(usd, heard, end - first) for usd in (long, short))
         return TapeTotals(since, until, longs, shorts, end - first, heard, len(long) + len(short))
 
@@ -191,10 +194,6 @@ class TapeMinutes:
             return 0
         start, end = self._alive[place - 1]
         return self._alive_before[place - 1] + min(minute, end) - start
-
-    def _between(self, side: Side, first: int, end: int) -> list[float]:
-        minutes = self._minutes[side]
-        return self._usd[side][bisect_left(minutes, first) : bisect_left(minutes, end)]
 
     def _sum(self, usd: Sequence[float], heard: int, minutes: int) -> Known[float]:
         if not usd and heard < minutes:

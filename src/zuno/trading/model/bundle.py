@@ -14,22 +14,8 @@ from zuno.kernel.canonical import Digest, Json, decode_canonical, digest, encode
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.market import Symbol
+from zuno.trading.model import market
 from zuno.trading.model.known import NotRecorded
-from zuno.trading.model.market import (
-    Book,
-    Heartbeat,
-    Heartbeats,
-    Mode,
-    OptionChain,
-    OptionQuote,
-    Quote,
-    Row,
-    Series,
-    Side,
-    TapeEvent,
-    Text,
-    parse_series,
-)
 
 SLOTS: Final = ("previous_decision", "feedback", "memory", "positions", "equity")
 """What the desk itself brings to a cycle."""
@@ -43,22 +29,22 @@ def has_own_reason(gone: Absent) -> bool:
     return gone.what in SLOTS or _OURS.fullmatch(gone.why) is not None
 
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=market.Row)
 CANDLES_ONLY: Final = "CANDLES ONLY"
 """How the origin of a store begins that holds imported or downloaded series and none that was collected."""
 
 
-def encode_row(row: Row) -> list[Json]:
+def encode_row(row: market.Row) -> list[Json]:
     """A row as a list of plain values, its moment first."""
     match row:
-        case Book(at, bids, asks):
+        case market.Book(at, bids, asks):
             return [at, [list(quote) for quote in bids], [list(quote) for quote in asks]]
-        case OptionChain(at, quotes):
+        case market.OptionChain(at, quotes):
             return [at, [list(_option_fields(quote)) for quote in quotes]]
-        case Text(at, channel, id, body):
+        case market.Text(at, channel, id, body):
             return [at, channel, id, body]
         case tuple():
-            return [value.value if isinstance(value, Side) else value for value in row]
+            return [value.value if isinstance(value, market.Side) else value for value in row]
     raise TypeError(f"{type(row).__name__} is no row of a series")
 
 
@@ -73,13 +59,15 @@ def decode_row(kind: type[R], plain: Json) -> R:
         raise Malformed(f"This is not how a {kind.__name__} is written ({type(error).__name__}).") from error
 
 
-_option_fields: Final = attrgetter(*(each.name for each in fields(OptionQuote)))
+_option_fields: Final = attrgetter(*(each.name for each in fields(market.OptionQuote)))
 _BUILD: Final[Mapping[type[Any], Callable[..., Any]]] = {
-    Book: lambda at, bids, asks: Book(
-        at, tuple(Quote(*quote) for quote in bids), tuple(Quote(*quote) for quote in asks)
+    market.Book: lambda at, bids, asks: market.Book(
+        at, tuple(market.Quote(*quote) for quote in bids), tuple(market.Quote(*quote) for quote in asks)
     ),
-    OptionChain: lambda at, quotes: OptionChain(at, tuple(OptionQuote(*quote) for quote in quotes)),
-    TapeEvent: lambda at, side, *rest: TapeEvent(at, Side(side), *rest),
+    market.OptionChain: lambda at, quotes: market.OptionChain(
+        at, tuple(market.OptionQuote(*quote) for quote in quotes)
+    ),
+    market.TapeEvent: lambda at, side, *rest: market.TapeEvent(at, market.Side(side), *rest),
 }
 """How rows are built that are more than their plain values."""
 VERSION: Final = 1
@@ -92,7 +80,7 @@ _time_of: Final = attrgetter("at")
 class Block:
     """Rows of one series as they could be known, oldest first."""
 
-    series: Series[Any]
+    series: market.Series[Any]
     rows: Sequence[Any]
     as_of: Millis
     """When the newest of them was true."""
@@ -130,14 +118,14 @@ class Bundle:
     """Everything one cycle may know."""
 
     symbol: Symbol
-    mode: Mode
+    mode: market.Mode
     as_of: Millis
     origin: str
     """Whose past it is taken from; synthetic worlds say SYNTHETIC."""
     blocks: tuple[Block, ...]
     absent: tuple[Absent, ...]
     slots: tuple[Slot, ...] = ()
-    _by_series: Mapping[Series[Any], Block] = field(init=False, repr=False, compare=False)
+    _by_series: Mapping[market.Series[Any], Block] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_series", {block.series: block for block in reversed(self.blocks)})
@@ -151,21 +139,21 @@ class Bundle:
         """Declared so by its store: feeds that were never recorded are absent, not missing."""
         return self.origin.startswith(CANDLES_ONLY)
 
-    def never_recorded(self, *series: Series[Any]) -> bool:
+    def never_recorded(self, *series: market.Series[Any]) -> bool:
         """Whether a home of candles alone lacks one of these, or nobody offers it for this coin: what would rest on it
         is then not judged."""
         return any(self.block(each) is None and (self.candles_only or self.find_unoffered(each)) for each in series)
 
-    def find_unoffered(self, series: Series[Any]) -> NotRecorded | None:
+    def find_unoffered(self, series: market.Series[Any]) -> NotRecorded | None:
         """That nobody offers it for this coin."""
         why = self.why_absent(series)
         known = None if why is None else _OURS.fullmatch(why)
         return NotRecorded(known[0]) if known and known[2] else None
 
-    def block(self, series: Series[Any]) -> Block | None:
+    def block(self, series: market.Series[Any]) -> Block | None:
         return self._by_series.get(series)
 
-    def rows(self, series: Series[R]) -> Sequence[R]:
+    def rows(self, series: market.Series[R]) -> Sequence[R]:
         """The rows of a series; none where it is absent."""
         block = self.block(series)
         return () if block is None else block.rows
@@ -214,7 +202,7 @@ class BundleEncoder:
     """`content` of one bundle after another: rows that stood in an earlier one are not written again."""
 
     def __init__(self) -> None:
-        self._written: dict[Series[Any], list[tuple[Sequence[Any], bytes]]] = {}
+        self._written: dict[market.Series[Any], list[tuple[Sequence[Any], bytes]]] = {}
         """The newest pieces of each series, whole ones alone."""
 
     def encode(self, bundle: Bundle) -> bytes:
@@ -223,7 +211,7 @@ class BundleEncoder:
     def _encode_rows(self, block: Block) -> bytes:
         rows = block.rows
         kind = block.series.row
-        if kind is Heartbeat or not issubclass(kind, tuple) or len(rows) < 2 * PIECE:
+        if kind is market.Heartbeat or not issubclass(kind, tuple) or len(rows) < 2 * PIECE:
             return _encode_rows(block)
         kept: list[tuple[Sequence[Any], bytes]] = []
         place = 0
@@ -288,7 +276,7 @@ def read_bundle(data: bytes) -> Bundle:
             raise Malformed(f"This bundle has version {plain['version']}; this Zuno reads version {VERSION}.")
         bundle = Bundle(
             symbol=Symbol(plain["symbol"]),
-            mode=Mode(plain["mode"]),
+            mode=market.Mode(plain["mode"]),
             as_of=plain["asOf"],
             origin=plain["origin"],
             blocks=tuple(map(_decode_block, plain["blocks"])),
@@ -304,16 +292,16 @@ def read_bundle(data: bytes) -> Bundle:
 
 def _plain_rows(block: Block) -> Sequence[Sequence[object]]:
     """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
-    if block.series.row is Heartbeat:
-        return Heartbeats.of(block.rows).runs
+    if block.series.row is market.Heartbeat:
+        return market.Heartbeats.of(block.rows).runs
     # Tuples and lists are spelled alike, and there are thousands of them.
     return block.rows if issubclass(block.series.row, tuple) else [encode_row(row) for row in block.rows]
 
 
 def _decode_block(plain: Any) -> Block:
-    series = parse_series(plain["series"])
-    if series.row is Heartbeat:
-        rows: Sequence[Any] = Heartbeats((Millis(first), count) for first, count in plain["rows"])
+    series = market.parse_series(plain["series"])
+    if series.row is market.Heartbeat:
+        rows: Sequence[Any] = market.Heartbeats((Millis(first), count) for first, count in plain["rows"])
     else:
         rows = tuple(decode_row(series.row, row) for row in plain["rows"])
     return Block(series, rows, plain["asOf"], plain["ageSeconds"], plain["staleAfter"], tuple(plain["notes"]))

@@ -330,7 +330,13 @@ def numbers(picture: Picture) -> dict[str, Any]:
         "places": picture.width,
         "notes": picture.notes,
         "price": None if isinstance(picture.price, MissingPanel) else _price(picture, picture.price),
-        "panels": tuple(_panel(panel) for panel in picture.panels if isinstance(panel, Panel)),
+        "panels": tuple(
+            pick(panel, "name", "title")
+            | {"axis": pick(panel.axis, "low", "high", "scale")}
+            | pick(panel, "last", "unit", "note")
+            for panel in picture.panels
+            if isinstance(panel, Panel)
+        ),
         "absent": tuple(blanks),
     }
 
@@ -383,14 +389,6 @@ def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str,
     cells = zip(edges, edges[1:], column, strict=False)
     largest = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
     return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in largest)
-
-
-def _panel(panel: Panel) -> dict[str, Any]:
-    return (
-        pick(panel, "name", "title")
-        | {"axis": pick(panel.axis, "low", "high", "scale")}
-        | pick(panel, "last", "unit", "note")
-    )
 
 
 def _blanks(picture: Picture) -> Iterator[MissingPanel]:

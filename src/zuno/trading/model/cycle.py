@@ -165,26 +165,13 @@ FlowAnomaly = Literal["whale_cvd_divergence", "liquidation_hunting", "none"]
 BookAnomaly = Literal["microstructure_imbalance", "fake_wall", "none"]
 MacroAnomaly = Literal["options_panic", "macro_divergence", "none"]
 ShapeAnomaly = Literal[
-    "geometric_trap",
-    "fake_breakout",
-    "exhaustion_top",
-    "capitulation_bottom",
-    "clean_breakout",
-    "accumulation_range",
+    "geometric_trap", "fake_breakout", "exhaustion_top", "capitulation_bottom", "clean_breakout", "accumulation_range",
     "none",
-]
+]  # fmt: skip
 Pattern = Literal[
-    "H&S",
-    "inv_H&S",
-    "double_top",
-    "double_bottom",
-    "bull_flag",
-    "bear_flag",
-    "ascending_triangle",
-    "wedge",
-    "none",
+    "H&S", "inv_H&S", "double_top", "double_bottom", "bull_flag", "bear_flag", "ascending_triangle", "wedge", "none",
     "other",
-]
+]  # fmt: skip
 CvdSignal = Literal["divergence_bullish", "divergence_bearish", "confirming", "neutral"]
 FundingLook = Literal["extreme_positive", "high_positive", "neutral", "negative", "extreme_negative"]
 

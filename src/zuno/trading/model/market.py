@@ -97,21 +97,12 @@ class Feed(StrEnum):
 
 STALE_BARS: Final = 2
 STALE_AFTER: Final[Mapping[Feed, Seconds]] = {
-    Feed.FUNDING: Seconds(600),
-    Feed.OPEN_INTEREST: Seconds(600),
-    Feed.LONG_SHORT: Seconds(600),
-    Feed.BASIS: Seconds(600),
-    Feed.BOOK: Seconds(10),
-    Feed.LIQUIDATIONS: Seconds(60),
-    Feed.WHALES: Seconds(60),
-    Feed.OPTIONS: Seconds(1_800),
-    Feed.DVOL: Seconds(3_600 + 1_800),
-    Feed.MACRO: Seconds(5 * 86_400),
-    Feed.FEAR_GREED: Seconds(36 * 3_600),
-    Feed.NARRATIVE: Seconds(24 * 3_600),
-    Feed.NEWS: Seconds(4 * 3_600),
+    Feed.FUNDING: Seconds(600), Feed.OPEN_INTEREST: Seconds(600), Feed.LONG_SHORT: Seconds(600),
+    Feed.BASIS: Seconds(600), Feed.BOOK: Seconds(10), Feed.LIQUIDATIONS: Seconds(60), Feed.WHALES: Seconds(60),
+    Feed.OPTIONS: Seconds(1_800), Feed.DVOL: Seconds(3_600 + 1_800), Feed.MACRO: Seconds(5 * 86_400),
+    Feed.FEAR_GREED: Seconds(36 * 3_600), Feed.NARRATIVE: Seconds(24 * 3_600), Feed.NEWS: Seconds(4 * 3_600),
     Feed.RATES: Seconds(600),
-}
+}  # fmt: skip
 """How old the newest value of a feed may be. Candles: `STALE_BARS` of their length. Streams: since their last sign of
 life. Funding: since it was read. DVOL: half an hour after the next hourly close was due."""
 

@@ -351,10 +351,6 @@ class DeskRecord(Wire):
     """Whether the cycle acts with money: then nothing is explored, and an edge needs trades that prove it."""
 
 
-def record_slot(record: DeskRecord, as_of: Millis) -> Slot:
-    return Slot(RECORD, to_json(record), as_of, "journal")
-
-
 MEMORY: Final = "memory"
 FEEDBACK: Final = "feedback"
 RAG: Final = "rag"
@@ -414,14 +410,6 @@ class FeedbackSlot(Wire):
     lessons: Annotated[tuple[LessonNote, ...], Field(max_length=MOST_LESSONS)] = ()
 
 
-def memory_slot(recalled: MemorySlot, as_of: Millis) -> Slot:
-    return Slot(MEMORY, to_json(recalled), as_of, recalled.source)
-
-
-def feedback_slot(feedback: FeedbackSlot, as_of: Millis) -> Slot:
-    return Slot(FEEDBACK, to_json(feedback), as_of, "journal")
-
-
 class StoryNote(Wire):
     """Earlier news that was recalled: one story, however often and by whomever it was told. A stranger's words."""
 
@@ -444,5 +432,7 @@ class NewsSlot(Wire):
     stories: Annotated[tuple[StoryNote, ...], Field(max_length=MOST_STORIES)] = ()
 
 
-def news_slot(recalled: NewsSlot, as_of: Millis) -> Slot:
-    return Slot(RAG, to_json(recalled), as_of, recalled.source)
+def make_slot(content: DeskRecord | MemorySlot | FeedbackSlot | NewsSlot, as_of: Millis) -> Slot:
+    """What a cycle is given of it."""
+    name = {DeskRecord: RECORD, MemorySlot: MEMORY, FeedbackSlot: FEEDBACK, NewsSlot: RAG}[type(content)]
+    return Slot(name, to_json(content), as_of, getattr(content, "source", "journal"))

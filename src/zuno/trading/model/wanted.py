@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -10,10 +10,10 @@ from zuno.markets import feeds
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model import market
 
-WON_RATE: Final = market.rates(*feeds.WON_RATE)
-"""Won for one USDT."""
-DOLLAR_RATE: Final = market.rates(*feeds.DOLLAR_RATE)
-"""USDT for one USDC."""
+RATE_SERIES: Final[Mapping[str, market.Series[market.Level]]] = {
+    currency: market.rates(*source) for currency, source in feeds.RATES.items()
+}
+"""By currency: the price of a dollar in it where its venue quotes in it, else its own price in dollars."""
 
 
 def own_candles(symbol: Symbol, timeframe: market.Timeframe) -> market.Series[market.Candle]:
@@ -40,7 +40,7 @@ def forced_trades(symbol: Symbol) -> tuple[market.Series[market.TapeEvent], ...]
 
 def options_of(symbol: Symbol) -> tuple[market.Series[market.OptionChain], market.Series[market.Level]]:
     """A coin's options and their volatility index, whether or not they are offered."""
-    feed = feeds.OPTIONS.get(symbol.base, feeds.DERIBIT)
+    feed = feeds.options_feed(symbol.base)
     return market.options(feed, symbol.base), market.dvol(feed, symbol.base)
 
 
@@ -64,8 +64,8 @@ def derivatives(symbol: Symbol) -> Iterator[market.Series[Any]]:
 def bars_of(symbol: Symbol) -> Iterator[market.Series[Any]]:
     for timeframe in market.Timeframe:
         yield own_candles(symbol, timeframe)
-    if symbol.venue.feed != feeds.WON:
-        yield market.candles(feeds.WON, symbol, market.Timeframe.H1)
+    if symbol.venue.feed != feeds.FOREIGN_SPOT:
+        yield market.candles(feeds.FOREIGN_SPOT, symbol, market.Timeframe.H1)
 
 
 def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
@@ -79,8 +79,7 @@ def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
     yield market.fear_greed(feeds.ALTERNATIVE)
     yield market.texts(market.Feed.NARRATIVE, feeds.SEARCH, symbol.base)
     yield market.texts(market.Feed.NEWS, feeds.CHANNELS, symbol.base)
-    yield WON_RATE
-    yield DOLLAR_RATE
+    yield from RATE_SERIES.values()
 
 
 @lru_cache(maxsize=1_024)
@@ -102,7 +101,7 @@ def is_read(series: market.Series[Any]) -> bool:
     """Whether a desk reads it for its market, or for every market."""
     row = feeds.ROWS.get(series.venue)
     if row is not None and (not row.beside or series.feed in (market.Feed.CANDLES, market.Feed.BOOK)):
-        return series.venue != feeds.WON or series.name.endswith(f"/{market.Timeframe.H1}")
+        return series.venue != feeds.FOREIGN_SPOT or series.name.endswith(f"/{market.Timeframe.H1}")
     coin = series.name.partition("/")[0]
     for name in (coin, f"{coin}{DEFAULT_SYMBOLS[0].quote}", DEFAULT_SYMBOLS[0]):
         try:

@@ -12,21 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from zuno.kernel.units import Millis
-from zuno.trading.model.market import (
-    Book,
-    Candle,
-    Feed,
-    Funding,
-    Heartbeat,
-    Level,
-    MacroRelease,
-    MarkAndIndex,
-    OptionChain,
-    Series,
-    TapeEvent,
-    Text,
-    Timeframe,
-)
+from zuno.trading.model import market
 
 
 class VenueFeed(Protocol):
@@ -37,28 +23,26 @@ class VenueFeed(Protocol):
 class CandleFeed(VenueFeed, Protocol):
     """Promises closed bars only: a bar is closed when the *venue's* clock is past its end."""
 
-    async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
+    async def candles(
+        self, symbol: str, timeframe: market.Timeframe, since: Millis, until: Millis
+    ) -> Sequence[market.Candle]:
         """Bars that opened in that time. Where a venue makes no bar without a trade, none is invented."""
 
 
 class DerivativesFeed(VenueFeed, Protocol):
     """A venue's perpetual: rates as fractions for the venue's own interval, open interest in base units."""
 
-    async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]: ...
-
-    async def funding_next(self, symbol: str) -> Funding: ...
-
-    async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]: ...
-
-    async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]: ...
-
-    async def basis(self, symbol: str) -> MarkAndIndex: ...
+    async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[market.Funding]: ...
+    async def funding_next(self, symbol: str) -> market.Funding: ...
+    async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[market.Level]: ...
+    async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[market.Level]: ...
+    async def basis(self, symbol: str) -> market.MarkAndIndex: ...
 
 
 class BookFeed(VenueFeed, Protocol):
     """Promises a book as the venue has it now, not crossed, best first."""
 
-    async def book(self, symbol: str, depth: int) -> Book: ...
+    async def book(self, symbol: str, depth: int) -> market.Book: ...
 
 
 class TapeFeed(VenueFeed, Protocol):
@@ -67,15 +51,18 @@ class TapeFeed(VenueFeed, Protocol):
 
     def listen(
         self, symbols: Sequence[str]
-    ) -> AsyncGenerator[tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]]: ...
+    ) -> AsyncGenerator[
+        tuple[market.Series[market.TapeEvent], market.TapeEvent]
+        | tuple[market.Series[market.Heartbeat], market.Heartbeat]
+    ]: ...
 
 
 class OptionsFeed(VenueFeed, Protocol):
     """Promises every listed option of a currency with its expiry, joined from the venue's own lists."""
 
-    async def chain(self, currency: str) -> OptionChain: ...
+    async def chain(self, currency: str) -> market.OptionChain: ...
 
-    async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
+    async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[market.Level]:
         """Hourly closes of the venue's index of implied volatility."""
 
 
@@ -84,20 +71,18 @@ class MacroFeed(VenueFeed, Protocol):
 
     @property
     def figures(self) -> Sequence[str]: ...
-
-    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[MacroRelease]: ...
+    async def prints(self, figure: str, since: Millis, until: Millis) -> Sequence[market.MacroRelease]: ...
 
 
 class LevelFeed(VenueFeed, Protocol):
     """Promises one published number over time: an index of mood, an exchange rate."""
 
-    async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[Level]: ...
+    async def levels(self, name: str, since: Millis, until: Millis) -> Sequence[market.Level]: ...
 
 
 class TextFeed(VenueFeed, Protocol):
     """Promises words with their channel and time, cut to a stated length and cleaned of control characters."""
 
     @property
-    def feed(self) -> Feed: ...
-
-    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[Text]: ...
+    def feed(self) -> market.Feed: ...
+    async def texts(self, about: str, since: Millis, until: Millis) -> Sequence[market.Text]: ...

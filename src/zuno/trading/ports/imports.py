@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 REPEATED_HEADER = "a header in the middle of the file"
-FORMATS = ("auto", "binance", "csv", "freqtrade")
 ISO, DAY_FIRST, MONTH_FIRST = DATES = ("iso", "day-first", "month-first")
 """How dates may be written, as somebody says: 2024-12-31, 31/12/2024 or 12/31/2024."""
 
@@ -78,6 +77,7 @@ class ImportFile(Protocol):
 class ImportReader(Protocol):
     """Promises:
 
+    - `formats`: the names of what it knows; the first lets the file say which it is.
     - `find`: the files of these paths, those of a folder in the order of their names, however deep; `Refused` for a
       path that is not there. Files of a folder that hold no tables are left out.
     - `open`: a file whose columns are understood; `Refused`, saying why and what would help, where they are not. A
@@ -87,6 +87,7 @@ class ImportReader(Protocol):
     - A file is gone through in blocks, whatever its size. What a file does not say is NaN, never zero.
     """
 
-    def find(self, paths: Sequence[str]) -> list[FoundFile]: ...
+    formats: tuple[str, ...]
 
+    def find(self, paths: Sequence[str]) -> list[FoundFile]: ...
     def open(self, file: FoundFile, series: Series[Any] | None, layout: str, dates: str) -> ImportFile: ...

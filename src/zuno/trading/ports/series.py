@@ -200,7 +200,6 @@ class SeriesStore(Protocol):
 
     @property
     def origin(self) -> Origin: ...
-
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts: ...
 
     async def read(

@@ -8,19 +8,7 @@ from typing import Protocol
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.orders import (
-    AccountRights,
-    Balance,
-    ClientId,
-    Fill,
-    Filters,
-    FundingPayment,
-    Order,
-    OrderRequest,
-    OrderType,
-    VenuePosition,
-    VenueQuote,
-)
+from zuno.trading.model import orders
 
 
 class OrderVenue(Protocol):
@@ -57,34 +45,32 @@ class OrderVenue(Protocol):
     async def now(self) -> Millis:
         """The venue's clock."""
 
-    async def rights(self) -> AccountRights: ...
+    async def rights(self) -> orders.AccountRights: ...
 
-    async def filters(self, symbol: Symbol) -> Filters:
+    async def filters(self, symbol: Symbol) -> orders.Filters:
         """As they are now. `NotFound` for a symbol the venue does not have."""
 
-    async def quote(self, symbol: Symbol) -> VenueQuote:
+    async def quote(self, symbol: Symbol) -> orders.VenueQuote:
         """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
 
-    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order: ...
+    async def place(self, order: orders.OrderRequest, good_till: Millis | None = None) -> orders.Order: ...
+    async def find(
+        self, symbol: Symbol, client_id: orders.ClientId, kind: orders.OrderType | None = None
+    ) -> orders.Order | None: ...
+    async def cancel(
+        self, symbol: Symbol, client_id: orders.ClientId, kind: orders.OrderType | None = None
+    ) -> orders.Order: ...
+    async def open_orders(self) -> tuple[orders.Order, ...]: ...
 
-    async def find(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order | None: ...
-
-    async def cancel(self, symbol: Symbol, client_id: ClientId, kind: OrderType | None = None) -> Order: ...
-
-    async def open_orders(self) -> tuple[Order, ...]: ...
-
-    async def fills(self, symbol: Symbol, since: Millis) -> tuple[Fill, ...]:
+    async def fills(self, symbol: Symbol, since: Millis) -> tuple[orders.Fill, ...]:
         """At or after a moment."""
 
-    async def order_fills(self, order: Order) -> tuple[Fill, ...] | None:
+    async def order_fills(self, order: orders.Order) -> tuple[orders.Fill, ...] | None:
         """Those that the order's own record lists. None where the venue lists fills by time alone."""
 
-    async def funding(self, symbol: Symbol, since: Millis) -> tuple[FundingPayment, ...]: ...
-
-    async def positions(self) -> tuple[VenuePosition, ...]: ...
-
-    async def balance(self) -> Balance: ...
-
+    async def funding(self, symbol: Symbol, since: Millis) -> tuple[orders.FundingPayment, ...]: ...
+    async def positions(self) -> tuple[orders.VenuePosition, ...]: ...
+    async def balance(self) -> orders.Balance: ...
     async def close(self) -> None: ...
 
 

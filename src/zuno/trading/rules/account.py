@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from zuno.kernel.canonical import Json
 from zuno.kernel.errors import Malformed
+from zuno.markets.feeds import ROWS
 from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
@@ -32,10 +33,12 @@ from zuno.trading.model.account import (
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import MarkAndIndex, Side, Timeframe
-from zuno.trading.model.wanted import mark_series, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, mark_series, own_candles
 
 N = TypeVar("N", float, Decimal)
 DOLLAR: Final = "USD"
+STABLE: Final = "USDC"
+"""The coin whose price says whether a dollar is one."""
 GROUP_DAYS: Final = 30
 GROUP_CORRELATION: Final = Fraction(7, 10)
 """Of daily log returns over so many days, above which markets are one group."""
@@ -53,14 +56,19 @@ def rate_of(venue: Venue, rates: Mapping[str, Known[N]]) -> Known[N]:
     return Missing(f"{rate} {venue.currency} for a dollar is no rate")
 
 
-def currency_rates(won: Known[float], stable: Known[float]) -> Rates:
-    """`won`: KRW for one dollar. `stable`: dollars for one USDC."""
-    coins = stable if isinstance(stable, Missing) else 1 / stable if stable > 0 else Missing(f"{stable} is no price")
-    return {DOLLAR: 1.0, "KRW": won, "USDC": coins}
+def currency_rates(quoted: Mapping[str, Known[float]]) -> Rates:
+    """From rates as their sources quote them."""
+    return {DOLLAR: 1.0, **{currency: _per_dollar(currency, rate) for currency, rate in quoted.items()}}
 
 
-def bundle_rates(features: Features) -> Rates:
-    return currency_rates(figure_in(features.krw_rate, "value"), figure_in(features.dollar, "value"))
+def _per_dollar(currency: str, rate: Known[float]) -> Known[float]:
+    if isinstance(rate, Missing) or ROWS[RATE_SERIES[currency].venue].quote == currency:
+        return rate
+    return 1 / rate if rate > 0 else Missing(f"{rate} is no price")
+
+
+def quoted_rates(features: Features) -> dict[str, Known[float]]:
+    return {currency: figure_in(level, "value") for currency, level in features.rates.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +134,7 @@ def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccou
     if slot.unread is not None:
         return Missing(f"what the liquidity positions hold could not be read: {slot.unread}")
     marks = {symbol: mark_of(bundle, symbol) for symbol in {bundle.symbol, *exposed_symbols(account)}}
-    return mark_to_market(account, bundle.symbol, marks, bundle_rates(features), slot.notes)
+    return mark_to_market(account, bundle.symbol, marks, currency_rates(quoted_rates(features)), slot.notes)
 
 
 def read_markets(bundle: Bundle) -> tuple[Catalogue, Routes]:
@@ -149,7 +157,7 @@ def position_in(account: Account, symbol: Symbol) -> Position | None:
     """The desk's position in a symbol. The book keeps one side of a symbol only, but for legs that hedge each other,
     which are no position of the debate."""
     holdings = tuple(holding for holding in account.positions if holding.symbol is symbol)
-    return Position(symbol, holdings[0].side, holdings) if len({each.side for each in holdings}) == 1 else None
+    return Position(symbol, holdings[0].side, holdings) if len({holding.side for holding in holdings}) == 1 else None
 
 
 def find_group(bundle: Bundle, symbol: Symbol, held: Iterable[Symbol]) -> frozenset[Symbol]:
@@ -197,14 +205,14 @@ def group_net_usd(account: MarkedAccount, held: Account, group: frozenset[Symbol
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """The mark price of the futures exchange, in dollars; in a home of candles alone, the last close."""
     if bundle.never_recorded(mark_series(symbol)):
-        return _last_close(bundle, symbol)
+        return last_close(bundle, symbol)
     rows = fresh_rows(bundle, mark_series(symbol))
     if isinstance(rows, Missing):
         return rows
     return mark_price(rows[-1]) if rows else Missing(f"{mark_series(symbol)} has no row")
 
 
-def _last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
+def last_close(bundle: Bundle, symbol: Symbol) -> Known[float]:
     """Of the finest bars that are not stale."""
     reason = "it was not asked for"
     for timeframe in Timeframe:
@@ -309,12 +317,12 @@ def exposed_symbols(account: Account) -> list[Symbol]:
 
 
 def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> float:
-    """Gross, by quantity: what is bought with won moves with the same price. Legs that hedge each other are netted."""
+    """Gross, by quantity: the currency it was bought in does not matter. Legs that hedge each other are netted."""
     sides = {(holding.symbol, holding.side) for holding in account.positions}
     netted = dict.fromkeys(symbol for symbol, side in sides if side is Side.SHORT and (symbol, Side.LONG) in sides)
     sizes = [(holding.symbol, holding.quantity) for holding in account.positions if holding.symbol not in netted]
     for symbol in netted:
-        legs = (each for each in account.positions if each.symbol is symbol)
+        legs = (holding for holding in account.positions if holding.symbol is symbol)
         sizes.append((symbol, fsum(leg.side.sign * leg.quantity for leg in legs)))
     sizes += [(order.symbol, order.quantity) for order in account.pending if not order.reduce_only]
     sizes += [(pool.symbol, pool.quantity) for pool in account.liquidity]

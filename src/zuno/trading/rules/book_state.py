@@ -192,7 +192,7 @@ class OpenTrade:
 
 @dataclass(frozen=True, slots=True)
 class RealisedResult:
-    """Money that was won or lost for good: a close or a part of one, a fee, funding."""
+    """Money that was gained or lost for good: a close or a part of one, a fee, funding."""
 
     at: Millis
     exchange: Venue
@@ -456,6 +456,13 @@ class BookState:
         for venue, amount in cash.items():
             self.ledger.open_venue(venue)
             self.ledger.post(venue, (LedgerAccount.CASH, amount), (LedgerAccount.CAPITAL, -amount))
+
+    def find_opening(self, venues: Collection[Venue]) -> dict[Venue, Decimal] | None:
+        """Paper money that is put into the account with its next event: at venues where it has none yet."""
+        if not self.count and set(venues) <= set(self._paper_venues):
+            return None  # such an account needs no event
+        new = [venue for venue in venues if not self.count or venue not in self.venues]
+        return {venue: venue.paper_cash for venue in new} or None
 
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""

@@ -54,7 +54,7 @@ def judge_kind(decision: Decision) -> JudgeKind:
 
 
 def breakeven_win_rate(profit: float, loss: float) -> float:
-    """How often the target comes first without drift: at this rate nothing is won or lost on average."""
+    """How often the target comes first without drift: at this rate nothing is gained or lost on average."""
     return loss / (profit + loss)
 
 

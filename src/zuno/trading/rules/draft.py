@@ -41,7 +41,7 @@ class RuleName(StrEnum):
     FUNDING = "cro_3_funding"
     LIQUIDATIONS = "cro_4_liquidations"
     VENUE_CAP = "cro_5_venue_cap"
-    WON = "cro_5_won"
+    RATE = "cro_5_won"
     STYLE = "cro_6_style"
     DOLLAR = "cro_7_dollar"
     TIGHTENED = "cro_model"

@@ -13,6 +13,7 @@ of the distances.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import fsum, inf, sqrt
 from typing import Final, TypeAlias
@@ -127,15 +128,11 @@ def estimate_expectation(
         return touch
     assert not isinstance(inputs.bars, Missing)
     hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
-    estimates = [trade_costs(exchange, side, style, hours, inputs) for exchange in exchanges]
-    fill = fill_probability(prices, style, inputs)
-    missing = next((costs for costs in (*estimates, fill) if isinstance(costs, Missing)), None)
-    known = [costs for costs in estimates if not isinstance(costs, Missing)]
-    if missing is not None or isinstance(fill, Missing) or not known:
-        return missing or Missing("no exchange carries it")
+    execution = _estimate_execution(prices, exchanges, style, hours, inputs)
+    if isinstance(execution, Missing):
+        return execution
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
     opinion, fair = decision.win_probability_pct / 100, round_digits(breakeven_win_rate(profit, loss))
-    costs = max(known, key=lambda each: each.total)
     expectation = Expectation(
         p_judge=opinion,
         fair=fair,
@@ -148,57 +145,47 @@ def estimate_expectation(
         resolved=round_digits(touch.target + touch.stop),
         timed_out=touch.time,
         standard_error=round_digits(touch.error),
-        fill=fill,
         profit_pct=profit,
         loss_pct=loss,
-        fees_pct=round_digits(costs.fees),
-        slippage_pct=round_digits(costs.slippage),
-        funding_pct=round_digits(costs.funding),
         llm_cost_usd=cost_usd,
         ev_pct=0.0,
+        **execution,
     )
     return apply_llm_cost(expectation, notional_usd)
 
 
-def list_choices(draft: RulingDraft, inputs: RulingInputs) -> tuple[tuple[Style, Target], ...]:
-    """Styles and routes that a draft might take instead and that stay above zero after their costs. None for a draft
-    without a proven edge, and no route that cannot carry its side."""
-    if draft.exploration or draft.expectation is None or draft.expectation.ev_pct <= 0 or draft.style is None:
-        return ()
-    several = [(style, Target(route)) for route in inputs.routes.shares for style in Style if style.opens]
-    return tuple(
-        (style, route)
-        for style, route in several
-        if (style, route) != (draft.style, draft.routed_to)
-        and (worth := reprice_trade(draft, style, route, inputs)) is not None
-        and worth.ev_pct > 0
-    )
+def _estimate_execution(
+    prices: TradePrices, exchanges: Iterable[Venue], style: Style, hours: float, inputs: RulingInputs
+) -> Known[dict[str, float]]:
+    """The probability of a fill and the costs at the dearest of the exchanges, as an expectation names them."""
+    estimates = [trade_costs(exchange, prices.side, style, hours, inputs) for exchange in exchanges]
+    fill = fill_probability(prices, style, inputs)
+    missing = next((figure for figure in (*estimates, fill) if isinstance(figure, Missing)), None)
+    known = [costs for costs in estimates if not isinstance(costs, Missing)]
+    if missing is not None or isinstance(fill, Missing) or not known:
+        return missing or Missing("no exchange carries it")
+    dearest = max(known, key=lambda costs: costs.total)
+    parts = {f"{name}_pct": round_digits(getattr(dearest, name)) for name in ("fees", "slippage", "funding")}
+    return {"fill": fill, **parts}
 
 
-def reprice_trade(draft: RulingDraft, style: Style, route: Target, inputs: RulingInputs) -> Expectation | None:
-    """The expectation with the costs of another style and route; None where they are not known."""
+def list_choices(draft: RulingDraft, inputs: RulingInputs) -> dict[tuple[Style, Target], Expectation]:
+    """Styles and routes that a draft might take instead and that stay above zero after their costs, with what it is
+    worth then. None for a draft without a proven edge, and no route that cannot carry its side."""
     side, worth = draft.call.side, draft.expectation
     prices = None if side is None else trade_prices(draft.decision, side)
-    if side is None or worth is None or prices is None:
-        return None
-    venues = inputs.routes.shares[route]
-    if side is Side.SHORT and not all(venue.shorts for venue in venues):
-        return None
-    estimates = [trade_costs(venue, side, style, worth.duration_hours, inputs) for venue in venues]
-    known = [costs for costs in estimates if not isinstance(costs, Missing)]
-    fill = fill_probability(prices, style, inputs)
-    if len(known) < len(estimates) or isinstance(fill, Missing):
-        return None
-    costs = max(known, key=lambda each: each.total)
-    changed = worth.model_copy(
-        update={
-            "fees_pct": round_digits(costs.fees),
-            "slippage_pct": round_digits(costs.slippage),
-            "funding_pct": round_digits(costs.funding),
-            "fill": fill,
-        }
-    )
-    return apply_llm_cost(changed, fsum(leg_notional_usd(leg, inputs) for leg in draft.legs))
+    if worth is None or prices is None or draft.exploration or worth.ev_pct <= 0 or draft.style is None:
+        return {}
+    size = fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)
+    choices: dict[tuple[Style, Target], Expectation] = {}
+    for route, venues in inputs.routes.shares.items():
+        if side is Side.SHORT and not all(venue.shorts for venue in venues):
+            continue
+        for style in filter(lambda style: style.opens, Style):
+            execution = _estimate_execution(prices, venues, style, worth.duration_hours, inputs)
+            if (style, route) != (draft.style, draft.routed_to) and not isinstance(execution, Missing):
+                choices[style, Target(route)] = apply_llm_cost(worth.model_copy(update=execution), size)
+    return {choice: priced for choice, priced in choices.items() if priced.ev_pct > 0}
 
 
 def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation:
@@ -369,11 +356,11 @@ def first_touch(
         hold,
         seed,
     )
-    won, lost, late = (count / PATHS for count in (ends.won, ends.lost, PATHS - ends.won - ends.lost))
+    reached, lost, late = (count / PATHS for count in (ends.reached, ends.lost, PATHS - ends.reached - ends.lost))
     mean = ends.lasted / PATHS
     spread = max(0.0, ends.lasted_squared / PATHS - mean * mean) / hold**2
-    error = sqrt(max(spread, *(share * (1 - share) for share in (won, lost, late))) / PATHS)
-    return TouchOdds(won, lost, late, mean, error)
+    error = sqrt(max(spread, *(share * (1 - share) for share in (reached, lost, late))) / PATHS)
+    return TouchOdds(reached, lost, late, mean, error)
 
 
 def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
@@ -445,7 +432,7 @@ def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:
 class _PathEnds:
     """Paths that touched the target and the stop first, the bars all of them lasted, and the sum of their squares."""
 
-    won: int
+    reached: int
     lost: int
     lasted: int
     lasted_squared: int
@@ -455,7 +442,7 @@ def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -
     generator, count = np.random.PCG64(seed), blocks.close.shape[1]
     close, highest, lowest = (table.ravel() for table in (blocks.close, blocks.highest, blocks.lowest))
     at = np.zeros(PATHS, dtype=np.int64)
-    won = lost = lasted = squared = 0
+    reached = lost = lasted = squared = 0
     for start in range(0, hold, BLOCK):
         last = min(BLOCK, hold - start) - 1
         # Raw words: numpy promises them for ever, its bounded integers only for a version.
@@ -472,9 +459,9 @@ def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -
             before = np.where(inside, further, before)
         losing = int((lowest.take(block + before * count) <= down).sum())
         ended = start + 1 + before
-        won, lost = won + len(block) - losing, lost + losing
+        reached, lost = reached + len(block) - losing, lost + losing
         lasted, squared = lasted + int(ended.sum()), squared + int((ended * ended).sum())
         at = (at + close.take(end))[~done]
         if not len(at):
             break
-    return _PathEnds(won, lost, lasted + hold * len(at), squared + hold * hold * len(at))
+    return _PathEnds(reached, lost, lasted + hold * len(at), squared + hold * hold * len(at))

@@ -18,8 +18,7 @@ from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
-from zuno.trading.measure.events import MarketEvent
-from zuno.trading.measure.features import Features, fresh_rows
+from zuno.trading.measure.features import Features, fresh_rows, read_window
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, TapeMinutes, TapeTotals
@@ -30,16 +29,17 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Funding, Mode, Row, Series, Side, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
-from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, forced_trades, mark_series, options_of, own_candles
+from zuno.trading.model.wanted import RATE_SERIES, forced_trades, mark_series, options_of, own_candles
 from zuno.trading.rules.account import (
+    STABLE,
     MarkedAccount,
-    Rates,
     account_of,
     currency_rates,
     exposed_symbols,
     find_group,
     mark_bundle_account,
     mark_of,
+    quoted_rates,
     rate_of,
     read_markets,
 )
@@ -57,14 +57,9 @@ ASSUMED_FUNDING: Final = 0.0001
 """Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
 IMPORTED_FUNDING_DAYS: Final = 2
 ESSENTIAL: Final[Mapping[str, str]] = {
-    "bars": "candles",
-    "atr": "candles",
-    "slippage": "book",
-    "funding_next": "funding",
-    "mark": "mark",
-    "marked_account": "equity and positions",
-    "account": "equity and positions",
-}
+    "bars": "candles", "atr": "candles", "slippage": "book", "funding_next": "funding", "mark": "mark",
+    "marked_account": "equity and positions", "account": "equity and positions",
+}  # fmt: skip
 """Figures without which nothing new is risked, and what a person calls them."""
 _FIGURES: Final = (
     "atr",
@@ -74,8 +69,6 @@ _FIGURES: Final = (
     "curve_change",
     "longs_liquidated",
     "shorts_liquidated",
-    "dollar",
-    "krw_rate",
 )
 
 
@@ -151,10 +144,8 @@ class RulingInputs:
     shock_down: Known[str | None]
     shock_up: Known[str | None]
     """The shock or cascade of the last hour that went this way, in words; None where there was none."""
-    dollar: Known[float]
-    """USDT for one USDC."""
-    krw_rate: Known[float]
-    """For one USDT."""
+    quoted_rates: Mapping[str, Known[float]]
+    """By currency, as their sources quote them."""
     account: Known[Account]
     """What is held, which is known without a mark."""
     marked_account: Known[MarkedAccount]
@@ -175,12 +166,13 @@ class RulingInputs:
     """Whether the home declares that it holds candles alone: paper trades only."""
 
     @property
-    def rates(self) -> Rates:
-        return currency_rates(self.krw_rate, self.dollar)
+    def dollar(self) -> Known[float]:
+        """USDT for one USDC."""
+        return self.quoted_rates[STABLE]
 
     def rate(self, venue: Venue) -> Known[float]:
         """How much of a venue's currency a dollar is."""
-        return rate_of(venue, self.rates)
+        return rate_of(venue, currency_rates(self.quoted_rates))
 
     def market(self, venue: Venue) -> Market:
         """Where a venue carries the symbol. `NotFound` where it does not."""
@@ -205,6 +197,8 @@ class RulingInputs:
         for name in _FIGURES:
             if isinstance(value := getattr(self, name), float):
                 object.__setattr__(self, name, round_digits(value))
+        known = {name: round_digits(rate) for name, rate in self.quoted_rates.items() if isinstance(rate, float)}
+        object.__setattr__(self, "quoted_rates", {**self.quoted_rates, **known})
         if isinstance(given := self.slippage, Slippage):
             spread = None if given.spread is None else round_digits(given.spread)
             object.__setattr__(self, "slippage", Slippage(round_digits(given.buy), round_digits(given.sell), spread))
@@ -233,7 +227,11 @@ def build_ruling_inputs(
     symbol = bundle.symbol
     forced = _liquidated_by_side(bundle)
     tapes = forced_trades(symbol)
-    shocks = {side: _describe_shock(features.events.against(side)) for side in Side}
+    against = {side: features.events.against(side) for side in Side}
+    shocks = {
+        side: event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
+        for side, event in against.items()
+    }
     account, mark = account_of(bundle), mark_of(bundle, symbol)
     catalogue, routes = read_markets(bundle)
     return RulingInputs(
@@ -247,11 +245,7 @@ def build_ruling_inputs(
         if bundle.never_recorded(market.books(symbol.venue.feed, symbol.pair))
         else _slippage(features),
         funding_next=_funding(bundle, features),
-        panic=_judged(
-            bundle,
-            _rule_fired(features.triage, Rule.OPTIONS_PANIC),
-            *options_of(symbol),
-        ),
+        panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *options_of(symbol)),
         day_volatility_rank=figure_in(features.volatility, "rank"),
         curve_change=_judged(bundle, figure_in(features.economy.slope, "change"), *CURVE),
         longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
@@ -260,8 +254,9 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        dollar=_judged(bundle, figure_in(features.dollar, "value"), DOLLAR_RATE),
-        krw_rate=_judged(bundle, figure_in(features.krw_rate, "value"), WON_RATE),
+        quoted_rates={
+            currency: _judged(bundle, rate, RATE_SERIES[currency]) for currency, rate in quoted_rates(features).items()
+        },
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -292,22 +287,15 @@ def _bars(bundle: Bundle, cache: FrameCache) -> Known[Bars]:
         rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
         if isinstance(rows, Missing):
             return Missing(f"{timeframe} bars: {rows.reason}")
-    shortest = bundle.mode.timeframes[0]
-    rows = bundle.rows(own_candles(bundle.symbol, shortest))
-    window = cache.read_newest(bundle.symbol, shortest, rows, bundle.as_of)
-    return window if len(window) else Missing(f"no {shortest} bar can be believed")
+    return read_window(bundle, bundle.mode.timeframes[0], cache)
 
 
 def _judged(bundle: Bundle, figure: Known[R], *series: Series[Any]) -> Known[R]:
     """The figure; where it is missing because this home never recorded what it rests on, not judged."""
     if not isinstance(figure, Missing) or not bundle.never_recorded(*series):
         return figure
-    gone = dict.fromkeys(str(each) for each in series if bundle.block(each) is None)
+    gone = dict.fromkeys(str(source) for source in series if bundle.block(source) is None)
     return NotRecorded(f"never recorded here: {', '.join(gone)}")
-
-
-def _describe_shock(event: Known[MarketEvent | None]) -> Known[str | None]:
-    return event if event is None or isinstance(event, Missing) else f"{event.name}: {event.said}"
 
 
 def _funding(bundle: Bundle, features: Features) -> Known[float]:

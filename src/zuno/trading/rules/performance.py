@@ -1,6 +1,6 @@
 """How trades came out: win rate, profit factor, expectancy in money and R, costs; and the equity curve of an account.
 
-Money is in dollars; won are turned into dollars at one rate, that of the moment which is asked about.
+Money is in dollars; other currencies are turned into dollars at one rate, that of the moment which is asked about.
 """
 
 from __future__ import annotations
@@ -16,24 +16,9 @@ from typing import Final, Protocol
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue, sort_venues
+from zuno.trading.model import trade_events
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    Adopted,
-    FillBooked,
-    FundingBooked,
-    IntentEnded,
-    IntentStored,
-    ManualChange,
-    MarginMoved,
-    OrderLost,
-    OrderPlanned,
-    OrderUpdated,
-    TradeEvent,
-    TradeIntent,
-    TradeSummary,
-)
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
@@ -76,7 +61,7 @@ class Performance:
     best: Decimal | None
     worst: Decimal | None
     unconverted: int
-    """Trades in won while no rate is known: counted nowhere else."""
+    """Trades in a currency without a known rate: counted nowhere else."""
 
     @property
     def win_rate(self) -> Decimal | None:
@@ -133,7 +118,7 @@ class Drawdown:
     trough_at: Millis
 
 
-def measure_trades(trades: Iterable[TradeSummary], rates: Mapping[str, Decimal]) -> Performance:
+def measure_trades(trades: Iterable[trade_events.TradeSummary], rates: Mapping[str, Decimal]) -> Performance:
     """Figures over these trades. `rates`: how much of a currency a dollar is; trades in another are not counted."""
     ordered = sorted(trades, key=lambda trade: (trade.closed, trade.trade))
     counted = [(trade, rate) for trade in ordered if (rate := rates.get(trade.exchange.currency)) is not None]
@@ -161,15 +146,17 @@ def measure_trades(trades: Iterable[TradeSummary], rates: Mapping[str, Decimal])
     )
 
 
-def group_trades(trades: Iterable[TradeSummary], by: GroupBy) -> dict[str, tuple[TradeSummary, ...]]:
+def group_trades(
+    trades: Iterable[trade_events.TradeSummary], by: GroupBy
+) -> dict[str, tuple[trade_events.TradeSummary, ...]]:
     """Trades by the name of their group, in the order of the names."""
-    groups: dict[str, list[TradeSummary]] = {}
+    groups: dict[str, list[trade_events.TradeSummary]] = {}
     for trade in trades:
         groups.setdefault(_group_name(trade, by), []).append(trade)
     return {name: tuple(groups[name]) for name in sorted(groups)}
 
 
-def risk_multiple(trade: TradeSummary) -> Decimal | None:
+def risk_multiple(trade: trade_events.TradeSummary) -> Decimal | None:
     """Net PnL in R, the loss at the stop as it was first set; None without a stop."""
     if trade.stop is None or trade.stop == trade.entry:
         return None
@@ -241,7 +228,7 @@ def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...
 # -- parts
 
 
-def _group_name(trade: TradeSummary, by: GroupBy) -> str:
+def _group_name(trade: trade_events.TradeSummary, by: GroupBy) -> str:
     day = datetime.fromtimestamp(trade.closed // 1_000, UTC)
     return {
         GroupBy.DAY: f"{day:%Y-%m-%d}",
@@ -292,14 +279,14 @@ class AccountHistory(TradingBook):
     def fills(self) -> list[Fill]:
         return [*self._fills.values()]
 
-    def apply(self, event: TradeEvent) -> None:
+    def apply(self, event: trade_events.TradeEvent) -> None:
         # A paper account that nobody opened starts just before its first event.
-        opening = not self.count and not isinstance(event, AccountOpened)
+        opening = not self.count and not isinstance(event, trade_events.AccountOpened)
         start = current_step(self, Millis(event.at - 1)) if opening else None
         before = _opening_balances() if opening else self._balances or _balances(self)
         super().apply(event)
         if start is not None:
-            opened = AccountOpened(at=event.at, cash={})
+            opened = trade_events.AccountOpened(at=event.at, cash={})
             self.postings += _find_postings(0, opened, _balances(TradingBook()), before)
             self.steps.append(start)
         self._balances = after = _balances(self)
@@ -336,22 +323,24 @@ class SealedParts:
     orders: set[str] = field(default_factory=set)
     intents: set[str] = field(default_factory=set)
 
-    def note(self, event: TradeEvent) -> None:
+    def note(self, event: trade_events.TradeEvent) -> None:
         match event:
-            case OrderPlanned(intent=intent, order=request):
+            case trade_events.OrderPlanned(intent=intent, order=request):
                 self.orders.add(request.client_id)
                 self.intents.add(intent)
-            case OrderUpdated(order=order):
+            case trade_events.OrderUpdated(order=order):
                 self.orders.add(order.request.client_id)
-            case OrderLost(client_id=client_id) | FillBooked(fill=Fill(client_id=client_id)):
+            case trade_events.OrderLost(client_id=client_id) | trade_events.FillBooked(fill=Fill(client_id=client_id)):
                 self.orders.add(client_id)
-            case IntentStored(intent=TradeIntent(id=id)) | IntentEnded(intent=id):
+            case (
+                trade_events.IntentStored(intent=trade_events.TradeIntent(id=id)) | trade_events.IntentEnded(intent=id)
+            ):
                 self.intents.add(id)
             case _:
                 pass
 
 
-def trace_account(events: Iterable[TradeEvent]) -> AccountHistory:
+def trace_account(events: Iterable[trade_events.TradeEvent]) -> AccountHistory:
     """Fold an account's events and keep what each of them changed."""
     history = AccountHistory()
     history.apply_all(events)
@@ -375,7 +364,7 @@ def _balances(book: TradingBook) -> _Balances:
     }
 
 
-def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
+def _find_postings(number: int, event: trade_events.TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
     postings = []
     for venue in sort_venues(venue for venue, _ in after):
         lines = tuple(
@@ -388,20 +377,20 @@ def _find_postings(number: int, event: TradeEvent, before: _Balances, after: _Ba
     return postings
 
 
-def _describe_event(event: TradeEvent) -> str:
+def _describe_event(event: trade_events.TradeEvent) -> str:
     match event:
-        case FillBooked(fill=fill):
+        case trade_events.FillBooked(fill=fill):
             kind = "liquidation" if fill.liquidation else f"{fill.side.lower()} fill"
             return f"{kind} of {fill.quantity.normalize():f} {fill.symbol.base} at {fill.price.normalize():f}"
-        case FundingBooked(payment=payment):
+        case trade_events.FundingBooked(payment=payment):
             return f"funding of {payment.symbol}"
-        case ManualChange(change=change):
+        case trade_events.ManualChange(change=change):
             return f"written by hand: {change.kind}"
-        case AccountOpened():
+        case trade_events.AccountOpened():
             return "account opened"
-        case Adopted(what=what):
+        case trade_events.Adopted(what=what):
             return what
-        case MarginMoved(source=source, target=target, symbol=symbol):
+        case trade_events.MarginMoved(source=source, target=target, symbol=symbol):
             return f"moved from {source} to the margin of {symbol} at {target}"
         case _:
             return event.kind.replace("_", " ")

@@ -22,7 +22,7 @@ from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, open_interest
 from zuno.trading.model.wanted import own_candles
-from zuno.trading.rules.account import read_markets
+from zuno.trading.rules.account import last_close, read_markets
 
 SNAP_ATR: Final = 0.1
 """Of the ATR: how far from a level a price may lie and still mean it."""
@@ -149,11 +149,10 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     """The book's mid, else the last close of the finest bars that are not stale."""
     if not isinstance(features.book, Missing):
         return features.book.mid
-    for timeframe in Timeframe:
-        rows = fresh_rows(bundle, own_candles(bundle.symbol, timeframe))
-        if not isinstance(rows, Missing) and rows and isfinite(rows[-1].close) and rows[-1].close > 0:
-            return rows[-1].close
-    return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
+    close = last_close(bundle, bundle.symbol)
+    if isinstance(close, Missing):
+        return Missing(f"neither a book nor a close of {bundle.symbol} is fresh ({features.book.reason})")
+    return close
 
 
 _Found: TypeAlias = tuple[str, str, float]

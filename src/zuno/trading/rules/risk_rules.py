@@ -14,7 +14,7 @@ from zuno.trading.model.cycle import LEVERAGE_CAP, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
-from zuno.trading.rules.expectancy import list_choices, reprice_trade
+from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.routing import (
     LegCut,
@@ -65,7 +65,7 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         for cut in cuts:
             if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
                 continue
-            unknown = rule is RuleName.WON and isinstance(inputs.rate(cut.exchange), Missing)
+            unknown = rule is RuleName.RATE and isinstance(inputs.rate(cut.exchange), Missing)
             name = f"legs.{cut.exchange.value}.margin"
             draft = record_change(
                 draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
@@ -82,7 +82,7 @@ def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]
     return (
         (RuleName.ALREADY_HELD, placed.cut_by_held),
         (RuleName.VENUE_CAP, placed.capped),
-        (RuleName.WON, placed.dropped),
+        (RuleName.RATE, placed.dropped),
     )
 
 
@@ -233,17 +233,17 @@ def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, w
         return replace(
             record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, style, why), style=style
         )
+    worth = list_choices(draft, inputs).get((style, route))
     for field, given, kept in (("execution_style", style, draft.style), ("target_exchange", route, draft.routed_to)):
-        if given is not kept and (style, route) not in list_choices(draft, inputs):
+        if given is not kept and worth is None:
             refused = f"with the costs of {style.value} by {route.value} no expectation above zero is left"
             draft = record_change(draft, RuleName.STYLE, field, given, kept, refused)
-    if (style, route) not in list_choices(draft, inputs):
+    if worth is None:
         return draft
     moved = draft if route is draft.routed_to else _move_legs(draft, inputs, route)
     if moved is None:
         refused = f"{route.value} cannot carry it with no more at risk"
         return record_change(draft, RuleName.STYLE, "target_exchange", route, draft.routed_to, refused)
-    worth = reprice_trade(draft, style, route, inputs)
     for field, before, after in (("execution_style", draft.style, style), ("target_exchange", draft.routed_to, route)):
         if before is not after:
             moved = record_change(moved, RuleName.TIGHTENED, field, before, after, why)

@@ -10,6 +10,7 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound
 from zuno.markets.market import Symbol
+from zuno.markets.routes import BOTH, LEVERED, OWN_MONEY
 from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Call, Closing, Expectation, Leg, Style, Target
 from zuno.trading.model.known import Known, Missing
@@ -19,7 +20,7 @@ from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
 MIN_NOTIONAL_BUFFER: Final = 1.02
-"""What a spot position is worth at its stop above the least order: for a stop that is passed, and for the won."""
+"""What a spot position is worth at its stop above the least order: prices and rates move until it is sold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +45,10 @@ class Placement:
 
 
 def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
-    """SHORT or borrowed → BINANCE; a LONG of one's own money → UPBIT in POSITION, half each in SWING."""
+    """The route of what is short or borrowed for; of one's own money its own in POSITION, both in SWING."""
     if call is Call.SHORT or leverage > 1:
-        return Target.BINANCE
-    return Target.UPBIT if mode is Mode.POSITION else Target.SPLIT
+        return Target(LEVERED)
+    return Target(OWN_MONEY if mode is Mode.POSITION else BOTH)
 
 
 def venues_of(target: Target, inputs: RulingInputs) -> tuple[Venue, ...]:

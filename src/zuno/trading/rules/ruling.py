@@ -12,24 +12,11 @@ from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.markets.routes import LEVERED
 from zuno.trading.measure.portable import round_digits
+from zuno.trading.model import cycle
 from zuno.trading.model.account import Holding, RestingOrder
-from zuno.trading.model.cycle import (
-    LEVERAGE_CAP,
-    VALID_MINUTES,
-    Call,
-    Closing,
-    Decision,
-    Leg,
-    Meta,
-    RuleChange,
-    Ruling,
-    Style,
-    Target,
-    TradeCard,
-)
 from zuno.trading.model.known import Missing, NotRecorded, pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
-from zuno.trading.rules import expectancy
+from zuno.trading.rules import expectancy, routing
 from zuno.trading.rules.account import group_net_usd
 from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
 from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
@@ -38,19 +25,6 @@ from zuno.trading.rules.inputs import RulingInputs, missing_essentials
 from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.risk_rules import place_legs
-from zuno.trading.rules.routing import (
-    MAX_STOP_RISK_PCT,
-    allocation_pct_of,
-    choose_style,
-    choose_target,
-    leg_notional_usd,
-    raise_to_minimum,
-    stop_loss_pct,
-    target_of,
-    venues_of,
-    with_lots,
-    with_margin,
-)
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
@@ -59,14 +33,14 @@ PANIC_RANK: Final = 0.95
 
 
 def start_draft(
-    decision: Decision, meta: Meta | None, inputs: RulingInputs, spent_usd: float, ahead_usd: float
+    decision: cycle.Decision, meta: cycle.Meta | None, inputs: RulingInputs, spent_usd: float, ahead_usd: float
 ) -> RulingDraft:
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
     draft = draft_from_decision(decision, spent_usd + ahead_usd)
     draft = replace(draft, family=None if meta is None else meta.regime.family)
     for passed in inputs.exits:  # a stop, target or hold time that is passed ends the position, whatever was decided
         draft = _turn_into_exit(draft, passed.rule, passed.why)
-    if inputs.exits or draft.call is Call.CANCEL_AND_CLOSE:
+    if inputs.exits or draft.call is cycle.Call.CANCEL_AND_CLOSE:
         return _close_all(draft, inputs)
     draft = _close_after_shock(draft, inputs)
     for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts, _veto_live, _wait_after_shock):
@@ -80,11 +54,11 @@ def start_draft(
     return draft
 
 
-def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruling:
+def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> cycle.Ruling:
     """Turn a draft into a ruling. `now`: wall clock when live, market time when recorded."""
     until = valid_until(inputs.mode, inputs.as_of)
     draft = size_orders(draft, inputs)
-    ruling = Ruling(
+    ruling = cycle.Ruling(
         decision=draft.call,
         target_exchange=draft.target,
         execution_style=draft.style,
@@ -96,19 +70,19 @@ def finish_ruling(draft: RulingDraft, inputs: RulingInputs, now: Millis) -> Ruli
 
 
 def valid_until(mode: Mode, as_of: Millis) -> Millis:
-    return Millis(as_of + VALID_MINUTES[mode] * MINUTE_MS)
+    return Millis(as_of + cycle.VALID_MINUTES[mode] * MINUTE_MS)
 
 
-def expire_ruling(ruling: Ruling) -> Ruling:
+def expire_ruling(ruling: cycle.Ruling) -> cycle.Ruling:
     """A ruling past its validity opens nothing. Exits stay."""
     if ruling.decision.side is None:
         return ruling
     why = f"it was good until {ruling.valid_until}"
-    change = RuleChange(
-        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=Call.HOLD.value, why=why
+    change = cycle.RuleChange(
+        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=cycle.Call.HOLD.value, why=why
     )
-    return Ruling(
-        decision=Call.HOLD,
+    return cycle.Ruling(
+        decision=cycle.Call.HOLD,
         allocation_pct=0.0,
         leverage=1.0,
         target_exchange=None,
@@ -133,8 +107,8 @@ def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
 
 
 def _turn_into_exit(draft: RulingDraft, rule: RuleName, why: str) -> RulingDraft:
-    changed = record_change(draft, rule, "decision", draft.call, Call.CANCEL_AND_CLOSE, why)
-    return replace(changed, call=Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
+    changed = record_change(draft, rule, "decision", draft.call, cycle.Call.CANCEL_AND_CLOSE, why)
+    return replace(changed, call=cycle.Call.CANCEL_AND_CLOSE, allocation_pct=0.0, leverage=1.0)
 
 
 def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -175,10 +149,10 @@ def _veto_live(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Close all positions and cancel all orders in the symbol. It needs no other input."""
     closes = _list_closes(inputs)
-    return replace(draft, style=Style.CASINO_EXIT, target=target_of(closes, inputs), closes=closes)
+    return replace(draft, style=cycle.Style.CASINO_EXIT, target=routing.target_of(closes, inputs), closes=closes)
 
 
-def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
+def _list_closes(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
     """Positions first, then the orders that would open or close more; none where nobody knows."""
     account = inputs.account
     if isinstance(account, Missing):
@@ -188,7 +162,7 @@ def _list_closes(inputs: RulingInputs) -> tuple[Closing, ...]:
         ("order", account.pending),
     )
     return tuple(
-        Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
+        cycle.Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
         for what, group in several
         for held in group
         if held.symbol is inputs.symbol
@@ -206,7 +180,7 @@ def _veto_missing_facts(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft
     return veto_trade(draft, RuleName.MISSING_FACTS, "; ".join(gone), unknown=True) if gone else draft
 
 
-def _apply_risk_budget(draft: RulingDraft, meta: Meta | None, inputs: RulingInputs) -> RulingDraft:
+def _apply_risk_budget(draft: RulingDraft, meta: cycle.Meta | None, inputs: RulingInputs) -> RulingDraft:
     budget = 0 if meta is None else meta.risk_budget_pct
     if budget > PANIC_BUDGET and (why := _panic_reason(inputs)):
         draft = record_change(draft, RuleName.PANIC_BUDGET, "risk_budget_pct", budget, PANIC_BUDGET, why)
@@ -235,35 +209,37 @@ def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     prices = None if side is None else expectancy.trade_prices(draft.decision, side)
     if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
-    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    estimates = [expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in venues_of(target, inputs)]
+    leverage = min(draft.leverage, cycle.LEVERAGE_CAP[inputs.mode])
+    estimates = [
+        expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in routing.venues_of(target, inputs)
+    ]
     costs = max(costs.total for costs in estimates if not isinstance(costs, Missing))
     loss = prices.risk * 100 + costs
-    most = 100 * MAX_STOP_RISK_PCT / (leverage * loss)
+    most = 100 * routing.MAX_STOP_RISK_PCT / (leverage * loss)
     if draft.allocation_pct <= most:
         return draft
     why = (
         f"a stop {prices.risk * 100:.2f} % away and {costs:.2f} % of fees and slippage at {leverage:g}× may cost "
-        f"{MAX_STOP_RISK_PCT:g} % of the equity"
+        f"{routing.MAX_STOP_RISK_PCT:g} % of the equity"
     )
     return _cut_allocation(draft, RuleName.STOP_RISK, most, why)
 
 
 def _route_trade(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     """Where it goes is settled by what was decided: a smaller leverage later sends nothing elsewhere."""
-    leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    target: Target = choose_target(draft.call, leverage, inputs.mode)
-    if any(isinstance(inputs.rate(venue), NotRecorded) for venue in venues_of(target, inputs)):
-        target = Target(LEVERED)
-    return replace(draft, target=target, routed_to=target, style=choose_style(inputs))
+    leverage = min(draft.leverage, cycle.LEVERAGE_CAP[inputs.mode])
+    target: cycle.Target = routing.choose_target(draft.call, leverage, inputs.mode)
+    if any(isinstance(inputs.rate(venue), NotRecorded) for venue in routing.venues_of(target, inputs)):
+        target = cycle.Target(LEVERED)
+    return replace(draft, target=target, routed_to=target, style=routing.choose_style(inputs))
 
 
 def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     trial = place_legs(draft, inputs)
     if not trial.opens or draft.call.side is None or draft.routed_to is None or draft.style is None:
         return trial
-    size = fsum(leg_notional_usd(leg, inputs) for leg in trial.legs)
-    several = venues_of(draft.routed_to, inputs)
+    size = fsum(routing.leg_notional_usd(leg, inputs) for leg in trial.legs)
+    several = routing.venues_of(draft.routed_to, inputs)
     slope = EdgeSlope(0, None, None)
     if not isinstance(inputs.record, Missing) and draft.family is not None:
         slope = find_slope(inputs.record, judge_kind(draft.decision), draft.family)
@@ -273,7 +249,7 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if isinstance(worth, Missing):
         return veto_trade(draft, RuleName.MISSING_FACTS, worth.reason, unknown=True)
     judged = require_expectancy(replace(draft, legs=trial.legs, expectation=worth), inputs)
-    return raise_to_minimum(judged, inputs) if judged.opens and not judged.exploration else judged
+    return routing.raise_to_minimum(judged, inputs) if judged.opens and not judged.exploration else judged
 
 
 def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: str) -> RulingDraft:
@@ -316,11 +292,11 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
                 f"{MAX_GROUP_LEVERAGE:.1f}× the equity: ${max(0.0, room):,.2f} are left"
             )
     # Each leg has its own part of the room, so that losing one never lets the other grow.
-    share = max(0.0, room) / len(venues_of(draft.routed_to, inputs))
-    kept: list[Leg] = []
+    share = max(0.0, room) / len(routing.venues_of(draft.routed_to, inputs))
+    kept: list[cycle.Leg] = []
     for leg in draft.legs:
-        size = leg_notional_usd(leg, inputs)
-        smaller = leg if 0 < size <= share else with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
+        size = routing.leg_notional_usd(leg, inputs)
+        smaller = leg if 0 < size <= share else routing.with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
         if smaller is not leg:
             name = f"legs.{leg.venue.value}.margin"
             draft = record_change(draft, RuleName.LEVERAGE_GUARD, name, leg.margin, smaller.margin, why)
@@ -328,8 +304,8 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     legs = tuple(kept)
     if not legs:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, why)
-    percent = min(draft.allocation_pct, allocation_pct_of(legs, account))
-    return replace(draft, legs=legs, allocation_pct=percent, target=target_of(legs, inputs))
+    percent = min(draft.allocation_pct, routing.allocation_pct_of(legs, account))
+    return replace(draft, legs=legs, allocation_pct=percent, target=routing.target_of(legs, inputs))
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -337,9 +313,9 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     entry = draft.decision.entry_price
     if not draft.opens or entry is None:
         return draft
-    sized: list[Leg] = []
+    sized: list[cycle.Leg] = []
     for leg in draft.legs:
-        whole = with_lots(leg, entry, draft.decision.stop_loss, inputs)
+        whole = routing.with_lots(leg, entry, draft.decision.stop_loss, inputs)
         if whole is not None:
             sized.append(whole)
             continue
@@ -348,11 +324,11 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     legs = tuple(sized)
     if not legs:
         return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
-    allocation = allocation_pct_of(legs, inputs.marked_account)
-    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
+    allocation = routing.allocation_pct_of(legs, inputs.marked_account)
+    return replace(draft, legs=legs, allocation_pct=allocation, target=routing.target_of(legs, inputs))
 
 
-def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
+def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | None:
     """The card of a draft in whole lots; None where nothing is opened."""
     side, worth = draft.call.side, draft.expectation
     prices = None if side is None else trade_prices(draft.decision, side)
@@ -362,10 +338,10 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
     entry, stop, target = (round_to_tick(price, tick) for price in (prices.entry, prices.stop, prices.take))
     quantity = fsum(leg.quantity or 0.0 for leg in draft.legs)
     notional = quantity * entry
-    loss = notional * stop_loss_pct(worth) / 100
+    loss = notional * routing.stop_loss_pct(worth) / 100
     equity = inputs.marked_account.equity_usd
-    margin = fsum(leg_notional_usd(leg, inputs) / leg.leverage for leg in draft.legs)
-    return TradeCard(
+    margin = fsum(routing.leg_notional_usd(leg, inputs) / leg.leverage for leg in draft.legs)
+    return cycle.TradeCard(
         side=side,
         entry=entry,
         stop=stop,
@@ -382,13 +358,15 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> TradeCard | None:
         liquidation=_liquidation_price(draft.legs, side, entry, tick),
         hold=draft.decision.hold_duration,
         gross_pct=round_digits(gross_ev(worth)),
-        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(leg_notional_usd(leg, inputs) for leg in draft.legs))),
+        llm_cost_pct=round_digits(
+            llm_cost_pct(worth, fsum(routing.leg_notional_usd(leg, inputs) for leg in draft.legs))
+        ),
         exploration=draft.exploration,
         **pick(worth, "duration_hours", "fair", "edge", "ev_pct", "fees_pct", "slippage_pct", "funding_pct", "fill"),
     )
 
 
-def _liquidation_price(legs: tuple[Leg, ...], side: Side, entry: float, tick: float) -> float | None:
+def _liquidation_price(legs: tuple[cycle.Leg, ...], side: Side, entry: float, tick: float) -> float | None:
     """Of the leg that is borrowed for. A long of one's own money is not liquidated."""
     futures = next((leg for leg in legs if not leg.venue.spot), None)
     if futures is None or (side is Side.LONG and futures.leverage <= 1):

@@ -8,46 +8,32 @@ from typing import Final, TypeAlias
 
 from zuno.trading.measure.features import Features
 from zuno.trading.measure.structure import DivergenceSource
-from zuno.trading.model.cycle import (
-    CONVICTION,
-    WEIGHTS,
-    Blackboard,
-    Expert,
-    FlowAnomaly,
-    GeometryEntry,
-    GeometryOpinion,
-    LiquidityEntry,
-    LiquidityOpinion,
-    MacroEntry,
-    MacroOpinion,
-    MicrostructureEntry,
-    MicrostructureOpinion,
-    Signal,
-    Stance,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import Mode
 
 TRUSTED_WEIGHT: Final = 1.5
 """Weight multiplier of the expert the directive names."""
 DEAD_BAND: Final = 0.15
-Entry: TypeAlias = LiquidityEntry | MicrostructureEntry | MacroEntry | GeometryEntry
-ExpertOpinion: TypeAlias = LiquidityOpinion | MicrostructureOpinion | MacroOpinion | GeometryOpinion
-STANCES: Final[Mapping[str, Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
+Entry: TypeAlias = cycle.LiquidityEntry | cycle.MicrostructureEntry | cycle.MacroEntry | cycle.GeometryEntry
+ExpertOpinion: TypeAlias = (
+    cycle.LiquidityOpinion | cycle.MicrostructureOpinion | cycle.MacroOpinion | cycle.GeometryOpinion
+)
+STANCES: Final[Mapping[str, cycle.Stance]] = {"BULLISH": 1, "UP": 1, "BEARISH": -1, "DOWN": -1, "NEUTRAL": 0}
 
 
-def entry_stance(entry: ExpertOpinion, flow: Stance = 0) -> Stance:
+def entry_stance(entry: ExpertOpinion, flow: cycle.Stance = 0) -> cycle.Stance:
     """Which way an expert looks. Liquidity names no direction: `flow` is the measured one."""
     match entry:
-        case LiquidityOpinion():
+        case cycle.LiquidityOpinion():
             return flow
-        case MacroOpinion():
+        case cycle.MacroOpinion():
             return STANCES[entry.options_bias]
         case _:
             return STANCES[entry.directional_bias]
 
 
-def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
+def flow_stance(anomaly: cycle.FlowAnomaly, features: Features) -> cycle.Stance:
     """Which way a flow anomaly points: a divergence where it points, else as large takers lean; a hunt against the
     hunted side."""
     if anomaly == "whale_cvd_divergence":
@@ -56,13 +42,13 @@ def flow_stance(anomaly: FlowAnomaly, features: Features) -> Stance:
     return _liquidation_stance(features) if anomaly == "liquidation_hunting" else 0
 
 
-def expert_weights(mode: Mode, trusted: Expert | None) -> Mapping[Expert, float]:
+def expert_weights(mode: Mode, trusted: cycle.Expert | None) -> Mapping[cycle.Expert, float]:
     """In the order of conviction; the trusted one weighs half as much again."""
-    plain = zip(CONVICTION[mode], WEIGHTS, strict=True)
+    plain = zip(cycle.CONVICTION[mode], cycle.WEIGHTS, strict=True)
     return {expert: weight * (TRUSTED_WEIGHT if expert is trusted else 1.0) for expert, weight in plain}
 
 
-def score_board(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
+def score_board(board: cycle.Blackboard, mode: Mode, trusted: cycle.Expert | None) -> float:
     """Σ weight · stance · confidence. Who is absent adds nothing, and nobody weighs more for it."""
     weighed = expert_weights(mode, trusted)
     # 0.6 · 0.25 is 0.15 and nothing beyond it: what doubles leave over decides nothing.
@@ -71,24 +57,24 @@ def score_board(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
     )
 
 
-def signal_of_score(board_score: float) -> Signal:
+def signal_of_score(board_score: float) -> cycle.Signal:
     if abs(board_score) <= DEAD_BAND:
         return "NEUTRAL"
     return "BULLISH" if board_score > 0 else "BEARISH"
 
 
-def board_entries(board: Blackboard) -> Mapping[Expert, Entry]:
+def board_entries(board: cycle.Blackboard) -> Mapping[cycle.Expert, Entry]:
     """The entries that are present."""
-    named: dict[Expert, Entry | None] = {
-        Expert.LIQUIDITY: board.liquidity,
-        Expert.MICROSTRUCTURE: board.microstructure,
-        Expert.MACRO: board.macro,
-        Expert.GEOMETRY: board.vlm_geometry,
+    named: dict[cycle.Expert, Entry | None] = {
+        cycle.Expert.LIQUIDITY: board.liquidity,
+        cycle.Expert.MICROSTRUCTURE: board.microstructure,
+        cycle.Expert.MACRO: board.macro,
+        cycle.Expert.GEOMETRY: board.vlm_geometry,
     }
     return {expert: entry for expert, entry in named.items() if entry is not None}
 
 
-def _divergence_stance(features: Features) -> Stance:
+def _divergence_stance(features: Features) -> cycle.Stance:
     """Of the shortest timeframe that has one: the newest between price and CVD."""
     for _, frame in features.frames:
         if isinstance(frame, Missing):
@@ -101,13 +87,13 @@ def _divergence_stance(features: Features) -> Stance:
     return 0
 
 
-def _liquidation_stance(features: Features) -> Stance:
+def _liquidation_stance(features: Features) -> cycle.Stance:
     longs, shorts = features.forced.longs_hour, features.forced.shorts_hour
     gone = [0.0 if isinstance(side, Missing) else side.usd for side in (longs, shorts)]
     return _sign(gone[0] - gone[1])
 
 
-def _sign(figure: Known[float]) -> Stance:
+def _sign(figure: Known[float]) -> cycle.Stance:
     if isinstance(figure, Missing) or not figure:
         return 0
     return 1 if figure > 0 else -1

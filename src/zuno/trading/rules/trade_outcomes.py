@@ -191,7 +191,10 @@ def simulate_trade(
         gapped = leapt[touch] or sign * (opens[touch] - wanted.stop) <= 0
         level = wanted.stop if how == "stop" else wanted.target
         price, ended = float(opens[touch]) if gapped else level, int(bars.end[inside[touch]])
-    elif now >= wanted.hold_until and _reaches(bars, int(inside[-1]), wanted.hold_until):
+    elif now >= wanted.hold_until and (  # prices are known up to the end of the hold
+        2 * bars.end[inside[-1]] - bars.start[inside[-1]] > wanted.hold_until
+        or ((bars.start < wanted.hold_until) & (bars.end >= wanted.hold_until)).any()
+    ):
         price, ended = float(bars.close[inside[-1]]), wanted.hold_until
     else:
         return None
@@ -199,11 +202,6 @@ def simulate_trade(
     net = round_digits(percent_move(price, fill, sign) - fees_pct - paid)
     risk = -percent_move(wanted.stop, fill, sign)
     return SimulatedTrade(how, Millis(ended), net, round_digits(net / risk))
-
-
-def _reaches(bars: BarColumns, last: int, end: int) -> bool:
-    """Whether prices are known up to the end of the hold."""
-    return bool(2 * bars.end[last] - bars.start[last] > end or ((bars.start < end) & (bars.end >= end)).any())
 
 
 def _funding_pct(since: int, until: int, funding: Sequence[Funding], sign: int, *, assumed: bool) -> float:

@@ -12,6 +12,7 @@ from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.numbers_text import currency_text
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
+from zuno.trading.model import trade_events
 from zuno.trading.model.account import (
     BookChange,
     Holding,
@@ -26,29 +27,6 @@ from zuno.trading.model.account import (
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    Adopted,
-    ClockSet,
-    ExitReason,
-    FillBooked,
-    FundingBooked,
-    IntentEnded,
-    IntentStored,
-    LevelsSet,
-    LockLifted,
-    LockSet,
-    MandateGranted,
-    MandateRevoked,
-    ManualChange,
-    MarginMoved,
-    OrderLost,
-    OrderPlanned,
-    OrderUpdated,
-    TradeClosed,
-    TradeEvent,
-    TradeIntent,
-)
 from zuno.trading.rules.book_state import (
     BookState,
     LedgerAccount,
@@ -67,11 +45,11 @@ _ROUNDING: Final = Decimal("1e-9")
 class TradingBook(BookState):
     """One account, changed by one event after the other."""
 
-    def apply_all(self, events: Iterable[TradeEvent]) -> None:
+    def apply_all(self, events: Iterable[trade_events.TradeEvent]) -> None:
         for event in events:
             self.apply(event)
 
-    def apply(self, event: TradeEvent) -> None:
+    def apply(self, event: trade_events.TradeEvent) -> None:
         """Take one event. `Refused` for one that cannot be: nothing has changed then."""
         if event.at < self.newest:
             raise Refused(
@@ -85,49 +63,49 @@ class TradingBook(BookState):
         if changed is not None:
             self.check_ledger(changed)
 
-    def _apply(self, event: TradeEvent) -> Venue | None:
+    def _apply(self, event: trade_events.TradeEvent) -> Venue | None:
         """The exchange whose money moved."""
         match event:
-            case FillBooked():
+            case trade_events.FillBooked():
                 self._book_fill(event.fill)
                 return event.fill.exchange
-            case OrderUpdated():
+            case trade_events.OrderUpdated():
                 self._update_order(event.order)
-            case OrderPlanned():
+            case trade_events.OrderPlanned():
                 self._plan_order(event)
-            case FundingBooked():
+            case trade_events.FundingBooked():
                 return self._book_funding(event)
-            case LevelsSet():
+            case trade_events.LevelsSet():
                 self._set_levels(event)
-            case IntentStored():
+            case trade_events.IntentStored():
                 self._store_intent(event)
-            case IntentEnded():
+            case trade_events.IntentEnded():
                 self._end_intent(event)
-            case OrderLost():
+            case trade_events.OrderLost():
                 self._lose_order(event)
-            case TradeClosed():
+            case trade_events.TradeClosed():
                 self._close_trade(event)
-            case LockSet():
+            case trade_events.LockSet():
                 self.locks[event.protection, event.symbol] = event
-            case LockLifted():
+            case trade_events.LockLifted():
                 self.locks.pop((event.protection, event.symbol), None)
                 self.lifted[event.protection, event.symbol] = event.at
-            case MandateGranted():
+            case trade_events.MandateGranted():
                 self.mandate = event
                 self.mandates.append(event.mandate)
-            case MandateRevoked():
+            case trade_events.MandateRevoked():
                 if self.mandate is None or self.mandate.hash != event.hash:
                     raise Refused(f"No mandate {event.hash[:12]} stands.")
                 self.mandate = None
-            case AccountOpened():
+            case trade_events.AccountOpened():
                 self._open_venues(event.balances)
-            case ClockSet():
+            case trade_events.ClockSet():
                 self.recorded = event.recorded
-            case ManualChange():
+            case trade_events.ManualChange():
                 return self._apply_by_hand(event.change)
-            case MarginMoved():
+            case trade_events.MarginMoved():
                 return self._move_margin(event)
-            case Adopted():
+            case trade_events.Adopted():
                 cash = round_money(event.cash)
                 self.require_account()
                 self.ledger.post(event.exchange, (LedgerAccount.CASH, cash), (LedgerAccount.ADJUSTMENTS, -cash))
@@ -154,20 +132,20 @@ class TradingBook(BookState):
 
     # -- intents and orders
 
-    def _store_intent(self, event: IntentStored) -> None:
+    def _store_intent(self, event: trade_events.IntentStored) -> None:
         intent = event.intent
         if intent.id in self.intents:
             raise Refused(f"The intent {intent.id} is stored already.")
         tracked = TrackedIntent(intent, event.at)
         self.intents[intent.id] = self.open_intents[intent.id] = tracked
 
-    def _end_intent(self, event: IntentEnded) -> None:
+    def _end_intent(self, event: trade_events.IntentEnded) -> None:
         tracked = self.open_intents.pop(event.intent, None)
         if tracked is None:
             raise Refused(f"The intent {event.intent} is not open.")
         tracked.state, tracked.ended, tracked.reason = event.state, event.at, event.reason
 
-    def _plan_order(self, event: OrderPlanned) -> None:
+    def _plan_order(self, event: trade_events.OrderPlanned) -> None:
         request = event.order
         if request.client_id in self.orders:
             raise Refused(f"The order {request.client_id} is planned already.")
@@ -195,7 +173,7 @@ class TradingBook(BookState):
         else:
             self.open_orders[id] = known
 
-    def _lose_order(self, event: OrderLost) -> None:
+    def _lose_order(self, event: trade_events.OrderLost) -> None:
         known = self.orders.get(event.client_id)
         if known is None or known.status.final:
             raise Refused(f"The order {event.client_id} is not one that is planned or open.")
@@ -308,7 +286,7 @@ class TradingBook(BookState):
             del self.positions[trade.exchange, trade.symbol]
             self.finished[trade.id] = trade
 
-    def _book_funding(self, event: FundingBooked) -> Venue:
+    def _book_funding(self, event: trade_events.FundingBooked) -> Venue:
         payment = event.payment
         if (payment.exchange, payment.id) in self._payments:
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
@@ -329,7 +307,7 @@ class TradingBook(BookState):
             trade.funding += amount
         return payment.exchange
 
-    def _move_margin(self, event: MarginMoved) -> Venue:
+    def _move_margin(self, event: trade_events.MarginMoved) -> Venue:
         """Margin of what is not held any more is cash."""
         amount = round_money(event.amount)
         self.require_account()
@@ -342,7 +320,7 @@ class TradingBook(BookState):
         self.check_ledger(event.source)
         return event.target
 
-    def _close_trade(self, event: TradeClosed) -> None:
+    def _close_trade(self, event: trade_events.TradeClosed) -> None:
         trade = self.finished.get(event.summary.trade)
         if trade is None:
             raise Refused(f"The trade {event.summary.trade} is not one that has just ended.")
@@ -351,7 +329,7 @@ class TradingBook(BookState):
         del self.finished[trade.id]
         self.closed.append(event.summary)
 
-    def _set_levels(self, event: LevelsSet) -> None:
+    def _set_levels(self, event: trade_events.LevelsSet) -> None:
         trade = self.positions.get((event.exchange, event.symbol))
         manual = [held for held in self.trades_at(event.exchange) if held.manual and held.symbol is event.symbol]
         held = [trade] if trade is not None else manual
@@ -413,11 +391,11 @@ class TradingBook(BookState):
             raise Refused(f"{trade.id} was opened at {trade.opened} ms; it cannot be closed before, at {change.at} ms.")
         value, fee = round_money(trade.quantity * to_decimal(change.price)), round_money(to_decimal(change.fee))
         self._reduce_trade(trade, trade.quantity, value, fee, change.at, liquidation=False)
-        self.closed.append(self.summarise(trade, ExitReason.MANUAL))
+        self.closed.append(self.summarise(trade, trade_events.ExitReason.MANUAL))
         return trade.exchange
 
 
-def _take_from_intent(trade: OpenTrade, intent: TradeIntent) -> None:
+def _take_from_intent(trade: OpenTrade, intent: trade_events.TradeIntent) -> None:
     """The levels and the origin of a trade are those of the intent that opened it."""
     for name in ("decision", "mode", "exploration", "judge", "family", "edge", "llm_cost_usd", "hold"):
         setattr(trade, name, getattr(intent, name))

@@ -18,7 +18,7 @@ MAX_STOP_ATR: Final = 3.0
 """ATR between entry and stop."""
 MIN_REWARD_RISK: Final = 1.0
 MAX_REWARD_RISK: Final = 5.0
-"""What is to be won for what is risked."""
+"""What is to be gained for what is risked."""
 MAX_ENTRY_ATR: Final = 1.0
 """ATR between the market and the entry: what lies further away is another trade than the one that was argued."""
 MIN_SUPPORT_CONFIDENCE: Final = 0.5
@@ -97,7 +97,7 @@ def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs)
 
 
 def _check_market_distance(prices: TradePrices, now: Known[float], inputs: RulingInputs) -> str | None:
-    """A trade is opened at the market: one that stands stopped or won already, or far from it, is none."""
+    """A trade is opened at the market: one that stands at its stop or target already, or far from it, is none."""
     if isinstance(now, Missing):
         return f"where the market is is not known ({now.reason}): HOLD"
     side, sign = prices.side, prices.side.sign

@@ -29,14 +29,9 @@ _EXPERTS: Final = (
     Node.VLM_EXPERT,
 )
 _SEQUENTIAL: Final = (
-    Node.BLACKBOARD_SYNTHESIS,
-    Node.JUDGE_AGENT,
-    Node.RISK_MANAGER,
-    Node.PORTFOLIO_LEVERAGE_GUARD,
-    Node.EXECUTE_TRADE,
-    Node.GENERATE_REPORT,
-    Node.DATA_SYNTHESIS,
-)
+    Node.BLACKBOARD_SYNTHESIS, Node.JUDGE_AGENT, Node.RISK_MANAGER, Node.PORTFOLIO_LEVERAGE_GUARD, Node.EXECUTE_TRADE,
+    Node.GENERATE_REPORT, Node.DATA_SYNTHESIS,
+)  # fmt: skip
 _STEPS: Final[ContextVar[Mapping[Node, Step]]] = ContextVar("steps")
 """Of the run that is being conducted: each is a task of its own, and hands them to the tasks of its nodes."""
 

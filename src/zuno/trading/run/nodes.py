@@ -40,7 +40,7 @@ from zuno.trading.model.cycle import (
     Synthesis,
     with_hash,
 )
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.memory import DeskRecord, Exploration
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -50,20 +50,7 @@ from zuno.trading.rules.inputs import RulingInputs, list_skipped_rules, missing_
 from zuno.trading.rules.price_menu import hour_atr
 from zuno.trading.rules.risk_rules import apply_risk_rules
 from zuno.trading.rules.ruling import apply_leverage_guard, expire_ruling, finish_ruling, start_draft, valid_until
-from zuno.trading.run.record import (
-    BundleName,
-    CasesRecord,
-    ChartRecord,
-    ExecutionRecord,
-    GuardRecord,
-    JudgeRecord,
-    MarketMoment,
-    ReportRecord,
-    RunJournal,
-    RunSummary,
-    SkipRecord,
-    TriageRecord,
-)
+from zuno.trading.run import record
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver, Step
@@ -72,15 +59,11 @@ V = TypeVar("V")
 Listen = Callable[[NodeEvent], None]
 
 _AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
-    Node.META_AGENT: AgentAnswer[Meta],
-    Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
-    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry],
-    Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
-    Node.VLM_EXPERT: AgentAnswer[GeometryEntry],
-    Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
-    Node.JUDGE_AGENT: JudgeRecord,
-    Node.RISK_MANAGER: AgentAnswer[Tightening],
-}
+    Node.META_AGENT: AgentAnswer[Meta], Node.LIQUIDITY_EXPERT: AgentAnswer[LiquidityEntry],
+    Node.MICROSTRUCTURE_EXPERT: AgentAnswer[MicrostructureEntry], Node.MACRO_EXPERT: AgentAnswer[MacroEntry],
+    Node.VLM_EXPERT: AgentAnswer[GeometryEntry], Node.BLACKBOARD_SYNTHESIS: AgentAnswer[Synthesis],
+    Node.JUDGE_AGENT: record.JudgeRecord, Node.RISK_MANAGER: AgentAnswer[Tightening],
+}  # fmt: skip
 """In the order in which their voices are told."""
 
 
@@ -88,14 +71,14 @@ _AGENTS: Final[Mapping[Node, type[AgentAnswer[Any]]]] = {
 class CycleSources:
     """What a cycle takes from outside. A replay hands in what was recorded instead."""
 
-    collect: Callable[[], Awaitable[MarketMoment]]
+    collect: Callable[[], Awaitable[record.MarketMoment]]
     """Which moment it is; a live market is asked first."""
-    gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Case]]]
+    gather: Callable[[record.MarketMoment], Awaitable[tuple[Digest, Case]]]
     """Everything that could be known then: the name it is kept under, and what follows from it."""
     recorded: Callable[[str], Awaitable[Bundle]]
     """A bundle by its name."""
-    paint: Callable[[Bundle], Awaitable[ChartRecord]]
-    image: Callable[[ChartRecord], Awaitable[Image | None]]
+    paint: Callable[[Bundle], Awaitable[record.ChartRecord]]
+    image: Callable[[record.ChartRecord], Awaitable[Image | None]]
     ahead: Callable[[Decision], Awaitable[float]]
     """What the review of a decision is expected to cost, in dollars."""
     claim_exploration: Callable[[Exploration], Awaitable[tuple[Exploration, ...]]]
@@ -112,7 +95,7 @@ class Cycle:
     """One run. What it has worked out it keeps for itself: runs share nothing."""
 
     def __init__(
-        self, journal: RunJournal, sources: CycleSources, model_context: ModelContext, listen: Listen, code: str
+        self, journal: record.RunJournal, sources: CycleSources, model_context: ModelContext, listen: Listen, code: str
     ) -> None:
         self._journal = journal
         self._sources = sources
@@ -158,7 +141,7 @@ class Cycle:
 
     @property
     def outcome(self) -> Outcome:
-        return self._journal.read(Node.GENERATE_REPORT, ReportRecord).outcome
+        return self._journal.read(Node.GENERATE_REPORT, record.ReportRecord).outcome
 
     def _step(self, node: Node, make: Callable[[], Awaitable[Part]]) -> Step:
         async def step() -> Digest:
@@ -178,44 +161,41 @@ class Cycle:
         if node is Node.EXECUTE_TRADE and (done := self._journal.read_execution()) is not None:
             return NodeEvent(node, "done", note=f"{done.state}: {done.reason}" if done.reason else done.state)
         if node is Node.DATA_SYNTHESIS and "skipped" not in self._journal.raw(node):
-            records = self._journal.read(node, CasesRecord).records
+            records = self._journal.read(node, record.CasesRecord).records
             return NodeEvent(node, "done", note=f"labelled since the run before: {', '.join(records)}")
         if node in (Node.EXECUTE_TRADE, Node.DATA_SYNTHESIS):
-            return NodeEvent(node, "skipped", note=self._journal.read(node, SkipRecord).skipped)
+            return NodeEvent(node, "skipped", note=self._journal.read(node, record.SkipRecord).skipped)
         if node is Node.GENERATE_CHART:
-            painted = self._journal.read(node, ChartRecord)
+            painted = self._journal.read(node, record.ChartRecord)
             return NodeEvent(node, "skipped" if painted.chart is None else "done", note=painted.why)
         return NodeEvent(node, "done")
 
     # -- what is known
 
-    async def _gather_context(self) -> BundleName:
-        name, self._built_case = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, MarketMoment))
-        return BundleName(bundle=name)
+    async def _gather_context(self) -> record.BundleName:
+        name, self._built_case = await self._sources.gather(self._journal.read(Node.COLLECT_DATA, record.MarketMoment))
+        return record.BundleName(bundle=name)
 
     async def load_case(self) -> Case:
         """What follows from the run's bundle, worked out once."""
         if self._built_case is None:
-            gathered = self._journal.read(Node.CONTEXT_GATHERING, BundleName)
+            gathered = self._journal.read(Node.CONTEXT_GATHERING, record.BundleName)
             bundle = await self._sources.recorded(gathered.bundle)
             self._built_case = self._built_case or build_case(bundle)
         return self._built_case
 
-    async def _triage(self) -> TriageRecord:
+    async def _triage(self) -> record.TriageRecord:
         """Anomalies, and the shocks of the last hour among them."""
         features = (await self.load_case()).features
-        anomalies = [
-            AnomalyRecord(rule=anomaly.rule, label=anomaly.label, said=anomaly.said)
-            for anomaly in features.triage.anomalies
-        ]
+        anomalies = [AnomalyRecord(**pick(anomaly, "rule", "label", "said")) for anomaly in features.triage.anomalies]
         anomalies += [
             AnomalyRecord(rule=event.kind, label=f"{event.kind}_{event.way}", said=event.said)
             for event in features.events.events
             if event.kind is EventKind.SHOCK
         ]
-        return TriageRecord(anomalies=tuple(anomalies))
+        return record.TriageRecord(anomalies=tuple(anomalies))
 
-    async def _paint_chart(self) -> ChartRecord:
+    async def _paint_chart(self) -> record.ChartRecord:
         return await self._sources.paint((await self.load_case()).bundle)
 
     # -- who argues
@@ -224,15 +204,17 @@ class Cycle:
         return await agent(await self.load_case(), self._model_context)
 
     async def _ask_geometry(self) -> Part:
-        image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, ChartRecord))
+        image = await self._sources.image(self._journal.read(Node.GENERATE_CHART, record.ChartRecord))
         return await geometry.ask_expert(await self.load_case(), image, self._model_context)
 
     async def _ask_synthesis(self) -> Part:
         return await synthesis.ask_synthesis(await self.load_case(), self._meta, self._board, self._model_context)
 
-    async def _ask_judge(self) -> JudgeRecord:
+    async def _ask_judge(self) -> record.JudgeRecord:
         heard = await judge.ask_judge(await self.load_case(), self._meta, self._board, self._model_context)
-        return JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value))
+        return record.JudgeRecord(
+            value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value)
+        )
 
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
@@ -249,10 +231,11 @@ class Cycle:
         return self._drafted
 
     def _review_risk(self, draft: RulingDraft, inputs: RulingInputs, tightening: Tightening | None) -> RulingDraft:
+        """Studies replace it."""
         return apply_risk_rules(draft, inputs, tightening)
 
     def _start_draft(self, inputs: RulingInputs) -> RulingDraft:
-        judged = self._journal.read(Node.JUDGE_AGENT, JudgeRecord)
+        judged = self._journal.read(Node.JUDGE_AGENT, record.JudgeRecord)
         before = [node for node in _AGENTS if node is not Node.RISK_MANAGER]
         spent = sum(self._voice(node).usd or 0.0 for node in before)
         return start_draft(judged.value, self._meta, inputs, spent, judged.ahead_usd)
@@ -269,7 +252,7 @@ class Cycle:
         draft = apply_leverage_guard(self._review_risk(draft, inputs, tightening), inputs)
         return draft.expectation, finish_ruling(draft, inputs, now)
 
-    async def _apply_guard(self) -> GuardRecord:
+    async def _apply_guard(self) -> record.GuardRecord:
         """An exploration is put on record before it is ruled: another run may have explored since this one began."""
         case = await self.load_case()
         as_of = case.bundle.as_of
@@ -281,20 +264,18 @@ class Cycle:
             own = Exploration(at=as_of, judge=decided_by, family=self._meta.regime.family)
             explored = await self._sources.claim_exploration(own)
             expectation, ruling = self._make_ruling(case, now, explored)
-        return GuardRecord(expectation=expectation, ruling=ruling, at=now, explored=explored)
+        return record.GuardRecord(expectation=expectation, ruling=ruling, at=now, explored=explored)
 
     async def _execute_ruling(self) -> Part:
         """Handed to the order gate, which does nothing twice: a run that was cut off may come here again."""
         if self._sources.execute is None:
-            return SkipRecord(skipped="execution not enabled")
-        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+            return record.SkipRecord(skipped="execution not enabled")
+        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, record.GuardRecord)
         bundle, decision = case.bundle, self._answer(Node.JUDGE_AGENT)
         done = await self._sources.execute(
             RulingToExecute(
                 run_id=self._journal.run_id,
-                symbol=bundle.symbol,
-                mode=bundle.mode,
-                as_of=bundle.as_of,
+                **pick(bundle, "symbol", "mode", "as_of"),
                 ruling=guard.ruling,
                 valid_until=valid_until(bundle.mode, bundle.as_of),
                 mark=_exact(case.inputs.mark),
@@ -306,39 +287,36 @@ class Cycle:
                 judge_failed=decision.source == "fallback",
             )
         )
-        return ExecutionRecord(state=done.state, reason=done.reason, intent=done.intent)
+        return record.ExecutionRecord(state=done.state, reason=done.reason, intent=done.intent)
 
-    async def _write_report(self) -> ReportRecord:
+    async def _write_report(self) -> record.ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
-        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord)
+        case, guard = await self.load_case(), self._journal.read(Node.PORTFOLIO_LEVERAGE_GUARD, record.GuardRecord)
         bundle = case.bundle
         now = self._sources.now(Node.GENERATE_REPORT, bundle.as_of)
         done = self._journal.read_execution()
         acted = done is not None and done.intent is not None
         late = not acted and now > max(guard.at, bundle.as_of + VALID_MINUTES[bundle.mode] * MINUTE_MS)
         board = self._board.model_copy(update={"synthesis": self._answer(Node.BLACKBOARD_SYNTHESIS)})
-        return ReportRecord(
+        return record.ReportRecord(
             at=now,
             outcome=with_hash(
                 Outcome(
-                    symbol=bundle.symbol,
-                    mode=bundle.mode,
-                    as_of=bundle.as_of,
-                    origin=bundle.origin,
-                    bundle=self._journal.read(Node.CONTEXT_GATHERING, BundleName).bundle,
+                    **pick(bundle, "symbol", "mode", "as_of", "origin"),
+                    bundle=self._journal.read(Node.CONTEXT_GATHERING, record.BundleName).bundle,
                     meta=self._meta,
-                    anomalies=self._journal.read(Node.TRIAGE, TriageRecord).anomalies,
+                    anomalies=self._journal.read(Node.TRIAGE, record.TriageRecord).anomalies,
                     board=board,
                     decision=self._answer(Node.JUDGE_AGENT),
                     expectation=guard.expectation,
                     ruling=self._make_ruling(case, now, guard.explored)[1] if late else guard.ruling,
                     degraded=self._list_missing_inputs(case),
                     voices=tuple(map(self._voice, _AGENTS)),
-                    chart=self._journal.read(Node.GENERATE_CHART, ChartRecord).chart,
+                    chart=self._journal.read(Node.GENERATE_CHART, record.ChartRecord).chart,
                     run_id=self._journal.run_id,
                     code=self._code,
                     hash="",
-                    notes=self._journal.read(Node.COLLECT_DATA, MarketMoment).notes,
+                    notes=self._journal.read(Node.COLLECT_DATA, record.MarketMoment).notes,
                 )
             ),
         )
@@ -346,13 +324,13 @@ class Cycle:
     async def _list_cases(self) -> Part:
         """Closing happens outside of the cycle that opened: this node only shows what was labelled meanwhile."""
         cases = await self._sources.new_cases()
-        return CasesRecord(records=cases) if cases else SkipRecord(skipped="no close")
+        return record.CasesRecord(records=cases) if cases else record.SkipRecord(skipped="no close")
 
     def _list_missing_inputs(self, case: Case) -> tuple[MissingInput, ...]:
         essentials = (reason.partition(": ") for reason in missing_essentials(case.inputs))
         missing = [MissingInput(what=what, why=why) for what, _, why in essentials]
         missing += [MissingInput(what="candles only", why=skipped) for skipped in list_skipped_rules(case.inputs)]
-        painted = self._journal.read(Node.GENERATE_CHART, ChartRecord)
+        painted = self._journal.read(Node.GENERATE_CHART, record.ChartRecord)
         missing += [] if painted.chart or not painted.why else [MissingInput(what="chart", why=painted.why)]
         voices = map(self._voice, _AGENTS)
         missing += [MissingInput(what=voice.role, why=voice.why) for voice in voices if voice.source == "fallback"]
@@ -386,7 +364,7 @@ def _exact(figure: Known[float]) -> Decimal | None:
     return None if isinstance(figure, Missing) else to_decimal(figure)
 
 
-def outcome_at_end(reported: Outcome, end: RunSummary) -> Outcome:
+def outcome_at_end(reported: Outcome, end: record.RunSummary) -> Outcome:
     """As it was reported, unless it came too late."""
     return expire_outcome(reported) if end.expired else reported
 

@@ -17,24 +17,8 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import FIRST_EDITION, Edition
 from zuno.llm.port import Attempt, Image, ModelRequest
 from zuno.markets.market import Symbol
+from zuno.trading.model import cycle
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
-from zuno.trading.model.cycle import (
-    EDITION,
-    STARTED,
-    AgentAnswer,
-    AnomalyRecord,
-    Call,
-    Chart,
-    Decision,
-    Expectation,
-    JudgeKind,
-    Node,
-    Outcome,
-    Part,
-    Regime,
-    Ruling,
-    Signal,
-)
 from zuno.trading.model.cycle import ENDED as ENDED
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode
@@ -42,7 +26,7 @@ from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.calibration import judge_kind
 from zuno.trading.rules.expectancy import MONTH_MS
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=cycle.Part)
 
 EXPIRED = "cycle_expired"
 """The end of a run that an older edition began and did not finish."""
@@ -53,11 +37,11 @@ DESK = Author("trading")
 _PICTURES = ("image/png", "image/jpeg", "image/webp")
 
 
-def kind_of(node: Node) -> str:
+def kind_of(node: cycle.Node) -> str:
     return f"cycle_{node.value}"
 
 
-class RunRequest(Part):
+class RunRequest(cycle.Part):
     """What was asked for."""
 
     symbol: Symbol
@@ -74,38 +58,38 @@ class RunRequest(Part):
 
     @property
     def older(self) -> bool:
-        return self.edition < EDITION
+        return self.edition < cycle.EDITION
 
 
-class RunExpiry(Part):
+class RunExpiry(cycle.Part):
     """Why a run ended without a ruling."""
 
     why: str
 
 
-class RunSummary(Part):
+class RunSummary(cycle.Part):
     """What a later run may look back at."""
 
     symbol: Symbol
     mode: Mode
     as_of: Millis
     origin: str
-    regime: Regime
-    signal: Signal | None
+    regime: cycle.Regime
+    signal: cycle.Signal | None
     score: float | None
-    decision: Call
+    decision: cycle.Call
     entry_price: float | None
     stop_loss: float | None
     take_profit: float | None
     hold_duration: str
     win_probability_pct: int
-    ruling: Call
+    ruling: cycle.Call
     allocation_pct: float
     leverage: float
     veto: str | None
     hash: str
     """Of the outcome, which the report's node holds."""
-    judge: JudgeKind | None = None
+    judge: cycle.JudgeKind | None = None
     """Who decided; None in summaries from before it was kept."""
     exploration: bool = False
     """What was ruled was an exploration."""
@@ -115,7 +99,7 @@ class RunSummary(Part):
     """It came back too late after its report: what that would have opened is opened no more."""
 
 
-def summarise_run(outcome: Outcome, expired: bool = False, account: str | None = None) -> RunSummary:
+def summarise_run(outcome: cycle.Outcome, expired: bool = False, account: str | None = None) -> RunSummary:
     board, decision, ruling = outcome.board.synthesis, outcome.decision, outcome.ruling
     return RunSummary(
         **pick(outcome, "symbol", "mode", "as_of", "origin", "hash"),
@@ -132,7 +116,7 @@ def summarise_run(outcome: Outcome, expired: bool = False, account: str | None =
     )
 
 
-class MarketMoment(Part):
+class MarketMoment(cycle.Part):
     """Which moment it is, and which sources did not answer at it."""
 
     as_of: Millis
@@ -141,28 +125,28 @@ class MarketMoment(Part):
     notes: tuple[str, ...] = ()
 
 
-class BundleName(Part):
+class BundleName(cycle.Part):
     """The run's frozen input, by its name."""
 
     bundle: str
 
 
-class TriageRecord(Part):
-    anomalies: tuple[AnomalyRecord, ...]
+class TriageRecord(cycle.Part):
+    anomalies: tuple[cycle.AnomalyRecord, ...]
 
 
-class ChartRecord(Part):
-    chart: Chart | None
+class ChartRecord(cycle.Part):
+    chart: cycle.Chart | None
     why: str = ""
     """Why there is none; empty where none was asked for."""
 
 
-class JudgeRecord(AgentAnswer[Decision]):
+class JudgeRecord(cycle.AgentAnswer[cycle.Decision]):
     ahead_usd: float
     """What the review that follows was expected to cost."""
 
 
-class ExplorationClaim(Part):
+class ExplorationClaim(cycle.Part):
     """An exploration that a run is about to rule. Of two at one instant the one whose entry is earlier comes first."""
 
     origin: str
@@ -173,26 +157,26 @@ class ExplorationClaim(Part):
     """The account that acts on it."""
 
 
-class GuardRecord(Part):
-    expectation: Expectation | None
-    ruling: Ruling
+class GuardRecord(cycle.Part):
+    expectation: cycle.Expectation | None
+    ruling: cycle.Ruling
     at: Millis
     """When it was ruled: the wall's clock of a live run, the market's of a recorded one."""
     explored: tuple[Exploration, ...] | None = None
     """Where an exploration was about to be ruled: those that came before it, as they were counted then."""
 
 
-class SkipRecord(Part):
+class SkipRecord(cycle.Part):
     skipped: str
 
 
-class CasesRecord(Part):
+class CasesRecord(cycle.Part):
     """Records of closed trades that were labelled since the run before; whoever learns from closes writes them."""
 
     records: tuple[str, ...]
 
 
-class ExecutionRecord(Part):
+class ExecutionRecord(cycle.Part):
     """What came of the ruling at the order gate."""
 
     state: str
@@ -200,8 +184,8 @@ class ExecutionRecord(Part):
     intent: str | None
 
 
-class ReportRecord(Part):
-    outcome: Outcome
+class ReportRecord(cycle.Part):
+    outcome: cycle.Outcome
     at: Millis
 
 
@@ -216,7 +200,7 @@ class RunJournal:
         self.attempts: list[Attempt] = []
         self._kept: dict[str, Mapping[str, Json]] = {}
         self._digests: dict[str, Digest] = {}
-        self._parts: dict[tuple[str, type[Part]], Part] = {}
+        self._parts: dict[tuple[str, type[cycle.Part]], cycle.Part] = {}
         """What was read in its shape; it never changes."""
         self._replies: dict[tuple[str, int, int, str], Attempt] = {}
 
@@ -226,7 +210,7 @@ class RunJournal:
                 self._remember(Attempt.model_validate(dict(entry.payload)))
             else:
                 self._kept.setdefault(entry.kind, entry.payload)
-            if entry.kind == STARTED:
+            if entry.kind == cycle.STARTED:
                 self.started_at = entry.at
         return self
 
@@ -238,44 +222,38 @@ class RunJournal:
     def recall(self, request: ModelRequest) -> Attempt | None:
         return self._replies.get((request.role, request.round, request.attempt, request.fingerprint))
 
-    def has(self, kind: str | Node) -> bool:
+    def has(self, kind: str | cycle.Node) -> bool:
         return _kind(kind) in self._kept
 
-    async def keep(self, kind: str | Node, part: Part) -> None:
+    async def keep(self, kind: str | cycle.Node, part: cycle.Part) -> None:
         """Put it on record, unless something stands there."""
         entry = await self.journal.append_once(kind=_kind(kind), author=DESK, payload=part, request_id=self.run_id)
         self._kept[_kind(kind)] = entry.payload
 
-    def read(self, kind: str | Node, shape: type[P]) -> P:
-        key = (_kind(kind), shape)
-        if key not in self._parts:
-            self._parts[key] = self._read(kind, shape)
+    def read(self, kind: str | cycle.Node, shape: type[P]) -> P:
+        key = (name := _kind(kind), shape)
+        try:
+            if key not in self._parts:
+                self._parts[key] = shape.model_validate(self._kept[name], strict=False)
+        except KeyError:
+            why = f"The journal has no {name} of {self.run_id}, which is known to be there; run `zuno journal verify`."
+            raise Broken(why) from None
+        except ValidationError as error:
+            why = f"The journal's {name} of {self.run_id} is none this Zuno takes ({error.error_count()} faults)."
+            raise Broken(why) from error
         return cast("P", self._parts[key])
 
-    def _read(self, kind: str | Node, shape: type[P]) -> P:
-        try:
-            return shape.model_validate(self._kept[_kind(kind)], strict=False)
-        except KeyError:
-            raise Broken(
-                f"The journal has no {_kind(kind)} of {self.run_id}, which is known to be there; "
-                "run `zuno journal verify`."
-            ) from None
-        except ValidationError as error:
-            raise Broken(
-                f"The journal's {_kind(kind)} of {self.run_id} is none this Zuno takes ({error.error_count()} faults)."
-            ) from error
-
-    def raw(self, kind: str | Node) -> Mapping[str, Json]:
+    def raw(self, kind: str | cycle.Node) -> Mapping[str, Json]:
         """What was put on record, whatever this Zuno's own shapes are."""
         return self._kept[_kind(kind)]
 
     def read_execution(self) -> ExecutionRecord | None:
         """What came of the ruling; None where nobody was to act on it, or the run has not come there."""
-        if not self.has(Node.EXECUTE_TRADE) or "skipped" in self.raw(Node.EXECUTE_TRADE):
+        if not self.has(cycle.Node.EXECUTE_TRADE) or "skipped" in self.raw(cycle.Node.EXECUTE_TRADE):
             return None
-        return self.read(Node.EXECUTE_TRADE, ExecutionRecord)
+        return self.read(cycle.Node.EXECUTE_TRADE, ExecutionRecord)
 
-    def digest(self, node: Node) -> Digest:
+    def digest(self, node: cycle.Node) -> Digest:
         """The name of what a node put on record."""
         if not self.has(node):
             raise Broken(f"The journal has no {_kind(node)} of {self.run_id}; run `zuno journal verify`.")
@@ -288,8 +266,8 @@ class RunJournal:
         self._replies[(attempt.role, attempt.round, attempt.attempt, attempt.request)] = attempt
 
 
-def _kind(of: str | Node) -> str:
-    return kind_of(of) if isinstance(of, Node) else of
+def _kind(of: str | cycle.Node) -> str:
+    return kind_of(of) if isinstance(of, cycle.Node) else of
 
 
 async def load_bundle(journal: Journal, name: str) -> Bundle:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
@@ -24,7 +24,7 @@ from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import Mandate, ManualChange, Protection
+from zuno.trading.model.trade_events import Mandate, ManualChange, Protection, TradeEvent
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
@@ -60,15 +60,16 @@ from zuno.trading.service.account_to_views import (
 from zuno.trading.service.account_view import (
     ActionView,
     FillsView,
+    LedgerView,
     LocksView,
     MandateStateView,
     TradeBalanceView,
     TradeOrdersView,
     TradePositionsView,
+    TradePositionView,
     TradeStatusView,
     TradesView,
 )
-from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
@@ -76,6 +77,7 @@ from zuno.trading.service.trade_desk import describe_post_mortem, protection_vie
 
 MOST_LINES: Final = 10_000
 T = TypeVar("T")
+H = TypeVar("H", OpenTrade, TradePositionView)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ class AccountDesk:
         if self._reader.mode == "live":
             trades = [
                 f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
-                for trade in _list_closing(before, which)
+                for trade in find_closing(before.trades.values(), which)
             ]
             held = ", ".join(trades) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
@@ -339,7 +341,7 @@ class AccountDesk:
         held = (await self._reader.look()).book.trades.get(id)
         loosened = [] if held is None else _find_loosened(held, *prices)
         if loosened:
-            what = f"{id}: {' and '.join(loosened)}. More can be lost, or later be won."
+            what = f"{id}: {' and '.join(loosened)}. More can be lost, or gained later."
             self._require_word(confirm, "loosen", what)
         elif self._reader.mode == "live":
             self._require_word(confirm, "set", f"LIVE: levels of {id} are moved at the exchange.")
@@ -437,7 +439,15 @@ class AccountDesk:
         check_grant(mandate, mandate.granted)
         before = (await self._reader.look()).book.mandate
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
-        if not confirm("grant", f"{_format_mandate(mandate)}{replaced}"):
+        terms = (
+            f"The desk may trade {', '.join(mandate.symbols)} at {', '.join(mandate.venues)} with real money until "
+            f"{iso(mandate.expires)}: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
+            f"${mandate.max_margin_per_day_usd:,.2f} per day, and no new trade once "
+            f"${mandate.max_daily_loss_usd:,.2f} are lost in a day. "
+            f"Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
+            f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
+        )
+        if not confirm("grant", f"{terms}{replaced}"):
             raise Refused("The word was not typed; nothing was granted.")
         granted = await (await self._open()).grant_mandate(mandate)
         view = await self.mandate()
@@ -485,8 +495,10 @@ class AccountDesk:
 
     async def _write_by_hand(self, page: AccountPage, changes: Sequence[BookChange] = ()) -> AccountHistory:
         """All of them or none, behind the liquidations that the page found. The account after them."""
-        events = [ManualChange(at=page.at, change=change) for change in (*page.liquidated, *changes)]
-        count = page.book.count - len(page.liquidated)
+        events: list[TradeEvent] = [ManualChange(at=page.at, change=change) for change in page.liquidated]
+        events += [] if page.opened is None else [page.opened]
+        count = page.book.count - len(events)
+        events += [ManualChange(at=page.at, change=change) for change in changes]
         book = await self._with.log.open_book(page.name, count)
         book.apply_all(events)
         await self._with.log.append(page.name, events, count)
@@ -593,23 +605,20 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
     return found
 
 
-def _list_closing(book: TradingBook, which: str) -> list[OpenTrade]:
+def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
     """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
-    name = which.strip()
-    named = book.trades.get(name)
-    return [
-        trade
-        for trade in book.trades.values()
-        if name.lower() == "all"
-        or name.upper() == trade.symbol.value
-        or trade.id == name
-        or (named is not None and trade.symbol is named.symbol and not trade.manual and not named.manual)
-    ]
+    name, trades = which.strip().lower(), tuple(held)
+    named = next((trade for trade in trades if trade.id.lower() == name), None)
+    if named is None:
+        return tuple(trade for trade in trades if name in ("all", trade.symbol.lower()))
+    if named.manual:
+        return (named,)
+    return tuple(trade for trade in trades if trade.symbol == named.symbol and not trade.manual)
 
 
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
     """What became of what was held and ordered; an exchange may need a while."""
-    wanted = {trade.id for trade in _list_closing(before, which)}
+    wanted = {trade.id for trade in find_closing(before.trades.values(), which)}
     said: list[str] = []
     for trade in after.closed[len(before.closed) :]:
         exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))
@@ -618,16 +627,6 @@ def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tup
     gone = [id for id in (*before.open_orders, *before.resting) if id not in {**after.open_orders, **after.resting}]
     said += [f"{len(gone)} orders are over"] if gone else []
     return (*said, *(f"{id} is not closed yet; `zuno trade positions` shows it" for id in after.trades if id in wanted))
-
-
-def _format_mandate(mandate: Mandate) -> str:
-    return (
-        f"The desk may trade {', '.join(mandate.symbols)} at {', '.join(mandate.venues)} with real money until "
-        f"{iso(mandate.expires)}: at most ${mandate.max_margin_per_trade_usd:,.2f} of margin per trade, "
-        f"${mandate.max_margin_per_day_usd:,.2f} per day, and no new trade once ${mandate.max_daily_loss_usd:,.2f} are "
-        f"lost in a day. Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
-        f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
-    )
 
 
 def _price(level: Decimal | None) -> str:

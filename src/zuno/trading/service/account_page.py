@@ -57,13 +57,6 @@ from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
 
 NO_MARKET: Final = "no market was ever read here: nothing is open"
 NOT_PRESENT: Final = "liquidity positions are read in the present only; what was stated by hand counts"
-_BASES: Final[Mapping[str, Symbol]] = {
-    "ETH": Symbol("ETHUSDT"),
-    "WETH": Symbol("ETHUSDT"),
-    "WBTC": Symbol("BTCUSDT"),
-    "cbBTC": Symbol("BTCUSDT"),
-}
-"""Tokens that move with what the desk trades."""
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour, one of up to four times that by four hours, others by the day."""
 
@@ -115,6 +108,8 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     liquidated: tuple[PositionClosed, ...] = ()
     """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
+    opened: AccountOpened | None = None
+    """Paper money at venues that the account had not; in the book here, and written with the next entry."""
     marks: Mapping[tuple[Venue, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
     recorded: bool = False
@@ -147,8 +142,8 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
-        return {symbol: mark for symbol, mark in found.items() if mark is not None}
+        marks = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
+        return {symbol: mark for symbol, mark in marks.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
         missing = [
@@ -232,23 +227,23 @@ class AccountPageReader:
         """`ask`: an account at exchanges is held against what they say."""
         paper, live = self.mode == "paper", self._with.desk.live(None)
         # What is recorded or invented names the account; a live market is asked for prices once they are needed.
-        found = await self._find_moment() if paper and not live else None
+        moment = await self._find_moment() if paper and not live else None
         book = await self.read_book()
         own = book.recorded_moment(live=live) if paper else None
         if own is not None:
-            found = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
-        elif found is None:
-            found = await (self._find_moment() if paper else self._find_present())
-        moment, notes = found
+            moment = own, (f"recorded time: everything is as of {iso(own)}, this account's last moment",)
+        elif moment is None:
+            moment = await (self._find_moment() if paper else self._find_present())
+        at, notes = moment
         if not paper and not book.count:
-            book.apply(AccountOpened(at=moment, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
+            book.apply(AccountOpened(at=at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
         answers = await self.ask_exchanges(book) if ask else None
-        at, notes = Millis(max(moment, book.newest)), (*notes, *self.describe_answers(answers))
+        at, notes = Millis(max(at, book.newest)), (*notes, *self.describe_answers(answers))
         page = await self._read_page(book, at, notes, priced=paper or live, recorded=own is not None, marks=marks)
-        found_lp = await _read_liquidity(self._with.inventory, book.liquidity.values(), present=not page.recorded)
-        lp = {symbol: to_decimal(quantity) for symbol, quantity in found_lp.amounts.items()}
-        return replace(page, lp=lp, lp_notes=found_lp.describe(), answers=answers)
+        pools = await self._read_liquidity(book.liquidity.values(), present=not page.recorded)
+        lp = {symbol: to_decimal(quantity) for symbol, quantity in pools.amounts.items()}
+        return replace(page, lp=lp, lp_notes=pools.describe(), answers=answers)
 
     async def glance(self) -> AccountPage:
         """As `look`, by what is stored alone: no venue, exchange or chain is asked, and no market is invented."""
@@ -274,7 +269,13 @@ class AccountPageReader:
                 f"The account's newest event is of {format_moment(newest)} and {format_moment(moment)} is before it; "
                 f"an account is written forward: give {format_moment(newest)} or a later moment."
             )
-        return await self._read_page(book, moment, tuple(looked.notes), priced=True, recorded=own is not None)
+        page = await self._read_page(book, moment, tuple(looked.notes), priced=True, recorded=own is not None)
+        opening = page.book.find_opening(self._with.routes.venues)
+        if not opening:
+            return page
+        opened = AccountOpened(at=moment, cash=opening)
+        page.book.apply(opened)
+        return replace(page, opened=opened)
 
     async def read_slots(
         self, origin: str, moment: Millis, present: bool, account: Account | None = None
@@ -286,7 +287,7 @@ class AccountPageReader:
             book = await read_before(self._with.log, name, moment)
             prices = await self._read_prices(book, moment, recorded=False)
             account = (await self._end_liquidated(name, book, moment, prices))[0].to_account(self._with.routes.venues)
-        lp = await _read_liquidity(self._with.inventory, account.liquidity, present=present)
+        lp = await self._read_liquidity(account.liquidity, present=present)
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
         notes = () if lp.note is None else (lp.note,)
         slots = account_slots(replace(account, liquidity=pools), moment, unread=lp.unread, notes=notes)
@@ -376,7 +377,7 @@ class AccountPageReader:
         frames = (Timeframe.H1, Timeframe.H4, Timeframe.D1)
         days = (until - since) / DAY_MS
         wanted = frames if days <= _FINE_DAYS else frames[1:] if days <= 4 * _FINE_DAYS else frames[2:]
-        found: dict[Symbol, list[Close]] = {}
+        by_symbol: dict[Symbol, list[Close]] = {}
         for symbol in self._with.desk.markets:
             for timeframe in wanted:
                 start = Millis(since - 2 * timeframe.millis)
@@ -384,9 +385,9 @@ class AccountPageReader:
                 state = await self._with.store.read_many([Slice(series, start, until)], until)
                 closes = [Close(Millis(row.at + timeframe.millis), to_decimal(row.close)) for row in state.rows[0]]
                 if closes:
-                    found[symbol] = closes
+                    by_symbol[symbol] = closes
                     break
-        return found
+        return by_symbol
 
     async def _find_moment(self) -> tuple[Millis, tuple[str, ...]]:
         moment = await self._with.desk.newest_moment(None)
@@ -401,6 +402,20 @@ class AccountPageReader:
         except ZunoError as error:
             return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
         return Millis(max(moment, self._with.now())), notes
+
+    async def _read_liquidity(self, pools: Iterable[Liquidity], *, present: bool) -> LiquidityFound:
+        """`present`: the chain is read then alone."""
+        stated, inventory = {pool.symbol: pool.quantity for pool in pools}, self._with.inventory
+        if isinstance(inventory, str) or not present:
+            return LiquidityFound(stated, inventory if isinstance(inventory, str) else NOT_PRESENT)
+        try:
+            read = sum_inventory(await inventory(), self._with.desk.markets)
+        except UsageError as error:
+            return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
+        except ZunoError as error:
+            return LiquidityFound(stated, unread=clause(error))
+        most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in (*stated, *read)}
+        return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
 
 
 class LiquidityFound(NamedTuple):
@@ -417,28 +432,11 @@ class LiquidityFound(NamedTuple):
         return () if reason is None else (reason,)
 
 
-async def _read_liquidity(inventory: Inventory, pools: Iterable[Liquidity], *, present: bool) -> LiquidityFound:
-    """`present`: the chain is read then alone."""
-    stated = {pool.symbol: pool.quantity for pool in pools}
-    if isinstance(inventory, str) or not present:
-        return LiquidityFound(stated, inventory if isinstance(inventory, str) else NOT_PRESENT)
-    try:
-        read = sum_inventory(await inventory())
-    except UsageError as error:
-        return LiquidityFound(stated, f"liquidity positions are not read: {clause(error)}")
-    except ZunoError as error:
-        return LiquidityFound(stated, unread=clause(error))
-    most = {symbol: max(stated.get(symbol, 0.0), read.get(symbol, 0.0)) for symbol in (*stated, *read)}
-    return LiquidityFound({symbol: quantity for symbol, quantity in most.items() if quantity})
-
-
-def sum_inventory(amounts: Mapping[str, Decimal]) -> dict[Symbol, float]:
-    """How much of what the desk trades is among these token amounts, by base asset."""
-    found: dict[Symbol, Decimal] = {}
-    for token, amount in amounts.items():
-        if (symbol := _BASES.get(token)) is not None:
-            found[symbol] = found.get(symbol, Decimal(0)) + amount
-    return {symbol: float(quantity) for symbol, quantity in found.items()}
+def sum_inventory(amounts: Mapping[str, Decimal], markets: Iterable[Symbol]) -> dict[Symbol, float]:
+    """How much of the coins of these markets is among token amounts, wrapped ones (WETH, cbBTC) included."""
+    tokens = {symbol: (symbol.base, f"W{symbol.base}", f"cb{symbol.base}") for symbol in markets}
+    sums = {symbol: sum((amounts.get(name, ZERO) for name in names), ZERO) for symbol, names in tokens.items()}
+    return {symbol: float(quantity) for symbol, quantity in sums.items() if quantity}
 
 
 def format_moment(moment: Millis) -> str:

@@ -18,25 +18,12 @@ from zuno.trading.rules.margin import liquidation_price
 from zuno.trading.rules.performance import Performance, Posting, risk_multiple
 from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.service import account_view
 from zuno.trading.service.account_page import AccountPage
-from zuno.trading.service.account_view import (
-    ClosedTradeView,
-    ExchangeBalanceView,
-    ExposureView,
-    FillView,
-    HedgeLegView,
-    HedgeView,
-    MandateView,
-    MarkView,
-    RiskBookView,
-    TradeOrderView,
-    TradePositionView,
-)
-from zuno.trading.service.ledger_view import LedgerBalancesView, LedgerLineView, PostingView
 from zuno.trading.service.profit_view import ProfitRowView
 
 
-def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
+def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBookView:
     """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure."""
     rows = []
     delta_usd: Decimal | None = ZERO
@@ -54,7 +41,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
         mark = page.mark(symbol, symbol.venue)
         delta = held + pending + lp
         rows.append(
-            ExposureView(
+            account_view.ExposureView(
                 symbol=symbol,
                 positions=float(held),
                 pending=float(pending),
@@ -69,7 +56,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> RiskBookView:
     leverage = None
     if gross_usd is not None and equity is not None:
         leverage = ZERO if not gross_usd else gross_usd / equity if equity > 0 else None
-    return RiskBookView(
+    return account_view.RiskBookView(
         rows=tuple(rows),
         delta_usd=to_float(delta_usd),
         gross_usd=to_float(gross_usd),
@@ -84,13 +71,13 @@ def profit_row_view(name: str, found: Performance) -> ProfitRowView:
     return derive(ProfitRowView, found, name=name, expectancy_usd=found.expectancy, mean_duration_hours=held)
 
 
-def mandate_view(granted: MandateGranted | None, now: Millis) -> MandateView | None:
+def mandate_view(granted: MandateGranted | None, now: Millis) -> account_view.MandateView | None:
     if granted is None:
         return None
-    return derive(MandateView, granted.mandate, hash=granted.hash, active=granted.mandate.expires > now)
+    return derive(account_view.MandateView, granted.mandate, hash=granted.hash, active=granted.mandate.expires > now)
 
 
-def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
+def mark_views(page: AccountPage) -> tuple[account_view.MarkView, ...]:
     """Of what is held, and what the risk book counts in dollars."""
     held = {(trade.exchange, trade.symbol) for trade in page.book.trades.values()}
     shown = [(exchange, symbol) for exchange in page.book.venues for symbol in page.symbols]
@@ -98,31 +85,33 @@ def mark_views(page: AccountPage) -> tuple[MarkView, ...]:
     return tuple(view for place in wanted if (view := _mark_view(page, *place)) is not None)
 
 
-def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> MarkView | None:
+def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> account_view.MarkView | None:
     price = page.mark(symbol, exchange)
     if price is None:
         return None
     stored = None if (exchange, symbol) in page.marks else page.prices.find_source(symbol, exchange)
     source, age = (f"{exchange}, asked for this answer", 0) if stored is None else stored
     as_of = iso(Millis(page.at - age * SECOND_MS))
-    return MarkView(symbol=symbol, exchange=exchange, price=float(price), source=source, as_of=as_of, age_seconds=age)
+    return account_view.MarkView(
+        symbol=symbol, exchange=exchange, price=float(price), source=source, as_of=as_of, age_seconds=age
+    )
 
 
-def position_views(page: AccountPage) -> tuple[TradePositionView, ...]:
+def position_views(page: AccountPage) -> tuple[account_view.TradePositionView, ...]:
     """Legs that hedge each other are one."""
     hedged = [_hedge_view(page, hedge) for hedge in page.book.list_hedges().values()]
     apart = (trade for trade in page.book.trades.values() if page.book.find_hedge(trade) is None)
     return (*hedged, *(_position_view(page, trade) for trade in apart))
 
 
-def _hedge_view(page: AccountPage, hedge: TradeIntent) -> TradePositionView:
+def _hedge_view(page: AccountPage, hedge: TradeIntent) -> account_view.TradePositionView:
     """Under the id of its first leg: whatever ends that ends both."""
     trades = page.book.legs_of(hedge)
     legs = [_position_view(page, trade) for trade in trades]
     unrealised = None if any(leg.unrealised is None for leg in legs) else sum(leg.unrealised or 0.0 for leg in legs)
     short = next((leg for leg in legs if leg.liquidation is not None and leg.mark is not None), None)
-    whole = HedgeView(
-        legs=tuple(derive(HedgeLegView, leg) for leg in legs),
+    whole = account_view.HedgeView(
+        legs=tuple(derive(account_view.HedgeLegView, leg) for leg in legs),
         net=sum(float(trade.side.sign * trade.quantity) for trade in trades),
         basis_pnl=None if unrealised is None else unrealised + sum(float(trade.gross) for trade in trades),
         distance_pct=None if short is None else ((short.liquidation or 0.0) / (short.mark or 1.0) - 1) * 100,
@@ -134,7 +123,7 @@ def _hedge_view(page: AccountPage, hedge: TradeIntent) -> TradePositionView:
     return legs[0].model_copy(update={**joined, "liquidation": liquidation, "hedge": whole})
 
 
-def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
+def _position_view(page: AccountPage, trade: OpenTrade) -> account_view.TradePositionView:
     mark = page.mark(trade.symbol, trade.exchange)
     gain = None if mark is None else trade.unrealised_pnl(mark)
     risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
@@ -143,7 +132,7 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> TradePositionView:
     orders = [order for order in open_orders if (order.request.exchange, order.request.symbol) == place]
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
     return derive(
-        TradePositionView,
+        account_view.TradePositionView,
         trade,
         entry=trade.entry if trade.holding is None else trade.holding.entry,
         currency=trade.exchange.currency,
@@ -165,18 +154,18 @@ def _liquidation_price(trade: OpenTrade) -> Decimal | None:
     return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 
 
-def order_views(book: TradingBook, *, everything: bool = False) -> tuple[TradeOrderView, ...]:
+def order_views(book: TradingBook, *, everything: bool = False) -> tuple[account_view.TradeOrderView, ...]:
     """Those that are open, or all there ever were, the newest first; then those that were entered by hand."""
     tracked = book.orders if everything else book.open_orders
     orders = [_order_view(book, order) for order in reversed(tracked.values())]
     return (*orders, *map(_resting_view, book.resting.values()))
 
 
-def _order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
+def _order_view(book: TradingBook, order: TrackedOrder) -> account_view.TradeOrderView:
     request = order.request
     intent = book.intents.get(order.intent)
     return derive(
-        TradeOrderView,
+        account_view.TradeOrderView,
         request,
         order,
         id=request.client_id,
@@ -188,9 +177,9 @@ def _order_view(book: TradingBook, order: TrackedOrder) -> TradeOrderView:
     )
 
 
-def _resting_view(order: RestingOrder) -> TradeOrderView:
+def _resting_view(order: RestingOrder) -> account_view.TradeOrderView:
     return derive(
-        TradeOrderView,
+        account_view.TradeOrderView,
         order,
         venue_id=None,
         side=opening_side(order.side),
@@ -209,11 +198,11 @@ def _resting_view(order: RestingOrder) -> TradeOrderView:
     )
 
 
-def exchange_balance_view(page: AccountPage, exchange: Venue) -> ExchangeBalanceView:
+def exchange_balance_view(page: AccountPage, exchange: Venue) -> account_view.ExchangeBalanceView:
     book = page.book
     marks = page.marks_at(exchange)
     pnl = None if marks is None else [trade.unrealised_pnl(marks[trade.symbol]) for trade in book.trades_at(exchange)]
-    return ExchangeBalanceView(
+    return account_view.ExchangeBalanceView(
         exchange=exchange,
         currency=exchange.currency,
         cash=float(book.cash(exchange)),
@@ -226,10 +215,10 @@ def exchange_balance_view(page: AccountPage, exchange: Venue) -> ExchangeBalance
     )
 
 
-def ledger_balances_view(book: TradingBook, exchange: Venue) -> LedgerBalancesView:
+def ledger_balances_view(book: TradingBook, exchange: Venue) -> account_view.LedgerBalancesView:
     ledger = book.ledger
     balances = {account.value: ledger.balance(exchange, account) for account in LedgerAccount}
-    return LedgerBalancesView(
+    return account_view.LedgerBalancesView(
         exchange=exchange,
         currency=exchange.currency,
         balances={name: _exact(amount) for name, amount in balances.items()},
@@ -248,13 +237,13 @@ def to_float(amount: Decimal | None) -> float | None:
     return None if amount is None else float(amount)
 
 
-def fill_view(fill: Fill) -> FillView:
-    return derive(FillView, fill, order=fill.client_id, currency=fill.exchange.currency)
+def fill_view(fill: Fill) -> account_view.FillView:
+    return derive(account_view.FillView, fill, order=fill.client_id, currency=fill.exchange.currency)
 
 
-def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
+def closed_trade_view(trade: TradeSummary) -> account_view.ClosedTradeView:
     return derive(
-        ClosedTradeView,
+        account_view.ClosedTradeView,
         trade,
         id=trade.trade,
         currency=trade.exchange.currency,
@@ -264,6 +253,8 @@ def closed_trade_view(trade: TradeSummary) -> ClosedTradeView:
     )
 
 
-def posting_view(posting: Posting) -> PostingView:
-    lines = tuple(LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines)
-    return derive(PostingView, posting, currency=posting.exchange.currency, lines=lines)
+def posting_view(posting: Posting) -> account_view.PostingView:
+    lines = tuple(
+        account_view.LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines
+    )
+    return derive(account_view.PostingView, posting, currency=posting.exchange.currency, lines=lines)

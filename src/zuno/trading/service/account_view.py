@@ -6,6 +6,7 @@ Money in an exchange's own currency unless a name says USD. What is not known is
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import ClassVar, Literal
 
 from zuno.kernel.numbers_text import quantity_text
@@ -387,7 +388,7 @@ class FillsView(AccountView):
         columns = ("time", "fill", "price", "fee", "kind", "order", "id")
         rows = (
             (
-                _moment(fill.at),
+                Value(fill.at, short=fill.at[5:16].replace("T", " ")),
                 _describe(fill.side, fill.quantity, fill.symbol, fill.exchange, digits=8),
                 money(fill.price, fill.currency),
                 money(fill.fee, fill.currency),
@@ -593,10 +594,80 @@ def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: in
     return Value(text, short=f"{side} {base}")
 
 
-def _moment(text: str) -> Value:
-    """A time as an account's log writes it; on a phone month, day and minute."""
-    return Value(text, short=text[5:16].replace("T", " "))
-
-
 def note_rest(shown: int, total: int) -> Lines | None:
     return lines(quiet(f"{shown} of {total}; `--lines` shows more")) if shown < total else None
+
+
+class LedgerLineView(View):
+    account: str
+    amount: str
+    """A debit is above zero."""
+
+
+class PostingView(View):
+    number: int
+    at: IsoTime
+    exchange: str
+    currency: str
+    what: ForeignText
+    lines: tuple[LedgerLineView, ...]
+
+
+class LedgerBalancesView(View):
+    """Exact, as decimal strings."""
+
+    exchange: str
+    currency: str
+    balances: dict[str, str]
+    debits: str
+    credits: str
+    assets: str
+    """Equity with positions at cost."""
+    balanced: bool
+    LEFT_OUT: ClassVar = frozenset({"assets"})
+
+
+class LedgerView(AccountView):
+    """Postings newest first."""
+
+    ledgers: tuple[LedgerBalancesView, ...]
+    postings: tuple[PostingView, ...]
+    total: int
+
+    def to_document(self) -> Document:
+        names = dict.fromkeys(name for ledger in self.ledgers for name in ledger.balances)
+        amounts = {name: [ledger.balances.get(name, "0") for ledger in self.ledgers] for name in names}
+        rows = [
+            *(row(name, *map(_exact, held)) for name, held in amounts.items() if any(text != "0" for text in held)),
+            row("debits", *(_exact(ledger.debits) for ledger in self.ledgers), tone=Tone.STRONG),
+            row("credits", *(_exact(ledger.credits) for ledger in self.ledgers), tone=Tone.STRONG),
+        ]
+        columns = ("account", *(f"{ledger.currency} at {ledger.exchange}" for ledger in self.ledgers))
+        whole = all(ledger.balanced for ledger in self.ledgers)
+        verdict = lines(good("debits = credits") if whole else bad("the ledger is out of balance"))
+        if not self.postings:
+            return self.write("Ledger", table(columns, rows), verdict, note_rest(0, self.total))
+        titles = ("no.", "time", "what", "exchange", "debit", "credit")
+        postings = table(titles, map(_posting_row, self.postings), spare=("exchange",))
+        rest = note_rest(len(self.postings), self.total)
+        return self.write("Ledger", table(columns, rows), verdict, section("Postings", postings, rest))
+
+
+def _posting_row(posting: PostingView) -> tuple[str | Value, ...]:
+    debits = (line for line in posting.lines if not line.amount.startswith("-"))
+    credits = (line for line in posting.lines if line.amount.startswith("-"))
+    return (
+        str(posting.number),
+        posting.at,
+        foreign(posting.what),
+        f"{posting.exchange} {posting.currency}",
+        "\n".join(f"{line.account} {_exact(line.amount).text}" for line in debits),
+        "\n".join(f"{line.account} {_exact(line.amount[1:]).text}" for line in credits),
+    )
+
+
+def _exact(amount: str) -> Value:
+    """To the cent or finer, as it was booked."""
+    exact = Decimal(amount)
+    text = f"{exact:,.2f}" if exact == round(exact, 2) else f"{exact:,.6f}".rstrip("0")
+    return Value(text, number=exact)

@@ -289,8 +289,6 @@ class Collector:
         now: Now,
         sleep: Sleep,
         chance: Chance,
-        patience: float = PATIENCE,
-        told_every: float = TOLD_EVERY,
     ) -> None:
         self._sources = sources
         self._seat = seat
@@ -298,13 +296,12 @@ class Collector:
         self._now = now
         self._sleep = sleep
         self._chance = chance
-        self._told_every = told_every
         series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
         self._polls = [_PollState(each) for each in series if each.venue not in sources.closed]
         heard = {venue for symbol in symbols for venue in tape_feeds(symbol)}
         self._streams = [_StreamState(feed, now()) for venue, feed in sources.tapes.items() if venue in heard]
         self._writer = BatchWriter(store, now, sleep)
-        self._intake = Intake(sources, store, self._writer.keep, now, patience=patience)
+        self._intake = Intake(sources, store, self._writer.keep, now, patience=PATIENCE)
         self._everybody_visited = asyncio.Event()
 
     async def once(self) -> RoundView:
@@ -425,9 +422,7 @@ class Collector:
 
     async def _tell(self, hear: Callable[[CollectView], None]) -> None:
         """When everybody has been asked once, and then once a minute."""
-        first = [
-            asyncio.ensure_future(wait) for wait in (self._everybody_visited.wait(), self._sleep(self._told_every))
-        ]
+        first = [asyncio.ensure_future(wait) for wait in (self._everybody_visited.wait(), self._sleep(TOLD_EVERY))]
         try:
             await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -435,7 +430,7 @@ class Collector:
                 task.cancel()
         while True:
             hear(self.status())
-            await self._sleep(self._told_every)
+            await self._sleep(TOLD_EVERY)
 
     def status(self) -> CollectView:
         now = self._now()

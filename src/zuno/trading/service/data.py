@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
-from zuno.markets.feeds import WON
+from zuno.markets.feeds import FOREIGN_SPOT
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_markets
 from zuno.present.document import Document, document, lines, table
 from zuno.present.values import bad, count, foreign, good, quiet
@@ -271,7 +271,7 @@ class DataDesk:
         if self.invent is None:
             raise Refused("No market can be invented here: this desk has no store for one.")
         symbols = self.markets if markets is None else parse_markets(filter(str.strip, markets.split(",")))
-        if abroad := [symbol for symbol in symbols if symbol.venue.feed == WON]:
+        if abroad := [symbol for symbol in symbols if symbol.venue.feed == FOREIGN_SPOT]:
             raise UsageError(f"Markets are invented in dollars, and {abroad[0]} is priced in {abroad[0].quote}.")
         begun = await self.invent(seed, symbols)
         count, last = sum(span.count for span in begun.spans), max(span.last for span in begun.spans)

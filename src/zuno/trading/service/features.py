@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -19,15 +19,7 @@ from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
-from zuno.trading.model.market import (
-    MINUTE_MS,
-    STALE_BARS,
-    MacroRelease,
-    Mode,
-    Timeframe,
-    parse_mode,
-    timeframe_of,
-)
+from zuno.trading.model.market import MINUTE_MS, STALE_BARS, MacroRelease, Mode, Timeframe, parse_mode, timeframe_of
 from zuno.trading.model.wanted import bars_of, neighbour_series, own_candles, wanted_series
 from zuno.trading.ports.chart import Painter
 from zuno.trading.ports.series import SeriesStore
@@ -192,12 +184,11 @@ class TradingDesk:
         at = arguments.parse_market_moment(as_of, counted, latest, await self._beginning(symbol))
         return self._moment(at, {}, notes)
 
-    async def newest_moment(self, as_of: str | None, symbols: Iterable[Symbol] | None = None) -> MarketMoment:
-        """The latest moment that is known of any of these, or of its markets; of a live market all marks are
-        asked for once."""
+    async def newest_moment(self, as_of: str | None) -> MarketMoment:
+        """The latest moment that is known of any of its markets; of a live market all marks are asked for once."""
         moments: list[MarketMoment] = []
         refusals: list[Refused | UsageError] = []
-        for symbol in self.markets if symbols is None else symbols:
+        for symbol in self.markets:
             try:
                 moments.append(await self.moment(symbol, as_of))
             except (Refused, UsageError) as error:  # nothing is recorded of it, or not then

@@ -12,9 +12,9 @@ from pydantic.alias_generators import to_camel
 
 from zuno.kernel.clock import iso
 from zuno.kernel.view import sanitise
-from zuno.markets.feeds import ALTERNATIVE, USDC_USDT, USDT_KRW, perpetual_feeds
+from zuno.markets.feeds import ALTERNATIVE, perpetual_feeds
 from zuno.markets.market import Symbol
-from zuno.trading.measure.events import EventKind, Shock, ShockScan
+from zuno.trading.measure.events import EventKind, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
 from zuno.trading.measure.frames import Frame, Structure
 from zuno.trading.measure.triage import Rule
@@ -24,15 +24,7 @@ from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing, derive, pick
 from zuno.trading.model.market import SECOND_MS, Feed, Series, Timeframe
-from zuno.trading.model.wanted import (
-    DOLLAR_RATE,
-    WON_RATE,
-    forced_trades,
-    large_trades,
-    options_of,
-    own_book,
-    own_candles,
-)
+from zuno.trading.model.wanted import RATE_SERIES, forced_trades, large_trades, options_of, own_book, own_candles
 from zuno.trading.service.features_view import (
     AnomalyView,
     ChartView,
@@ -91,7 +83,17 @@ def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[st
         ),
         shocks=()
         if isinstance(features.watch, Missing)
-        else tuple(_shock(bundle, shock) for shock in features.watch.shocks),
+        else tuple(
+            derive(
+                ShockView,
+                shock,
+                age_seconds=(bundle.as_of - shock.at) // SECOND_MS,
+                source=bundle.symbol.venue.feed,
+                direction="up" if shock.up else "down",
+                moves=tuple(pick(move, "minutes", "share", "threshold") for move in shock.moves),
+            )
+            for shock in features.watch.shocks
+        ),
         sources=source_views(bundle),
         absent=absent_views(bundle),
         notes=notes,
@@ -118,11 +120,16 @@ def absent_views(bundle: Bundle) -> tuple[MissingInput, ...]:
 
 
 def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> AnomalyView:
-    used = [
-        series
-        for series in _series_of_rules(bundle.symbol)[rule]
-        if not isinstance(fresh_rows(bundle, series), Missing)
-    ]
+    symbol = bundle.symbol
+    interest = (market.open_interest(venue, symbol) for venue in perpetual_feeds(symbol))
+    held_against: Mapping[str, Sequence[Series[Any]]] = {
+        Rule.SPIKE: [own_candles(symbol, Timeframe.H1), *interest],
+        EventKind.SHOCK: [own_candles(symbol, Timeframe.M1), own_candles(symbol, Timeframe.H1)],
+        Rule.LIQUIDATION_CLUSTER: forced_trades(symbol),
+        Rule.MICROSTRUCTURE_IMBALANCE: [own_book(symbol)],
+        Rule.OPTIONS_PANIC: options_of(symbol),
+    }
+    used = [series for series in held_against[rule] if not isinstance(fresh_rows(bundle, series), Missing)]
     group = _group(bundle, used, None)
     return AnomalyView(
         name=label or rule,
@@ -133,20 +140,6 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
         as_of=group["asOf"],
         age_seconds=group["ageSeconds"],
     )
-
-
-def _series_of_rules(symbol: Symbol) -> Mapping[str, Sequence[Series[Any]]]:
-    """What each rule of triage is held against, and shocks."""
-    return {
-        Rule.SPIKE: [
-            own_candles(symbol, Timeframe.H1),
-            *(market.open_interest(venue, symbol) for venue in perpetual_feeds(symbol)),
-        ],
-        EventKind.SHOCK: [own_candles(symbol, Timeframe.M1), own_candles(symbol, Timeframe.H1)],
-        Rule.LIQUIDATION_CLUSTER: [*forced_trades(symbol)],
-        Rule.MICROSTRUCTURE_IMBALANCE: [own_book(symbol)],
-        Rule.OPTIONS_PANIC: [*options_of(symbol)],
-    }
 
 
 def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
@@ -191,10 +184,7 @@ def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
             "2s10s": group([market.macro("fred", "DGS2"), market.macro("fred", "DGS10")], features.economy.slope),
         },
         "sentiment": {"fearGreed": group([market.fear_greed(ALTERNATIVE)], features.mood)},
-        "rates": {
-            USDT_KRW: group([WON_RATE], features.krw_rate),
-            USDC_USDT: group([DOLLAR_RATE], features.dollar),
-        },
+        "rates": {series.name: group([series], features.rates[currency]) for currency, series in RATE_SERIES.items()},
         "words": {
             feed.value: [
                 {
@@ -272,17 +262,6 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[st
         "stale": any(block.stale for block in blocks) if blocks else None,
         "value": plain(value),
     }
-
-
-def _shock(bundle: Bundle, shock: Shock) -> ShockView:
-    return derive(
-        ShockView,
-        shock,
-        age_seconds=(bundle.as_of - shock.at) // SECOND_MS,
-        source=bundle.symbol.venue.feed,
-        direction="up" if shock.up else "down",
-        moves=tuple(pick(move, "minutes", "share", "threshold") for move in shock.moves),
-    )
 
 
 def plain(value: Any) -> Any:

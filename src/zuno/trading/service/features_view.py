@@ -35,40 +35,19 @@ Read = Callable[[Any], Any]
 """A figure of a group, or what is printed of it."""
 
 _GAUGES: Final = (
-    ("close", "close"),
-    ("RSI 14", "rsi"),
-    ("stoch RSI %K", "stochRsiK"),
-    ("stoch RSI %D", "stochRsiD"),
-    ("MACD", "macd"),
-    ("MACD signal", "macdSignal"),
-    ("MACD histogram", "macdHistogram"),
-    ("ADX 14", "adx"),
-    ("ATR 14", "atr"),
-    ("EMA 9", "ema9"),
-    ("EMA 21", "ema21"),
-    ("EMA 50", "ema50"),
-    ("EMA 200", "ema200"),
-    ("Bollinger upper", "bbUpper"),
-    ("Bollinger middle", "bbMiddle"),
-    ("Bollinger lower", "bbLower"),
-    ("Bollinger width", "bbWidth"),
-    ("Keltner upper", "keltnerUpper"),
-    ("Keltner lower", "keltnerLower"),
-    ("squeeze", "squeeze"),
-    ("Supertrend", "supertrend"),
-    ("Supertrend side", "supertrendSide"),
-    ("tenkan", "tenkan"),
-    ("kijun", "kijun"),
-    ("span A", "spanA"),
-    ("span B", "spanB"),
-    ("chikou", "chikou"),
-    ("MFI 14", "mfi"),
-    ("CMF 20", "cmf"),
-    ("OBV", "obv"),
-    ("VWAP (day)", "vwap"),
-    ("CVD", "cvd"),
-    ("bars", "bars"),
-)
+    ("close", "close"), ("RSI 14", "rsi"), ("stoch RSI %K", "stochRsiK"), ("stoch RSI %D", "stochRsiD"),
+    ("MACD", "macd"), ("MACD signal", "macdSignal"), ("MACD histogram", "macdHistogram"), ("ADX 14", "adx"),
+    ("ATR 14", "atr"), ("EMA 9", "ema9"), ("EMA 21", "ema21"), ("EMA 50", "ema50"), ("EMA 200", "ema200"),
+    ("Bollinger upper", "bbUpper"), ("Bollinger middle", "bbMiddle"), ("Bollinger lower", "bbLower"),
+    ("Bollinger width", "bbWidth"), ("Keltner upper", "keltnerUpper"), ("Keltner lower", "keltnerLower"),
+    ("squeeze", "squeeze"), ("Supertrend", "supertrend"), ("Supertrend side", "supertrendSide"), ("tenkan", "tenkan"),
+    ("kijun", "kijun"), ("span A", "spanA"), ("span B", "spanB"), ("chikou", "chikou"), ("MFI 14", "mfi"),
+    ("CMF 20", "cmf"), ("OBV", "obv"), ("VWAP (day)", "vwap"), ("CVD", "cvd"), ("bars", "bars"),
+)  # fmt: skip
+
+
+MOST_LEVELS: Final = 6
+"""On either side of the price."""
 
 
 class SourceView(View):
@@ -284,11 +263,11 @@ def _frame_table(
     return table(("", *frames), (*cells, *aged))
 
 
-def _level_table(levels: Sequence[Mapping[str, Any]], close: float | None, each_side: int = 6) -> Table:
+def _level_table(levels: Sequence[Mapping[str, Any]], close: float | None) -> Table:
     """The nearest on either side of the newest close."""
     by_price = sorted(levels, key=lambda level: level["price"]) if close is not None else []
-    above = [level for level in by_price if level["price"] >= close][:each_side]
-    below = [level for level in by_price if level["price"] < close][-each_side:]
+    above = [level for level in by_price if level["price"] >= close][:MOST_LEVELS]
+    below = [level for level in by_price if level["price"] < close][-MOST_LEVELS:]
     rows = [(*_level_row(level["id"], level, close), level["since"]) for level in reversed((*below, *above))]
     return table(("level", "kind", "price", "from the price", "known since"), rows, spare=("known since",))
 
@@ -395,10 +374,6 @@ def _source_table(sources: Sequence[SourceView]) -> Table:
     return table(("series", "as of", "age", "rows"), rows, spare=("rows",))
 
 
-def _break_text(breaks: Any) -> str | None:
-    return f"{breaks[-1]['kind']} {breaks[-1]['way']}" if breaks else None
-
-
 def _area_text(profile: Any) -> str | None:
     return f"{format_number(profile['valueLow'])} – {format_number(profile['valueHigh'])}" if profile else None
 
@@ -406,7 +381,7 @@ def _area_text(profile: Any) -> str | None:
 _SHAPES: Final[tuple[tuple[str, Read], ...]] = (
     ("trend", lambda shape: shape.get("trend")),
     ("swings", lambda shape: " ".join(swing["step"] or "–" for swing in shape.get("swings", ()))),
-    ("last break", lambda shape: _break_text(shape.get("breaks", ()))),
+    ("last break", lambda shape: " ".join(f"{last['kind']} {last['way']}" for last in shape.get("breaks", ())[-1:])),
     ("open gaps", lambda shape: len(shape.get("openGaps", ()))),
     ("POC", lambda shape: (shape.get("volumeProfile") or {}).get("poc")),
     ("value area", lambda shape: _area_text(shape.get("volumeProfile"))),

@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Final
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import ForeignText, VerdictView, View
+from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Document, Tone, document, lines, table
 from zuno.present.values import count, foreign
 from zuno.trading.data.imports import Imported, ImportState, make_coarser, parse_importable, take_columns
@@ -22,7 +24,6 @@ from zuno.trading.model.market import Series
 from zuno.trading.model.wanted import is_read
 from zuno.trading.ports.imports import (
     DATES,
-    FORMATS,
     ISO,
     REPEATED_HEADER,
     FoundFile,
@@ -200,8 +201,8 @@ class Imports:
         """Every file of these paths; one that cannot be read is told, and the others go on. `confirm` is asked about
         prices far from what the symbol traded at."""
         wanted = None if series is None else _parse_target(series)
-        if layout not in FORMATS:
-            raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(FORMATS)}.")
+        if layout not in self._reader.formats:
+            raise UsageError(f"{plain_text(layout, 40)!r} is no format; write {', '.join(self._reader.formats)}.")
         if dates not in DATES:
             raise UsageError(f"{plain_text(dates, 40)!r} is no order of dates; write {', '.join(DATES)}.")
         files = await asyncio.to_thread(self._reader.find, paths)
@@ -257,7 +258,17 @@ class Imports:
     def _view(
         self, tallies: Sequence[tuple[FoundFile, _FileTally]], made: dict[str, int], unchecked: Sequence[str]
     ) -> ImportView:
-        files = tuple(_file_view(file, tally) for file, tally in tallies)
+        files = tuple(
+            derive(
+                ImportedFileView,
+                tally,
+                file=file.path,
+                series=tuple(_series_view(series, found) for series, found in tally.series.items()),
+                set_aside=sum(tally.reasons.values()),
+                reasons=dict(tally.reasons.most_common()),
+            )
+            for file, tally in tallies
+        )
         parts = [part for file in files for part in file.series]
         new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
         aside = sum(file.set_aside for file in files)
@@ -287,21 +298,11 @@ def _parse_target(text: str) -> Series[Any]:
     try:
         return parse_importable(text)
     except ValueError:
+        name = f"{DEFAULT_VENUE.feed}/{DEFAULT_SYMBOLS[0]}"
         raise UsageError(
-            f"{plain_text(text, 60)!r} is no series that can be imported; write candles/binance/BTCUSDT/1h, "
-            "funding/binance/BTCUSDT or another that `zuno data status` lists."
+            f"{plain_text(text, 60)!r} is no series that can be imported; write candles/{name}/1h, funding/{name} or "
+            "another that `zuno data status` lists."
         ) from None
-
-
-def _file_view(file: FoundFile, tally: _FileTally) -> ImportedFileView:
-    return derive(
-        ImportedFileView,
-        tally,
-        file=file.path,
-        series=tuple(_series_view(series, found) for series, found in tally.series.items()),
-        set_aside=sum(tally.reasons.values()),
-        reasons=dict(tally.reasons.most_common()),
-    )
 
 
 def _series_view(series: Series[Any], found: Imported) -> ImportedView:

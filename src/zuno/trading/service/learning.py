@@ -12,7 +12,7 @@ from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.memory import VetoScore
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
-from zuno.trading.rules.calibration import LEAST_OUTCOMES, Reliability, measure_reliability
+from zuno.trading.rules.calibration import LEAST_OUTCOMES, measure_reliability
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.account_page import require_account
@@ -57,35 +57,33 @@ class LearningDesk:
                 for learned in found.post_mortems
             ),
             vetoes=tuple(derive(VetoScoreView, score) for score in found.vetoes),
-            lessons=tuple(NewLessonView(id=each.id, cases=len(each.cases), text=each.text) for each in found.lessons),
+            lessons=tuple(
+                NewLessonView(id=drawn.id, cases=len(drawn.cases), text=drawn.text) for drawn in found.lessons
+            ),
             waiting=found.waiting,
         )
 
     async def calibration(self, as_of: str | None = None) -> tuple[TradeCalibrationView, bytes | None]:
         """How far each agent's claims can be relied on, and the picture of it where there is one."""
-        view, rows = await self._measure_calibration(as_of)
-        painter = self._desk.painter
-        if not rows or painter.media_type != "image/png":
+        view, painter = await self.reliability(as_of), self._desk.painter
+        if not view.agents or painter.media_type != "image/png":
             return view, None
-        chart = describe_reliability(rows, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic)
+        chart = describe_reliability(
+            view.agents, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic
+        )
         return view, await painter.paint_reliability(chart)
 
     async def reliability(self, as_of: str | None = None) -> TradeCalibrationView:
         """The same figures; nothing is painted."""
-        return (await self._measure_calibration(as_of))[0]
-
-    async def _measure_calibration(self, as_of: str | None) -> tuple[TradeCalibrationView, tuple[Reliability, ...]]:
         head, _, before = await self._ask(as_of)
         cases = await self._evaluator.cases(head["account"], before)
-        rows = measure_reliability(cases)
         outcomes = sum(bool(case.claims) for case in cases)
-        view = TradeCalibrationView(
+        return TradeCalibrationView(
             **{**head, "notes": await self._notes(head, before, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
-            agents=rows,
+            agents=measure_reliability(cases),
         )
-        return view, rows
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
         """What every veto and every cut saved or cost."""

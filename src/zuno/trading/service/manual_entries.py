@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -13,7 +13,7 @@ from zuno.kernel.errors import NotFound, Refused, UsageError
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.text import plain_text
 from zuno.markets.market import Symbol, parse_symbol
-from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue, parse_venue
+from zuno.markets.venues import Venue, parse_venue
 from zuno.trading.model.account import (
     BookChange,
     Holding,
@@ -65,18 +65,20 @@ class OpeningEntry:
     @classmethod
     def parse(
         cls,
+        markets: Iterable[Symbol],
         symbol: str,
         side: str,
         margin: str,
         *,
         leverage: str = "1",
         entry: str | None = None,
-        exchange: str = DEFAULT_VENUE,
+        exchange: str = "",
         stop: str | None = None,
         target: str | None = None,
         hold: str | None = None,
         pending: bool = False,
     ) -> OpeningEntry:
+        """`markets`: those of the desk. Without an exchange it is the market's own."""
         if pending and entry is None:
             raise UsageError("An order that rests waits for a price; give --entry PRICE.")
         if pending and (stop, target, hold) != (None, None, None):
@@ -87,13 +89,11 @@ class OpeningEntry:
         times = float(arguments.parse_amount(leverage.strip().lower().removesuffix("x")))
         if not 1 <= times <= MAX_MANUAL_LEVERAGE:
             raise Refused(f"A leverage of {times:g} is not between 1 and {MAX_MANUAL_LEVERAGE:g}.")
-        venue = parse_venue(exchange)
-        if venue not in DEFAULT_VENUES:
-            raise Refused(f"The paper account has no cash at {venue}.")
+        market = parse_symbol(symbol, markets)
         return cls(
-            parse_symbol(symbol),
+            market,
             arguments.parse_word(Side, side, "side; write long or short"),
-            venue,
+            parse_venue(exchange) if exchange else market.venue,
             float(arguments.parse_amount(margin)),
             times,
             _parse_price(entry),
@@ -128,11 +128,11 @@ class OpeningEntry:
             position = Holding(**shape, entry=price, opened=page.at, **exits)
             change = PositionOpened(at=page.at, position=position, fee=fee)
             done = f"{position.id} is open, for a fee of {format_money(fee, self.exchange)}"
-        said = (
+        line = (
             f"{done}: {self.side} {quantity_text(quantity)} {self.symbol.base} at {price:,.2f} ({source}), "
             f"margin {format_money(self.margin, self.exchange)} at {self.exchange}, {self.leverage:g}×"
         )
-        return [change], [said]
+        return [change], [line]
 
     def _check_levels(self, page: AccountPage, entry: float) -> None:
         """`Refused` for an entry far from a known mark, a stop that is not behind it and ahead of the liquidation, or
@@ -171,7 +171,7 @@ class ClosingEntry:
     def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
         book, symbol = page.book, None
         with suppress(UsageError):
-            symbol = parse_symbol(self.which)
+            symbol = parse_symbol(self.which, page.symbols)
         if symbol is None:
             orders = [find_resting(book, self.which)] if self.which.startswith("ord_") else []
             trades = [book.trades[self.which]] if self.which in book.trades else []
@@ -182,20 +182,20 @@ class ClosingEntry:
             orders = [order for order in book.resting.values() if order.symbol is symbol]
             if not trades and not orders:
                 raise NotFound(f"Nothing of {symbol} is open or rests at {format_moment(page.at)}.")
-            if self.price is not None and len({trade.exchange for trade in trades}) > 1:
-                raise UsageError(f"{symbol} is held in two currencies; close each by its id, with a price of its own.")
+            if self.price is not None and len({trade.exchange.currency for trade in trades}) > 1:
+                raise UsageError(f"{symbol} is held in several currencies; close each by its id, with its own price.")
         changes: list[BookChange] = [OrderCancelled(at=page.at, id=order.id) for order in orders]
-        said = [f"{order.id} rests no longer" for order in orders]
+        report = [f"{order.id} rests no longer" for order in orders]
         for trade in trades:
             price, source = _find_price(page, trade.symbol, trade.exchange, self.price, "--at")
             fee = float(trade.quantity) * price * fees.at(trade.exchange).taker / 100
             changes.append(PositionClosed(at=page.at, id=trade.id, price=price, fee=fee))
-            won, paid = (
+            net, paid = (
                 format_money(amount, trade.exchange)
                 for amount in (float(trade.unrealised_pnl(to_decimal(price))) - fee, fee)
             )
-            said.append(f"{trade.id} is closed at {price:,.2f} ({source}): {won} after a fee of {paid}")
-        return changes, said
+            report.append(f"{trade.id} is closed at {price:,.2f} ({source}): {net} after a fee of {paid}")
+        return changes, report
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,10 +206,10 @@ class LiquidityAmount:
     quantity: float
 
     @classmethod
-    def parse(cls, symbol: str, quantity: str) -> LiquidityAmount:
+    def parse(cls, markets: Iterable[Symbol], symbol: str, quantity: str) -> LiquidityAmount:
         digits = quantity.strip().replace(",", "")
         nothing = "0" in digits and not digits.strip("0.")
-        return cls(parse_symbol(symbol), 0.0 if nothing else float(arguments.parse_amount(quantity)))
+        return cls(parse_symbol(symbol, markets), 0.0 if nothing else float(arguments.parse_amount(quantity)))
 
     def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
         change = LiquidityStated(at=page.at, symbol=self.symbol, quantity=self.quantity)
@@ -241,6 +241,8 @@ def _find_price(
 def _check_free(page: AccountPage, exchange: Venue, margin: float, fee: float) -> None:
     """`Refused` where margin and fee are more than is free; losses that are not taken count."""
     book, marks = page.book, page.marks_at(exchange)
+    if exchange not in book.venues:
+        raise Refused(f"The account has no money at {exchange}; it has some at {', '.join(book.venues)}.")
     if marks is None and not exchange.spot:
         raise Refused(f"What is free at {exchange} is not known: a position there has no mark.")
     if marks is not None and (equity := book.equity(exchange, marks)) <= 0:

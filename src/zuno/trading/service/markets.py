@@ -91,16 +91,16 @@ class MarketsView(VerdictView):
         )
         lists = (
             (
-                each.venue.lower(),
-                each.source,
+                listed.venue.lower(),
+                listed.source,
                 quiet("–")
-                if each.age_seconds is None
-                else (bad if each.stale else quiet)(format_span(each.age_seconds)),
-                count(each.markets),
-                bad("not for live orders") if each.stale else quiet("for live orders too"),
-                "; ".join(each.limits),
+                if listed.age_seconds is None
+                else (bad if listed.stale else quiet)(format_span(listed.age_seconds)),
+                count(listed.markets),
+                bad("not for live orders") if listed.stale else quiet("for live orders too"),
+                "; ".join(listed.limits),
             )
-            for each in self.lists
+            for listed in self.lists
         )
         more = len(self.markets) - MOST_SHOWN
         return document(
@@ -113,13 +113,13 @@ class MarketsView(VerdictView):
             if self.markets
             else None,
             table(("venue", "list", "age", "markets", "use", "limits"), lists, spare=("use", "limits")),
-            urgent=(foreign(f"{each.venue.lower()}: {each.failure}") for each in self.lists if each.failure),
+            urgent=(foreign(f"{listed.venue.lower()}: {listed.failure}") for listed in self.lists if listed.failure),
             notes=(
                 f"{more:,} more; --search, --venue and --kind choose" if more > 0 else "",
                 *(
-                    foreign(f"{each.venue.lower()} lists markets without a tick or a lot: {', '.join(each.skipped)}")
-                    for each in self.lists
-                    if each.skipped
+                    foreign(f"{listed.venue.lower()} lists markets without a tick or lot: {', '.join(listed.skipped)}")
+                    for listed in self.lists
+                    if listed.skipped
                 ),
             ),
         )
@@ -141,23 +141,23 @@ class MarketDesk:
         """`NotFound` with the nearest names where nothing is called so."""
         place = None if venue is None else parse_venue(venue)
         of_kind = None if kind is None else arguments.parse_word(Kind, kind, "kind of market; write spot or perp")
-        places = [each for each in VENUES if place in (None, each) and of_kind in (None, each.kind)]
+        places = [asked for asked in VENUES if place in (None, asked) and of_kind in (None, asked.kind)]
         failures, skipped = dict[Venue, str](), dict[Venue, tuple[str, ...]]()
         if refresh:
-            answers = await asyncio.gather(*(self._ask(each) for each in places))
-            for each, answer in zip(places, answers, strict=True):
+            answers = await asyncio.gather(*(self._ask(asked) for asked in places))
+            for asked, answer in zip(places, answers, strict=True):
                 if isinstance(answer, str):
-                    failures[each] = answer
+                    failures[asked] = answer
                     continue
                 usable = [market for market in answer if market.usable]
-                skipped[each] = tuple(f"{market.base}/{market.quote}" for market in answer if market not in usable)
+                skipped[asked] = tuple(f"{market.base}/{market.quote}" for market in answer if market not in usable)
                 if usable:
-                    self.renew(each, usable, self.now())
+                    self.renew(asked, usable, self.now())
                 else:
-                    failures[each] = "its list holds no market that can be traded"
+                    failures[asked] = "its list holds no market that can be traded"
         catalogue = self.read()
-        found = list(catalogue.search(place, of_kind, search))
-        if search and not found:
+        markets = list(catalogue.search(place, of_kind, search))
+        if search and not markets:
             bases = {market.base for market in catalogue.search(place, of_kind)}
             near = find_near(search.upper(), sorted(bases), 3, 0.4)
             names = f"; the nearest: {', '.join(near)}" if near else ""
@@ -165,9 +165,9 @@ class MarketDesk:
         return MarketsView(
             ok=not failures,
             lists=tuple(
-                self._view_list(catalogue, each, failures.get(each, ""), skipped.get(each, ())) for each in places
+                self._view_list(catalogue, asked, failures.get(asked, ""), skipped.get(asked, ())) for asked in places
             ),
-            markets=tuple(derive(MarketRowView, market) for market in found),
+            markets=tuple(derive(MarketRowView, market) for market in markets),
         )
 
     async def _ask(self, venue: Venue) -> Sequence[Market] | str:

@@ -37,13 +37,9 @@ SEARCH_CHARS: Final = 10_000
 """Of a longer query the rest is not read."""
 MOST_FOUND: Final = 20
 _ALSO_CALLED: Final[Mapping[str, str]] = {
-    ExitReason.STOP: "stopped out",
-    ExitReason.TARGET: "take profit",
-    ExitReason.HOLD_OVER: "time expired",
-    ExitReason.LIQUIDATION: "liquidated",
-    Verdict.SUCCESS: "won win winner profit",
-    Verdict.FAILURE: "lost loss loser",
-}
+    ExitReason.STOP: "stopped out", ExitReason.TARGET: "take profit", ExitReason.HOLD_OVER: "time expired",
+    ExitReason.LIQUIDATION: "liquidated", Verdict.SUCCESS: "won win winner profit", Verdict.FAILURE: "lost loss loser",
+}  # fmt: skip
 
 
 @dataclass(eq=False)

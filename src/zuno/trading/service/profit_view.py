@@ -60,7 +60,7 @@ class ProfitRowView(View):
     def note_unconverted(self) -> Lines | None:
         if not self.unconverted:
             return None
-        return lines(f"{self.unconverted} trades in won are left out: no rate is known", mark=Mark.NOTE)
+        return lines(f"{self.unconverted} trades in other currencies are left out: no rate is known", mark=Mark.NOTE)
 
 
 class DrawdownView(AccountView):

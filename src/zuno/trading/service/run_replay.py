@@ -34,22 +34,8 @@ from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, content_f
 from zuno.trading.model.known import derive, pick
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.draft import RuleName
+from zuno.trading.run import record
 from zuno.trading.run.nodes import Cycle, CycleSources, outcome_at_end
-from zuno.trading.run.record import (
-    ENDED,
-    BundleName,
-    CasesRecord,
-    ChartRecord,
-    GuardRecord,
-    JudgeRecord,
-    MarketMoment,
-    ReportRecord,
-    RunJournal,
-    RunRequest,
-    RunSummary,
-    load_bundle,
-    load_image,
-)
 from zuno.trading.service.features_to_view import absent_views, anomaly_view, source_views
 from zuno.trading.service.memory_view import LessonView, MemoryView, ReadMemoryView
 from zuno.trading.service.run_view import RulingExecutionView, RunView
@@ -92,22 +78,22 @@ def compute_run_view(
     return view, list_cited((text for part in parts for text in _texts(part.model_dump())), facts)
 
 
-def view_run_journal(notebook: RunJournal, outcome: Outcome, case: Case) -> tuple[RunView, Facts]:
+def view_run_journal(notebook: record.RunJournal, outcome: Outcome, case: Case) -> tuple[RunView, Facts]:
     """The same of a run in its journal, which has come to its end."""
-    asked, done = notebook.read(STARTED, RunRequest), notebook.read_execution()
+    asked, done = notebook.read(STARTED, record.RunRequest), notebook.read_execution()
     execution = None if done is None else RulingExecutionView(**done.model_dump(), account=asked.account)
     return compute_run_view(outcome, case, live=asked.live, execution=execution)
 
 
-def run_decision(notebook: RunJournal, outcome: Outcome) -> DecisionRecord[RunView]:
+def run_decision(notebook: record.RunJournal, outcome: Outcome) -> DecisionRecord[RunView]:
     """The stored view of a run that ended; a record without one is the only reason for a look to compute."""
     stored = notebook.raw(DECISION_VIEW) if notebook.has(DECISION_VIEW) else None
     compute = partial(_compute_recorded_view, notebook, outcome)
-    return DecisionRecord(RunView, notebook.read(ENDED, RunSummary).hash, stored, compute)
+    return DecisionRecord(RunView, notebook.read(record.ENDED, record.RunSummary).hash, stored, compute)
 
 
-async def _compute_recorded_view(notebook: RunJournal, outcome: Outcome) -> tuple[RunView, Facts]:
-    bundle = await load_bundle(notebook.journal, outcome.bundle)
+async def _compute_recorded_view(notebook: record.RunJournal, outcome: Outcome) -> tuple[RunView, Facts]:
+    bundle = await record.load_bundle(notebook.journal, outcome.bundle)
     # On a thread: a desk that runs is not held up by views of runs before.
     return await asyncio.to_thread(lambda: view_run_journal(notebook, outcome, build_case(bundle)))
 
@@ -188,21 +174,21 @@ class ReplayContext:
     """Where a recorded run is held again: a journal that is forgotten, models that say what was said."""
 
     journal: Journal
-    model_context: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[record.RunJournal], ModelContext]
     differences: Callable[[], tuple[str, ...]]
 
 
 async def replay_run(
-    notebook: RunJournal,
+    notebook: record.RunJournal,
     then: Outcome,
     rehearse: Callable[[Sequence[Attempt], Mapping[str, str]], Awaitable[ReplayContext]],
     code: str,
 ) -> ReplayView:
     """Compare what is decided with `then`, the outcome on record. A run of an older edition is verified alone."""
     journal, run_id = notebook.journal, notebook.run_id
-    (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, ENDED)]
+    (first,), (last,) = [await journal.latest(1, request_id=run_id, kind=kind) for kind in (STARTED, record.ENDED)]
     await journal.verify_range(first.seq, last.seq)
-    asked = notebook.read(STARTED, RunRequest)
+    asked = notebook.read(STARTED, record.RunRequest)
     now: Outcome | None = None
     if asked.older:
         problems = _record_problems(notebook)
@@ -212,11 +198,11 @@ async def replay_run(
         attempts = [attempt for attempt in counted_attempts(notebook.attempts) if attempt.role not in whys]
         rehearsal = await rehearse(attempts, whys)
         try:
-            again = RunJournal(rehearsal.journal, run_id)
+            again = record.RunJournal(rehearsal.journal, run_id)
             sources = _recorded_sources(notebook, journal)
             cycle = Cycle(again, sources, rehearsal.model_context(again), lambda event: None, code)
             await cycle.take_steps(None)
-            now = outcome_at_end(cycle.outcome, notebook.read(ENDED, RunSummary))
+            now = outcome_at_end(cycle.outcome, notebook.read(record.ENDED, record.RunSummary))
         except ZunoError as error:
             problems = [f"the replay ended in an error: {error}"]
         else:
@@ -235,11 +221,11 @@ async def replay_run(
     )
 
 
-def _record_problems(notebook: RunJournal) -> list[str]:
+def _record_problems(notebook: record.RunJournal) -> list[str]:
     """What of an older edition's run does not hold: its hash must follow from the outcome on record, and its end name
     it, unless it came too late."""
     outcome: Any = notebook.raw(Node.GENERATE_REPORT)["outcome"]
-    end = notebook.read(ENDED, RunSummary)
+    end = notebook.read(record.ENDED, record.RunSummary)
     problems = []
     if digest(recorded_content(outcome)) != outcome["hash"]:
         problems.append("the outcome of record has another hash than its content gives")
@@ -248,41 +234,41 @@ def _record_problems(notebook: RunJournal) -> list[str]:
     return problems
 
 
-def _recorded_sources(notebook: RunJournal, journal: Journal) -> CycleSources:
+def _recorded_sources(notebook: record.RunJournal, journal: Journal) -> CycleSources:
     """The sources of a recorded run: what came from outside comes from the record."""
 
-    async def collect() -> MarketMoment:
-        return notebook.read(Node.COLLECT_DATA, MarketMoment)
+    async def collect() -> record.MarketMoment:
+        return notebook.read(Node.COLLECT_DATA, record.MarketMoment)
 
-    async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
-        name = notebook.read(Node.CONTEXT_GATHERING, BundleName).bundle
-        return Digest(name), build_case(await load_bundle(journal, name))
+    async def gather(moment: record.MarketMoment) -> tuple[Digest, Case]:
+        name = notebook.read(Node.CONTEXT_GATHERING, record.BundleName).bundle
+        return Digest(name), build_case(await record.load_bundle(journal, name))
 
-    async def paint(bundle: Bundle) -> ChartRecord:
-        return notebook.read(Node.GENERATE_CHART, ChartRecord)
+    async def paint(bundle: Bundle) -> record.ChartRecord:
+        return notebook.read(Node.GENERATE_CHART, record.ChartRecord)
 
     async def ahead(decision: Decision) -> float:
-        return notebook.read(Node.JUDGE_AGENT, JudgeRecord).ahead_usd
+        return notebook.read(Node.JUDGE_AGENT, record.JudgeRecord).ahead_usd
 
     async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
-        return notebook.read(Node.PORTFOLIO_LEVERAGE_GUARD, GuardRecord).explored or ()
+        return notebook.read(Node.PORTFOLIO_LEVERAGE_GUARD, record.GuardRecord).explored or ()
 
     def now(node: Node, as_of: Millis) -> Millis:
         if node is Node.PORTFOLIO_LEVERAGE_GUARD:
-            return notebook.read(node, GuardRecord).at
-        return notebook.read(Node.GENERATE_REPORT, ReportRecord).at
+            return notebook.read(node, record.GuardRecord).at
+        return notebook.read(Node.GENERATE_REPORT, record.ReportRecord).at
 
     async def new_cases() -> tuple[str, ...]:
         if not notebook.has(Node.DATA_SYNTHESIS) or "skipped" in notebook.raw(Node.DATA_SYNTHESIS):
             return ()
-        return notebook.read(Node.DATA_SYNTHESIS, CasesRecord).records
+        return notebook.read(Node.DATA_SYNTHESIS, record.CasesRecord).records
 
     return CycleSources(
         collect=collect,
         gather=gather,
-        recorded=lambda name: load_bundle(journal, name),
+        recorded=lambda name: record.load_bundle(journal, name),
         paint=paint,
-        image=lambda painted: load_image(journal, painted),
+        image=lambda painted: record.load_image(journal, painted),
         ahead=ahead,
         claim_exploration=claim_exploration,
         new_cases=new_cases,

@@ -48,25 +48,7 @@ from zuno.present.values import (
     strong,
     warn,
 )
-from zuno.trading.model.cycle import (
-    CONVICTION,
-    AnswerSource,
-    Blackboard,
-    Call,
-    Decision,
-    Expectation,
-    Expert,
-    FirstExpectation,
-    GeometryEntry,
-    LiquidityEntry,
-    MacroEntry,
-    Meta,
-    MissingInput,
-    RuleChange,
-    Ruling,
-    Synthesis,
-    TradeCard,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.market import Mode
 from zuno.trading.model.trade_events import account_mode
 from zuno.trading.rules.score import Entry, board_entries
@@ -75,10 +57,10 @@ from zuno.trading.service.memory_view import ReadMemoryView
 from zuno.trading.service.origin_view import OriginView
 
 ROLES: Final = {
-    Expert.LIQUIDITY: "liquidity",
-    Expert.MICROSTRUCTURE: "microstructure",
-    Expert.MACRO: "macro",
-    Expert.GEOMETRY: "vlm_geometric",
+    cycle.Expert.LIQUIDITY: "liquidity",
+    cycle.Expert.MICROSTRUCTURE: "microstructure",
+    cycle.Expert.MACRO: "macro",
+    cycle.Expert.GEOMETRY: "vlm_geometric",
 }
 """Whose voice an entry of the blackboard is."""
 REVIEWER: Final = "risk_manager"
@@ -88,7 +70,12 @@ SPOKE: Final = {
     "fallback": "rules: the model failed",
     "deterministic": "rules",
 }
-ARROW: Final[Mapping[str, str]] = {Call.LONG: "▲", Call.SHORT: "▼", Call.HOLD: "■", Call.CANCEL_AND_CLOSE: "✕"}
+ARROW: Final[Mapping[str, str]] = {
+    cycle.Call.LONG: "▲",
+    cycle.Call.SHORT: "▼",
+    cycle.Call.HOLD: "■",
+    cycle.Call.CANCEL_AND_CLOSE: "✕",
+}
 STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
 
 
@@ -116,19 +103,19 @@ class RunView(OriginView, RecordedView):
     mode: str
     as_of: str
     bundle_hash: str
-    meta: Meta
+    meta: cycle.Meta
     regime: str
     anomalies: tuple[AnomalyView, ...]
-    blackboard: Blackboard
-    decision: Decision
+    blackboard: cycle.Blackboard
+    decision: cycle.Decision
     """The Judge as validated: before expectancy, budget, CRO and guard."""
-    ev: Expectation | FirstExpectation | None
+    ev: cycle.Expectation | cycle.FirstExpectation | None
     """None: nothing was to be opened. JSON then has nulls, beside what the models cost."""
-    ruling: Ruling
+    ruling: cycle.Ruling
     sources: tuple[SourceView, ...]
-    absent: tuple[MissingInput, ...]
-    degraded: tuple[MissingInput, ...]
-    voices: tuple[AnswerSource, ...]
+    absent: tuple[cycle.MissingInput, ...]
+    degraded: tuple[cycle.MissingInput, ...]
+    voices: tuple[cycle.AnswerSource, ...]
     chart: str | None
     """Where the picture was put; null where there is none."""
     trade_chart: str | None = None
@@ -188,7 +175,7 @@ class RunView(OriginView, RecordedView):
             f"{self.label} · {self.symbol} {self.mode}: {call_text(self.ruling.decision)}",
             *parts,
             context=self.context,
-            urgent=self.warnings,
+            urgent=[foreign(note, Tone.BAD) for note in headline_notes(self)],
             notes=self.ending_notes,
             acts=(Act("Why", f"trade why {self.run_id}"),),
             pictures=[Picture(file, caption) for caption, file in pictures if file is not None],
@@ -201,7 +188,7 @@ class RunView(OriginView, RecordedView):
             f"{self.label} · Experts on {self.symbol}", *_board_sections(self), context=self.context, as_of=self.as_of
         )
 
-    def to_sections(self, rules: Sequence[RuleChange]) -> Iterator[Section]:
+    def to_sections(self, rules: Sequence[cycle.RuleChange]) -> Iterator[Section]:
         """The ruling and the argument behind it, in the order it was had."""
         yield section("Ruling", _ruling_facts(self), _leg_table(self))
         yield section("Regime", _regime_facts(self))
@@ -217,22 +204,17 @@ class RunView(OriginView, RecordedView):
         yield section("Who spoke", *_voice_blocks(self))
 
     @property
-    def warnings(self) -> tuple[Value, ...]:
-        """What a reader must know beside the ruling: who of those that could have cut it did not speak."""
-        return tuple(foreign(note, Tone.BAD) for note in headline_notes(self))
-
-    @property
     def ending_notes(self) -> tuple[Value, ...]:
         unsent = () if self.execution is not None else (Value("nothing was sent: nobody was to act on it"),)
         return (*map(foreign, (*self.computed_notes, *self.notes)), *unsent)
 
     @field_serializer("ev")
     def _ev_fields(
-        self, ev: Expectation | FirstExpectation | None, info: FieldSerializationInfo
+        self, ev: cycle.Expectation | cycle.FirstExpectation | None, info: FieldSerializationInfo
     ) -> dict[str, bool | int | float | None] | None:
         if ev is not None or info.round_trip:
             return None if ev is None else ev.model_dump(by_alias=True)
-        names = [field.alias or name for name, field in Expectation.model_fields.items()]
+        names = [field.alias or name for name, field in cycle.Expectation.model_fields.items()]
         return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
 
 
@@ -246,18 +228,18 @@ class FeedAges:
     stale: int
 
 
-def expert_entries(view: RunView) -> tuple[tuple[Expert, Entry | None, str | None], ...]:
+def expert_entries(view: RunView) -> tuple[tuple[cycle.Expert, Entry | None, str | None], ...]:
     """What each expert wrote and the model that spoke for it, whose word weighs most first."""
     models, there = {voice.role: voice.model for voice in view.voices}, board_entries(view.blackboard)
-    return tuple((expert, there.get(expert), models.get(ROLES[expert])) for expert in CONVICTION[Mode(view.mode)])
+    return tuple((expert, there.get(expert), models.get(ROLES[expert])) for expert in cycle.CONVICTION[Mode(view.mode)])
 
 
 def bias_text(entry: Entry) -> str:
     """What it says itself; the liquidity expert names no direction."""
     match entry:
-        case LiquidityEntry():
+        case cycle.LiquidityEntry():
             return "" if entry.target_entry is None else f"entry {format_number(entry.target_entry)}"
-        case MacroEntry():
+        case cycle.MacroEntry():
             return entry.options_bias
         case _:
             return entry.directional_bias
@@ -308,7 +290,7 @@ def _repeats(text: str, rationales: frozenset[str]) -> bool:
     return any(plain in rationale or unnamed in rationale for rationale in rationales)
 
 
-def price_distances(decision: Decision) -> tuple[float, float] | None:
+def price_distances(decision: cycle.Decision) -> tuple[float, float] | None:
     """From entry to stop and to target, in percent of the entry as they stand; None where nothing is to be opened."""
     entry, stop, take = decision.entry_price, decision.stop_loss, decision.take_profit
     if entry is None or stop is None or take is None:
@@ -341,7 +323,7 @@ def call_text(call: str | None) -> str:
     """With its arrow."""
     if call is None:
         return "–"
-    return f"{ARROW.get(call, '')} {'CLOSE' if call == Call.CANCEL_AND_CLOSE else call}".strip()
+    return f"{ARROW.get(call, '')} {'CLOSE' if call == cycle.Call.CANCEL_AND_CLOSE else call}".strip()
 
 
 def speaker_text(source: str, model: str | None = None) -> str:
@@ -383,7 +365,7 @@ def _ruling_facts(view: RunView) -> Facts:
     )
 
 
-def _card_facts(card: TradeCard, base: str) -> Iterator[tuple[str, str | Value] | None]:
+def _card_facts(card: cycle.TradeCard, base: str) -> Iterator[tuple[str, str | Value] | None]:
     """What is opened, what it risks and what it is expected to bring."""
     yield ("exploration", warn("on paper, for the record: no edge is proven yet")) if card.exploration else None
     yield "entry", money(card.entry)
@@ -448,7 +430,7 @@ def _board_sections(view: RunView) -> Iterator[Section]:
 
 def _entry_texts(entry: Entry) -> Iterator[Value]:
     yield foreign(entry.rationale)
-    if isinstance(entry, GeometryEntry):
+    if isinstance(entry, cycle.GeometryEntry):
         levels = entry.key_levels
         support = f"support {format_number(levels.immediate_support)} / {format_number(levels.major_support)}"
         above = f"resistance {format_number(levels.immediate_resistance)} / {format_number(levels.major_resistance)}"
@@ -458,7 +440,7 @@ def _entry_texts(entry: Entry) -> Iterator[Value]:
         yield foreign(entry.why, Tone.QUIET)
 
 
-def _synthesis_facts(synthesis: Synthesis) -> Iterator[tuple[str, str | Value]]:
+def _synthesis_facts(synthesis: cycle.Synthesis) -> Iterator[tuple[str, str | Value]]:
     yield "signal", f"{synthesis.dominant_signal} {speaker_text(synthesis.source)}"
     yield "score", number(synthesis.score, 3, signed=True)
     yield "surest", synthesis.highest_confidence_expert
@@ -501,7 +483,7 @@ def _worth_facts(view: RunView) -> Facts:
     ev, cost = view.ev, ("models", model_cost(view.llm_cost_usd))
     if ev is None:
         return facts(("EV", "nothing was to be opened"), cost)
-    if isinstance(ev, FirstExpectation):
+    if isinstance(ev, cycle.FirstExpectation):
         sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models"
         parts: tuple[tuple[str, str | Value] | None, ...] = (
             ("p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift"),
@@ -531,7 +513,7 @@ def _worth_facts(view: RunView) -> Facts:
     )
 
 
-def _rule_table(rules: Sequence[RuleChange]) -> Table:
+def _rule_table(rules: Sequence[cycle.RuleChange]) -> Table:
     rows = [
         (rule.by, rule.field, foreign(f"{format_number(rule.from_)} → {format_number(rule.to)}"), foreign(rule.why))
         for rule in rules

@@ -40,7 +40,7 @@ from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import parse_mode
-from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, record_slot
+from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, make_slot
 from zuno.trading.model.trade_events import account_mode, account_name
 from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.calibration import calibrate, list_closed_trades
@@ -421,7 +421,7 @@ class Cycles:
             explorations=await list_explorations(past, asked, moment),
             money=gate is not None and account_mode(gate.account) == "live",
         )
-        return record_slot(record, moment.as_of)
+        return make_slot(record, moment.as_of)
 
     async def _paint(self, bundle: Bundle, journal: Journal) -> ChartRecord:
         picture = describe(without_source_text(bundle))

@@ -16,7 +16,7 @@ from zuno.trading.model.cycle import Node, Outcome, RuleChange
 from zuno.trading.model.known import derive
 from zuno.trading.run.record import MarketMoment, RunRequest, RunSummary
 from zuno.trading.service.origin_view import OriginView
-from zuno.trading.service.run_view import RunView, call_text, model_cost
+from zuno.trading.service.run_view import RunView, call_text, headline_notes, model_cost
 
 
 class AttemptView(View):
@@ -89,7 +89,7 @@ class CycleWhyView(OriginView):
                 ),
             ),
             context=context,
-            urgent=run.warnings,
+            urgent=[foreign(note, Tone.BAD) for note in headline_notes(run)],
             notes=run.ending_notes,
             as_of=self.as_of,
         )

@@ -31,14 +31,7 @@ from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, parse_mode
 from zuno.trading.model.memory import PostMortem
-from zuno.trading.model.trade_events import (
-    DAY_SUMMARY,
-    DaySummary,
-    LockSet,
-    account_mode,
-    account_name,
-    paper_account,
-)
+from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, LockSet, account_mode, account_name, paper_account
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.trading_book import TradingBook
@@ -307,8 +300,8 @@ class TradeDesk:
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
         return DeskStopView(
             account=name,
-            said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; Upbit "
-            "holds none, and nobody watches those levels until a desk runs again.",
+            said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; where "
+            "the desk watches them, nobody does until it runs again.",
         )
 
     # -- recorded and live

@@ -59,16 +59,11 @@ _KINDS: Final = {
     ExitReason.LIQUIDATION: NoticeKind.LIQUIDATION,
 }
 _ENDS: Final = {
-    ExitReason.STOP: "stopped out",
-    ExitReason.TARGET: "reached its target",
-    ExitReason.HOLD_OVER: "closed: hold over",
-    ExitReason.DECISION: "closed by a decision",
-    ExitReason.OWNER: "closed by the owner",
-    ExitReason.KILL_SWITCH: "closed by the kill switch",
-    ExitReason.LIQUIDATION: "LIQUIDATED",
-    ExitReason.UNDONE: "undone: it could not be protected",
-    ExitReason.MANUAL: "closed by hand",
-}
+    ExitReason.STOP: "stopped out", ExitReason.TARGET: "reached its target", ExitReason.HOLD_OVER: "closed: hold over",
+    ExitReason.DECISION: "closed by a decision", ExitReason.OWNER: "closed by the owner",
+    ExitReason.KILL_SWITCH: "closed by the kill switch", ExitReason.LIQUIDATION: "LIQUIDATED",
+    ExitReason.UNDONE: "undone: it could not be protected", ExitReason.MANUAL: "closed by hand",
+}  # fmt: skip
 _WORSE: Final = frozenset({ExitReason.LIQUIDATION, ExitReason.UNDONE, ExitReason.KILL_SWITCH})
 _GRAVE: Final = frozenset({Protection.KILL_SWITCH, Protection.MAX_DRAWDOWN, Protection.RECONCILIATION})
 
@@ -218,7 +213,20 @@ def describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice
         case TradeClosed():
             return describe_close(event.summary, event.at, account)
         case LockSet():
-            return _describe_lock(event, account)
+            # What stands until somebody lifts it offers that; what ends by itself says when.
+            word, lifted = _asked_of(account), event.protection in MANUAL_UNLOCK
+            unlock = (Button("Unlock", f"/unlock {event.protection.value}{word}"),) if lifted else ()
+            return Notice(
+                kind=NoticeKind.LOCK,
+                title=f"Locked: {_protection(event.protection)}{_of(event.symbol)}",
+                severity=Severity.CRITICAL if event.protection in _GRAVE else Severity.WARNING,
+                label=choose_label(account),
+                at=_seconds(event.at),
+                facts=(Fact("new risk", f"refused {describe_end(event)}"),),
+                reason=event.reason,
+                reference=account,
+                buttons=(Button("Locks", f"/locks{word}"), *unlock),
+            )
         case LockLifted():
             return _describe_unlock(account, event, event.at, event.reason or "it was lifted")
         case _:
@@ -377,28 +385,6 @@ def _describe_fill(event: FillBooked, book: TradingBook, account: str) -> Notice
             Fact("at", f"{fill.exchange.value}, {'maker' if fill.maker else 'taker'}"),
         ),
         reference=fill.client_id,
-    )
-
-
-def _describe_lock(lock: LockSet, account: str) -> Notice:
-    """What stands until somebody lifts it offers that; what ends by itself says when."""
-    return Notice(
-        kind=NoticeKind.LOCK,
-        title=f"Locked: {_protection(lock.protection)}{_of(lock.symbol)}",
-        severity=Severity.CRITICAL if lock.protection in _GRAVE else Severity.WARNING,
-        label=choose_label(account),
-        at=_seconds(lock.at),
-        facts=(Fact("new risk", f"refused {describe_end(lock)}"),),
-        reason=lock.reason,
-        reference=account,
-        buttons=(
-            Button("Locks", f"/locks{_asked_of(account)}"),
-            *(
-                [Button("Unlock", f"/unlock {lock.protection.value}{_asked_of(account)}")]
-                if lock.protection in MANUAL_UNLOCK
-                else ()
-            ),
-        ),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from zuno.doors.telegram.commands import take_account
-from zuno.doors.telegram.money_commands import find_meant
 from zuno.kernel.errors import UsageError
+from zuno.trading.service.account import find_closing
 from zuno.trading.service.account_view import TradePositionView
 
 
@@ -38,7 +38,7 @@ HELD = (
     ],
 )
 def test_a_trade_stands_for_its_symbol_at_every_exchange(which: str, closed: list[str]) -> None:
-    assert [position.id for position in find_meant(HELD, which)] == closed
+    assert [position.id for position in find_closing(HELD, which)] == closed
 
 
 def test_a_paper_account_is_never_another_word_for_live() -> None:

@@ -73,7 +73,7 @@ def test_nothing_essential_is_missing_and_nothing_absent_is_zero(mode: Mode) -> 
     assert (inputs.mark, inputs.slippage) == (shortest[-1].close, ASSUMED_SLIPPAGE)
     assert (ASSUMED_SLIPPAGE.buy, ASSUMED_SLIPPAGE.sell, ASSUMED_FUNDING) == (0.05, 0.05, 0.0001)
     assert (inputs.funding_next, inputs.funding_assumed) == (ASSUMED_FUNDING, True)
-    unjudged = (inputs.panic, inputs.curve_change, inputs.longs_liquidated, inputs.dollar, inputs.krw_rate)
+    unjudged = (inputs.panic, inputs.curve_change, inputs.longs_liquidated, *inputs.quoted_rates.values())
     assert all(isinstance(figure, NotRecorded) for figure in unjudged)
     absent = (features.book, case.context.flow, case.context.days, features.whales_day, features.forced.longs_hour)
     assert all(isinstance(figure, Missing) for figure in absent)

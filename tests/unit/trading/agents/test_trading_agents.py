@@ -31,7 +31,7 @@ from zuno.trading.model.bundle import add_slots
 from zuno.trading.model.cycle import Call, Decision, JudgeOpinion
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
-from zuno.trading.model.memory import NewsSlot, StoryNote, Verdict, news_slot
+from zuno.trading.model.memory import NewsSlot, StoryNote, Verdict, make_slot
 from zuno.trading.rules.score import expert_weights
 
 BUSY = World(drift=-0.01, lean=-0.8, whales=-0.5, stocks=-0.03)
@@ -560,7 +560,7 @@ async def test_prompts_are_what_is_on_file(busy: Argued) -> None:
     told_before = StoryNote(
         id="news_1", text="A fund halts withdrawals.", first=hour, last=hour, told=3, sources=2, similarity=0.8
     )
-    news = news_slot(NewsSlot(source="sqlite", stories=(told_before,)), AS_OF)
+    news = make_slot(NewsSlot(source="sqlite", stories=(told_before,)), AS_OF)
     given = [*slots(memories, [lesson(1, Side.LONG, Verdict.FAILURE)]), news]
     remembering = replace(busy, case=replace(busy.case, bundle=add_slots(busy.case.bundle, given)))
     for role, told in (await prompts_of(remembering)).items():

@@ -21,7 +21,7 @@ from zuno.trading.learn.memory_book import memory_record, post_mortem_id
 from zuno.trading.model.bundle import Bundle, content
 from zuno.trading.model.cycle import Node
 from zuno.trading.model.market import Mode
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, Verdict, memory_slot
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, Verdict, make_slot
 from zuno.trading.model.trade_events import ExitReason
 from zuno.trading.run.record import DESK, ReportRecord, kind_of
 
@@ -108,7 +108,7 @@ async def test_a_consumer_that_is_killed_between_close_and_record_is_made_up_for
 async def test_the_setup_is_what_the_run_recalled_by(learning: Learning) -> None:
     """Nothing is measured again: what the run's bundle holds is what stood at the entry."""
     setup = "failed breakout up 1h; funding high; volatility low"
-    slot = memory_slot(MemorySlot(setup=setup, source="sqlite"), minute(0))
+    slot = make_slot(MemorySlot(setup=setup, source="sqlite"), minute(0))
     seen = Bundle(Symbol("BTCUSDT"), Mode.SWING, minute(0), ORIGIN, (), (), (slot,))
     name = await learning.journal.put_bundle(content(seen))
     report = ReportRecord(outcome=told.outcome(bundle=str(name), origin=ORIGIN, as_of=minute(0)), at=minute(0))

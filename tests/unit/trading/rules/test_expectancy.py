@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from tests.wire.accounts import build_fees
-from tests.wire.trades import decision, ruled_on, still, terms, walk
+from tests.wire.trades import change_inputs, decision, ruled_on, still, terms, walk
 from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Call, Expectation, Style
 from zuno.trading.model.known import Missing
@@ -258,14 +258,14 @@ def test_one_ulp_changes_no_ruling_and_no_printed_digit(
     sign = 1 if call is Call.LONG else -1
     given_ = terms(funding_next=0.000123, slippage=Slippage(0.0113, 0.0217))
     said = decision(call, stop_loss=round(100 - sign * loss, 1), take_profit=round(100 + sign * 2 * loss, 1))
-    value = getattr(given_, figure)
+    value: Any = given_.quoted_rates["KRW"] if figure == "krw_rate" else getattr(given_, figure)
     moved: Any = (
         Slippage(*(nextafter(part, towards) for part in (value.buy, value.sell)))
         if isinstance(value, Slippage)
         else nextafter(value, towards)
     )
     other = said.model_copy(update={price: nextafter(getattr(said, price), towards)})
-    plain, shaken = ruled_on(said, given_), ruled_on(other, replace(given_, **{figure: moved}))
+    plain, shaken = ruled_on(said, given_), ruled_on(other, change_inputs(given_, **{figure: moved}))
     assert replace(shaken, decision=said) == plain
 
 

@@ -25,7 +25,7 @@ from zuno.trading.model.bundle import Absent, Bundle, Slot
 from zuno.trading.model.cycle import Call, Decision
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Feed, Mode, Side, alive, basis, liquidations
-from zuno.trading.model.memory import record_slot
+from zuno.trading.model.memory import make_slot
 from zuno.trading.model.wanted import neighbour_series
 from zuno.trading.ports.series import Batch
 from zuno.trading.rules.draft import RulingDraft
@@ -49,7 +49,7 @@ def market() -> MemorySeries:
 
 def slots(account: Account, at: Millis) -> list[Slot]:
     """The account, and a record by which a claimed edge counts."""
-    return [*account_slots(account, at), record_slot(PROVEN, at)]
+    return [*account_slots(account, at), make_slot(PROVEN, at)]
 
 
 @cache

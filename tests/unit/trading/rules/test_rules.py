@@ -18,6 +18,7 @@ from tests.wire.trades import (
     PRICE,
     PROVEN,
     WON,
+    change_inputs,
     decision,
     fired_rules,
     holding,
@@ -489,7 +490,7 @@ def test_what_the_officer_makes_too_small_is_not_raised() -> None:
 def test_what_is_passed_ends_whatever_was_decided(rule: RuleName, call: Call) -> None:
     account = replace(CASH, positions=(holding(),))
     given = terms(account, exits=(PositionExit("pos_1", rule, "it was passed"),))
-    for blind in (given, replace(given, **dict.fromkeys(_known(), GONE)), replace(given, panic=True)):  # type: ignore[arg-type]
+    for blind in (given, change_inputs(given, **_nothing()), replace(given, panic=True)):
         blind = replace(blind, account=given.account)
         done = ruled_on(decision(call), blind, None, Tightening(veto=True))
         assert (done.call, done.style, done.veto) == (Call.CANCEL_AND_CLOSE, Style.CASINO_EXIT, None)
@@ -690,7 +691,7 @@ def test_a_book_below_zero_says_so_and_cuts_nothing_from_nothing() -> None:
 
 def test_rule_cro_5_won() -> None:
     done = ruled_on(TIGHT, terms(krw_rate=GONE))
-    assert fired_rules(done) == [RuleName.WON]
+    assert fired_rules(done) == [RuleName.RATE]
     assert (done.target, [(leg.venue, leg.margin) for leg in done.legs]) == (
         Target.BINANCE,
         [(Venue("BINANCE"), 200.0)],
@@ -716,7 +717,7 @@ def test_what_the_minds_will_yet_cost_counts() -> None:
 
 def test_a_leg_that_is_lost_is_not_carried_elsewhere() -> None:
     done = ruled_on(decision(leverage=1), terms(krw_rate=GONE, mode=Mode.POSITION))
-    assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.WON, ())
+    assert (done.call, done.veto, done.legs) == (Call.HOLD, RuleName.RATE, ())
 
 
 @pytest.mark.parametrize(
@@ -750,7 +751,7 @@ def test_rule_cro_6_style(breakout: Any, high_volatility: Any, style: Style) -> 
         ({"shorts_liquidated": LIQUIDATION_TRAP_USD + 1}, RuleName.LIQUIDATIONS, False),
         ({"dollar": GONE}, RuleName.DOLLAR, True),
         ({"dollar": 1.02}, RuleName.DOLLAR, False),
-        ({"krw_rate": GONE}, RuleName.WON, True),
+        ({"krw_rate": GONE}, RuleName.RATE, True),
         ({"high_volatility": GONE}, RuleName.STYLE, True),
         ({"high_volatility": True}, RuleName.STYLE, False),
         ({"breakout": True}, RuleName.STYLE, False),
@@ -771,9 +772,9 @@ def test_only_the_leg_in_won_is_lost_for_want_of_its_rate() -> None:
     used = replace(CASH, positions=(holding(margin=1_850.0, symbol=Symbol("ETHUSDT"), entry=10.0),))
     done = ruled_on(TIGHT, terms(used, krw_rate=GONE))
     assert written_by(done, RuleName.VENUE_CAP) == [RuleName.VENUE_CAP]
-    assert written_by(done, RuleName.WON) == [f"{RuleName.WON} (unknown)"]
+    assert written_by(done, RuleName.RATE) == [f"{RuleName.RATE} (unknown)"]
     short = replace(start_draft(decision(Call.SHORT), meta(), terms(), 0, 0), routed_to=Target.SPLIT)
-    assert written_by(apply_risk_rules(short, terms(), None), RuleName.WON) == [RuleName.WON]
+    assert written_by(apply_risk_rules(short, terms(), None), RuleName.RATE) == [RuleName.RATE]
 
 
 def test_what_was_sent_nowhere_has_no_legs_to_carry() -> None:
@@ -972,9 +973,9 @@ def test_the_guard_fails_closed() -> None:
 
 def test_behaviour_05_an_exit_with_nothing_to_gain_survives_every_veto_and_closes() -> None:
     nothing = terms(replace(CASH, positions=(holding(),)))
-    blind = replace(nothing, **dict.fromkeys(_known(), GONE))  # type: ignore[arg-type]
+    blind = change_inputs(nothing, **_nothing())
     exits = decision(Call.CANCEL_AND_CLOSE, win_probability_pct=0, expected_profit_pct=0.0, source="fallback")
-    for given in (nothing, blind, replace(nothing, panic=True, funding_next=0.002, dollar=0.5)):
+    for given in (nothing, blind, change_inputs(nothing, panic=True, funding_next=0.002, dollar=0.5)):
         for tightening in (None, Tightening(veto=True, allocation_pct=0)):
             for budget in (None, 0, 100):
                 done = ruled_on(exits, given, budget, tightening, cost=50.0)
@@ -1082,13 +1083,11 @@ def _halves(rule: RuleName, given: RulingInputs, call: Call, halved: bool) -> No
     assert sum(leg.margin for leg in done.legs) == pytest.approx(sum(leg.margin for leg in whole.legs) / (1 + halved))
 
 
-def _known() -> list[str]:
-    """The figures of terms that may be missing."""
-    return [
-        name
-        for name in RulingInputs.__dataclass_fields__
-        if name not in ("symbol", "mode", "as_of", "fees", "paper", "exits", "funding_assumed", "catalogue", "routes")
-    ]
+def _nothing() -> dict[str, Missing]:
+    """The figures of terms that may be missing, none of them known."""
+    given = "symbol mode as_of fees paper exits funding_assumed catalogue routes quoted_rates".split()
+    known = (name for name in RulingInputs.__dataclass_fields__ if name not in given)
+    return dict.fromkeys((*known, "krw_rate", "dollar"), GONE)
 
 
 def test_the_money_of_a_leg_is_what_its_whole_lots_take() -> None:

@@ -21,6 +21,8 @@ from zuno.lp.service.positions import token_amounts
 from zuno.lp.service.views import MissingView, PoolKeyView, PositionsView, PositionView
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
+from zuno.markets.routes import DEFAULT_ROUTES, Routes
+from zuno.markets.venues import Venue
 from zuno.trading.model.account import (
     FEES,
     Account,
@@ -111,6 +113,7 @@ class Hand:
         log: BookInMemory | None = None,
         inventory: Any = WHY,
         fees: Fees | None = None,
+        routes: Routes = DEFAULT_ROUTES,
         **more: Any,
     ) -> None:
         desk = TradingDesk(store, nobody, None, **more)  # type: ignore[arg-type]  # nobody paints here
@@ -125,17 +128,20 @@ class Hand:
             now=lambda: END,
             kill_lock=KillLockFile(Path("no home")),
             fees=fees or Fees(),
+            routes=routes,
         )
         self.account = AccountDesk(self.backends)
 
     async def add(self, symbol: str, side: str, margin: str, *, as_of: str | None = None, **more: Any) -> ActionView:
-        return await self.account.enter(OpeningEntry.parse(symbol, side, margin, **more), as_of)
+        return await self.account.enter(
+            OpeningEntry.parse(self.backends.desk.markets, symbol, side, margin, **more), as_of
+        )
 
     async def close(self, which: str, at: str | None = None, as_of: str | None = None) -> ActionView:
         return await self.account.enter(ClosingEntry.parse(which, at), as_of)
 
     async def state(self, symbol: str, quantity: str) -> ActionView:
-        return await self.account.enter(LiquidityAmount.parse(symbol, quantity))
+        return await self.account.enter(LiquidityAmount.parse(self.backends.desk.markets, symbol, quantity))
 
     async def positions(self) -> tuple[TradePositionView, ...]:
         return (await self.account.positions()).positions
@@ -315,7 +321,7 @@ async def test_a_close_at_a_price_realises_it_with_the_fee_of_the_house() -> Non
         (("BTC", "up", "5"), {}, UsageError, "'up' is no side"),
         (("DOGE", "long", "5"), {}, UsageError, "not traded here"),
         (("BTC", "long", "5"), {"exchange": "moon"}, UsageError, "no venue"),
-        (("BTC", "long", "5"), {"exchange": "bybit"}, Refused, "no cash at BYBIT"),
+        (("BTC", "long", "5"), {"exchange": "bybit"}, Refused, "no money at BYBIT"),
         (("BTC", "long", "5"), {"leverage": "0.5"}, Refused, "0.5 is not between 1 and 3"),
         (("BTC", "long", "5"), {"leverage": "3.1"}, Refused, "3.1 is not between 1 and 3"),
         (("BTC", "long", "5"), {"entry": "0"}, UsageError, "amount of 0"),
@@ -486,7 +492,34 @@ def test_what_moves_with_the_desks_symbols_is_summed_by_base() -> None:
             position(token("WETH", verified=False), token("USDC"), ("1000", "0", "1", "1")),
         )
     )
-    assert sum_inventory(amounts) == {ETH: 4.0, BTC: pytest.approx(0.31)}
+    assert sum_inventory(amounts, (BTC, ETH)) == {ETH: 4.0, BTC: pytest.approx(0.31)}
+
+
+def test_tokens_count_for_the_markets_of_the_desk_alone() -> None:
+    amounts = {"POL": Decimal(3), "WPOL": Decimal(4), "WETH": Decimal(1)}
+    assert sum_inventory(amounts, (Symbol("POLUSDT"),)) == {Symbol("POLUSDT"): 7.0}
+
+
+async def test_any_market_and_venue_of_the_desk_is_entered() -> None:
+    sol = Symbol("bybit:SOL/USDT:USDT")
+    store = MemorySeries(WORLD)
+    rows = [MarkAndIndex(Millis(at), 100.0, 100.0) for at in range(END - DAY_MS, END + 1, 5 * MINUTE_MS)]
+    bar = Candle(Millis(END - MINUTE_MS), 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
+    await store.write([Batch(basis("bybit", sol), rows), Batch(candles("bybit", sol, Timeframe.M1), [bar])])
+    bybit = Venue("BYBIT")
+    routes = Routes({"BINANCE": {bybit: 1.0}, "UPBIT": {Venue("OKX-SPOT"): 1.0}, "SPLIT": {bybit: 1.0}})
+    hand = Hand(store, routes=routes, markets=(sol,))
+    view = await hand.add("sol", "long", "500", leverage="2")
+    await hand.add("SOL", "long", "100", exchange="okx-spot")
+    assert [(held.symbol, held.exchange) for held in view.positions] == [(sol, "BYBIT")]
+    assert {purse.exchange: round(purse.cash) for purse in await hand.balances()} == {"BYBIT": 1_499, "OKX-SPOT": 1_900}
+    with pytest.raises(Refused, match="BYBIT"):
+        await hand.add("SOL", "long", "100", exchange="okx")
+    await hand.state("SOL", "2")
+    closed = await hand.close("SOL")
+    assert closed.positions == ()
+    events = await hand.backends.log.events(paper_account(WORLD.label))
+    assert [event.kind for event in events][:2] == ["account_opened", "manual"]
 
 
 def test_a_wallet_that_was_read_in_part_says_so() -> None:
@@ -559,7 +592,7 @@ async def test_an_id_is_that_of_the_entry_and_its_place() -> None:
 async def test_entries_by_hand_are_of_paper_accounts() -> None:
     live = AccountDesk(Hand(await market()).backends, "live")
     with pytest.raises(Refused):
-        await live.enter(LiquidityAmount.parse("ETH", "1"))
+        await live.enter(LiquidityAmount.parse((ETH,), "ETH", "1"))
     with pytest.raises(Refused):
         await live.cancel("ord_00000000")
 
