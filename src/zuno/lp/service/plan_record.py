@@ -132,7 +132,14 @@ def build_plan(
         block=context.block.number,
         timestamp=context.block.timestamp,
         hash=digest,
-        regimes=_regime_views(context, facts),
+        regimes=tuple(
+            PoolRegimeView(
+                pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
+                regime=pool_facts.regime,
+                why=render(cite_pool(context, index, pool_facts.regime_why), facts),
+            )
+            for index, pool_facts in enumerate(context.scenes)
+        ),
         own_range=_own_range_text(context),
     )
     return view, _list_cited(context, ready, facts)
@@ -151,17 +158,6 @@ def _list_cited(context: Context, ready: PlanReady, facts: FactSheet) -> Facts:
 def _earlier_view(number: int, view: CandidateView) -> EarlierView:
     same = view.model_dump(include=set(EarlierView.model_fields) - {"pool"}, by_alias=False)
     return EarlierView(round=number, pool=view.pool.label, **same)
-
-
-def _regime_views(context: Context, facts: FactSheet) -> tuple[PoolRegimeView, ...]:
-    return tuple(
-        PoolRegimeView(
-            pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
-            regime=pool_facts.regime,
-            why=render(cite_pool(context, index, pool_facts.regime_why), facts),
-        )
-        for index, pool_facts in enumerate(context.scenes)
-    )
 
 
 def _own_range_text(context: Context) -> str | None:
