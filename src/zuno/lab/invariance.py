@@ -88,9 +88,6 @@ class Change(StrEnum):
     """They speak in the opposite order."""
 
 
-# -- changed markets
-
-
 class RenamedSeries(ChangedSeries):
     """BTC's market under ETH's name, and the other way round."""
 
@@ -203,9 +200,6 @@ def reverse_experts() -> tuple[Node, ...]:
     return (*others[:before], *reversed(EXPERTS), *others[before:])
 
 
-# -- one moment
-
-
 @dataclass(frozen=True, slots=True)
 class ChangedRuling:
     change: Change
@@ -259,9 +253,6 @@ async def change_moment(
     return InvarianceMoment(
         *moment.place_in(seed), decision=own[0].value, ruling=own[1].value, veto=own[2], changes=tuple(changes)
     )
-
-
-# -- all moments
 
 
 class FlipView(MomentView):

@@ -63,9 +63,6 @@ PREPARED: Final = 3
 """Later moments that are prepared together with the one that is ruled."""
 
 
-# -- other pasts and futures of a market
-
-
 class CutSeries(ChangedSeries):
     """A store in which nothing happened after a moment, whatever it is asked for."""
 
@@ -125,9 +122,6 @@ def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
     if series.feed is Feed.MACRO:
         return all(_known(series, row, at) for row in rows)
     return not rows or _known(series, rows[-1], at)
-
-
-# -- one moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,9 +268,6 @@ def _relative(own: float, other: float | None) -> float:
         return 1.0
     largest = max(abs(own), abs(other))
     return round(min(1.0, abs(own - other) / largest), 9) if largest else 0.0
-
-
-# -- all moments
 
 
 class LeakView(MomentView):

@@ -323,9 +323,6 @@ def _planned_trade(outcome: Outcome) -> PlannedTrade | None:
     return PlannedTrade(outcome.as_of, side, decision.stop_loss, decision.take_profit, Millis(outcome.as_of + hold))
 
 
-# -- what they say together
-
-
 def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, *, stopped: bool) -> NoEdgeView:
     whole = _sum_worlds("all", results)
     kinds = tuple(

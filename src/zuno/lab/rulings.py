@@ -70,9 +70,6 @@ async def _run_cycle(store: SeriesStore, moment: Moment, account: Account, open_
     return await cycles.run(moment.symbol.value, moment.mode.value, str(moment.at), chart=False)
 
 
-# -- what is held
-
-
 async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account]:
     """An empty account most of the time, else one that makes exits, caps, guards or top-ups apply."""
     at, symbol = moment.at, moment.symbol
@@ -117,9 +114,6 @@ async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float
         rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
         closes[symbol] = rows[-1].close
     return closes
-
-
-# -- what became of it
 
 
 async def score_decision(market: StudyMarket, decision: Decision, moment: Moment) -> TradeScore | None:

@@ -117,9 +117,6 @@ def count_kinds(results: Sequence[MomentResult]) -> tuple[KindView, ...]:
     )
 
 
-# -- symmetry
-
-
 def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
     long, short = (sum(result.own.decision == call for result in results) for call in (Call.LONG, Call.SHORT))
     pairs = [result for result in results if result.mirrored is not None]
@@ -165,9 +162,6 @@ def _difference(result: MomentResult) -> MirrorDifferenceView:
         mirrored_score=other.score,
         small=abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
     )
-
-
-# -- calibration and power
 
 
 def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
@@ -234,9 +228,6 @@ def _buckets(trades: Sequence[TradeScore]) -> Iterator[BucketView]:
 
 def _independent_error(trades: Sequence[TradeScore]) -> float:
     return sqrt(fsum(trade.fair * (1 - trade.fair) for trade in trades)) / len(trades)
-
-
-# -- the bars
 
 
 def failed_criteria(results: Sequence[MomentResult]) -> Iterator[str]:

@@ -191,8 +191,6 @@ class ChatDesk:
         shown = "\n".join(part for part in (note, answer.text) if part)
         return ChatAnswer(shown, answer.sources, answer.view, answer.proposal, why=why)
 
-    # -- by a model
-
     async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
         """The model's answer, or why there is none; empty where none sits."""
         model_context = await self.model_context(request, who)
@@ -207,8 +205,6 @@ class ChatDesk:
         box = _JournaledTools(self.zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
         result = await answer_in_rounds(build_task(question, box.call), model_context)
         return finish_answer(result)
-
-    # -- by the rules of the shell's reader
 
     async def _show_positions(self, text: str, talk: Conversation) -> None:
         """A line that means a position by what it holds or by its place needs the list."""
@@ -247,8 +243,6 @@ class ChatDesk:
                 source = _source(tool, arguments, FactWriter(tool.prefix).document(document_of(view)))
                 unused = f"Not understood here: {', '.join(reading.unused)}." if reading.unused else ""
                 return ChatAnswer(unused, (source,), view)
-
-    # -- what is kept
 
     async def _open_chat(self, name: str) -> _Chat:
         if name not in self._chats:

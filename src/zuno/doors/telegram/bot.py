@@ -153,8 +153,6 @@ class TelegramBot:
         elif update.message is not None:
             self._spawn(sender.user, self._answer_message(update.message, sender, role))
 
-    # -- polling --------------------------------------------------------------------------------------------------
-
     async def _connect(self, hear: Tell, stop: asyncio.Event) -> bool:
         """Ask Telegram who the bot is, through an outage if need be; False if we were asked to end before."""
         failures = 0
@@ -221,8 +219,6 @@ class TelegramBot:
         if not owners and not viewers:
             return f"{name} polls, and answers nobody: set ZUNO_TELEGRAM_OWNERS (`zuno telegram setup` finds your id)."
         return f"{name} polls; owners: {owners}, viewers: {viewers}, groups: {groups}."
-
-    # -- one update -----------------------------------------------------------------------------------------------
 
     def _read_request(self, update: Update, sender: Sender, role: Role) -> tuple[ChatRequest, Command] | None:
         """The command that a message gives. A forwarded one, one by an inline bot and an edited one give none."""
@@ -418,8 +414,6 @@ class TelegramBot:
             await work
         except Exception:
             _log.exception(failure)
-
-    # -- the journal ----------------------------------------------------------------------------------------------
 
     async def _refuse_stranger(self, sender: Sender, update: Update) -> None:
         """No answer at all; a record, unless there are too many."""

@@ -140,8 +140,6 @@ class StepSender:
         self.notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
         await self._broadcast(index)
 
-    # -- one transition each
-
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
         signed = self.context.signer.sign(Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees))
         await self._append_event(

@@ -121,9 +121,6 @@ class DeliveryLimits:
                 return self.largest_note
 
 
-# -- what comes of it
-
-
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """Bytes and the role they go to."""
@@ -264,8 +261,6 @@ class Delivery:
         self._byte_buckets: dict[Role | None, TokenBucket] = {}
         self._own_thoughts: dict[Role, TokenBucket] = {}
 
-    # -- sending
-
     def prepare_envelope(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
         body = body or to_bytes(envelope)
@@ -317,8 +312,6 @@ class Delivery:
         for name, pending in list(self._pending.items()):
             if pending.envelope is not None and pending.envelope.request_id == request_id:
                 del self._pending[name]
-
-    # -- receiving
 
     def take(self, received: ReceivedMessage, now: int) -> list[Event]:
         """What a message means. Whatever is wrong with it, it is an event and never an error."""
@@ -388,8 +381,6 @@ class Delivery:
         if past is not None:  # else whoever said it has left the table
             past.add(envelope.id, name, envelope.request_id, envelope.seq, until, size, turn_of(envelope))
         return name
-
-    # -- the rules, one by one
 
     def _receive_envelope(self, sort: _MessageType, packed: bytes, received: ReceivedMessage, now: int) -> list[Event]:
         """Who says it, then whether it is signed, then whether there is room for it, and only then what it says."""
@@ -514,8 +505,6 @@ class Delivery:
             raise Malformed(f"{key[:16]}… is not the key of {claimed}")
         if received.sender is not None and received.sender is not claimed:
             raise Malformed(f"{received.sender}'s endpoint speaks as {claimed}")
-
-    # -- small things
 
     def _context(self, envelope: Envelope, now: int, *, doubtful: bool = False) -> list[Outgoing]:
         """The context a letter names, where the other side may not have it: `doubtful` of what it once said it had."""

@@ -305,8 +305,6 @@ class MeshPeer:
             account=letter,
         )
 
-    # -- what events mean
-
     async def _handle_event(self, event: Event) -> list[Envelope]:
         """Returns the letters that are to be answered."""
         match event:

@@ -223,8 +223,6 @@ class Execution:
         there = any(int(position.liquidity) for position in positions)
         return None if there else f"position {line.position_id} is gone"
 
-    # -- plans without a debate
-
     async def collect(self, position: str | None, chain: str | None, *, every: bool = False) -> ExecutionView:
         """Of one position, or of every one that is owed something."""
         return await self._instruct_one_or_all(Action.COLLECT, position, chain, every=every)
@@ -356,8 +354,6 @@ class Execution:
         event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=instruction)
         await append_event(execution.journal, progress, event)
         return await execution_view(execution, progress, instruction)
-
-    # -- from a plan's name to what is to be done
 
     async def _open_task(self, plan_id: str, **wanted: bool) -> tuple[PlanTask, ExecutionContext]:
         """A plan, and what it takes to act on its chain."""
