@@ -18,7 +18,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView, format_rate, name_report, table_of, warn_partial
+from zuno.lab.model import CheckView, RateView, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
@@ -132,7 +132,7 @@ class NoEdgeView(CheckView):
 
     def to_document(self) -> Document:
         before, desk, weighed = (
-            as_value(format_rate(rate)[0]).text for rate in (self.before_costs, self.desk, self.weighed)
+            as_value(rate.to_cells()[0]).text for rate in (self.before_costs, self.desk, self.weighed)
         )
         return document(
             Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
@@ -143,12 +143,12 @@ class NoEdgeView(CheckView):
                     {
                         "worlds": lambda kind: kind.kind,
                         "judged": lambda kind: f"{kind.judged} of {kind.worlds}",
-                        "after costs": lambda kind: format_rate(kind.net)[0],
-                        "95 %": lambda kind: format_rate(kind.net)[1],
-                        "before costs": lambda kind: format_rate(kind.before_costs)[0],
-                        "95 % of it": lambda kind: format_rate(kind.before_costs)[1],
-                        "opened on it": lambda kind: format_rate(kind.desk)[0],
-                        "record weighs": lambda kind: format_rate(kind.weighed)[0],
+                        "after costs": lambda kind: kind.net.to_cells()[0],
+                        "95 %": lambda kind: kind.net.to_cells()[1],
+                        "before costs": lambda kind: kind.before_costs.to_cells()[0],
+                        "95 % of it": lambda kind: kind.before_costs.to_cells()[1],
+                        "opened on it": lambda kind: kind.desk.to_cells()[0],
+                        "record weighs": lambda kind: kind.weighed.to_cells()[0],
                     },
                     spare=("95 % of it", "record weighs"),
                 ),
@@ -180,7 +180,7 @@ class NoEdgeView(CheckView):
             notes=(
                 "an edge is claimed where a world's trades made money with a one-sided bootstrap p below 0.05; nothing "
                 "can be foreseen in these markets: before costs one world in twenty makes such a claim by chance",
-                *name_report(self.report),
+                *self.name_report(),
             ),
         )
 

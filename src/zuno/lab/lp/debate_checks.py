@@ -24,7 +24,7 @@ from zuno.lab.lp.desk_arms import act_on
 from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import RateView, format_rate
+from zuno.lab.model import RateView
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
@@ -223,8 +223,8 @@ class PoolInvarianceView(PoolCheckView):
                     (
                         self.change,
                         count(self.moments),
-                        *format_rate(self.choices),
-                        *format_rate(self.ranges),
+                        *self.choices.to_cells(),
+                        *self.ranges.to_cells(),
                         count(self.ranges.total),
                     )
                 ],

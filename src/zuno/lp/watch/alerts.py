@@ -41,20 +41,7 @@ from zuno.lp.watch.rules import (
     remove_rule,
     snooze_by_id,
 )
-from zuno.present.document import (
-    Act,
-    Document,
-    Kind,
-    Section,
-    Table,
-    Tone,
-    Value,
-    document,
-    facts,
-    lines,
-    section,
-    table,
-)
+from zuno.present.document import Act, Block, Document, Kind, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import count, foreign, good, id_, quiet
 
 ENTRY: Final = "alert"
@@ -208,7 +195,7 @@ def judge_severity(severity: str) -> Tone:
     return {"critical": Tone.BAD, "info": Tone.GOOD}.get(severity, Tone.WARN)
 
 
-def list_alerts(alerts: tuple[AlertView, ...]) -> Table | None:
+def list_alerts(alerts: tuple[AlertView, ...]) -> Block | None:
     def cells(alert: AlertView) -> tuple[Value | str, ...]:
         state = alert.state if alert.snoozed_until is None else f"snoozed until {time_text(alert.snoozed_until)}"
         what = f"{alert.condition.replace('_', ' ')} ({alert.severity})"
@@ -224,7 +211,7 @@ def list_alerts(alerts: tuple[AlertView, ...]) -> Table | None:
     return table(("", "position", "chain", "state", "alert", "why"), map(cells, alerts)) if alerts else None
 
 
-def _list_rules(rules: tuple[AlertRuleView, ...]) -> Section | None:
+def _list_rules(rules: tuple[AlertRuleView, ...]) -> Part:
     def cells(rule: AlertRuleView) -> tuple[Value | str, ...]:
         level = f"{rule.condition.replace('_', ' ')} {rule.level} {rule.unit}"
         kind = Kind.FOREIGN if "?" in rule.unit else Kind.TEXT  # the mark of a token that nobody vouches for
