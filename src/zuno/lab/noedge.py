@@ -16,6 +16,7 @@ from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.kernel.wire import pick
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import CheckView, RateView, table_of, warn_partial
@@ -340,12 +341,9 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
         origin=origin,
         asked=asked,
         worlds=len(results),
-        judged=whole.judged,
+        **pick(whole, "judged", "before_costs", "desk", "weighed"),
         false_edge_rate=whole.net.rate,
         ci95=whole.net.ci95,
-        before_costs=whole.before_costs,
-        desk=whole.desk,
-        weighed=whole.weighed,
         kinds=kinds,
         said=_VERDICTS[passed] if judged else _NOT_JUDGED,
     )

@@ -10,6 +10,7 @@ from itertools import pairwise
 from math import comb, fsum, sqrt
 from typing import TYPE_CHECKING, Final
 
+from zuno.kernel.wire import derive
 from zuno.lab import model as views
 from zuno.lab.market_study import MarketPlan, MarketStudy, describe_markets
 from zuno.lab.mirror import mirror_call
@@ -139,15 +140,13 @@ def binomial_p_value(long: int, short: int) -> float:
 def _difference(result: views.MomentResult) -> views.MirrorDifferenceView:
     own, other = result.own, result.mirrored
     assert other is not None
-    return views.MirrorDifferenceView(
+    return derive(
+        views.MirrorDifferenceView,
+        own,
         **result.describe(),
-        ruling=own.ruling,
         mirrored=other.ruling,
-        ev_pct=own.ev_pct,
         mirrored_ev_pct=other.ev_pct,
-        veto=own.veto,
         mirrored_veto=other.veto,
-        score=own.score,
         mirrored_score=other.score,
         small=abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
     )

@@ -24,7 +24,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
-from zuno.kernel.wire import Wire
+from zuno.kernel.wire import Wire, derive
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import (
     HISTORY_CHARS,
@@ -266,16 +266,13 @@ class ChatDesk:
         return deque(reversed(turns[:MAX_TURNS]), maxlen=MAX_TURNS)
 
     async def _record(self, text: str, who: Speaker, answer: ChatAnswer, request: str, *, secret: bool) -> None:
-        turn = TurnRecord(
-            chat=who.chat,
-            user=who.user,
+        turn = derive(
+            TurnRecord,
+            answer,
+            who,
             question="" if secret else plain_text(text, QUESTION_CHARS),
             answer=plain_text(_tell(answer), MAX_ANSWER_CHARS),
-            cited=answer.cited,
             proposal="" if answer.proposal is None else answer.proposal.command,
-            source=answer.source,
-            why=answer.why,
-            sources=answer.sources,
         )
         try:
             await self._append(TURN_KIND, turn, request)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from zuno.kernel.canonical import Digest, Json, digest
 from zuno.kernel.units import Millis
@@ -57,6 +57,38 @@ def always(value: T) -> Callable[..., Awaitable[T]]:
         return value
 
     return say
+
+
+def build_sources(
+    moment: MarketMoment, gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Case]]], **others: Any
+) -> CycleSources:
+    """Sources of a cycle in the lab: the moment stands, no chart is drawn and no bundle is kept to be read again.
+    `others` replace what is left out."""
+
+    async def refuse(name: str) -> Bundle:
+        raise NotImplementedError("the lab keeps no bundle")
+
+    nothing: Any = {
+        "image": always(None),
+        "ahead": always(0.0),
+        "claim_exploration": always(()),
+        "new_cases": always(()),
+    }
+    return CycleSources(
+        collect=always(moment),
+        gather=gather,
+        recorded=refuse,
+        paint=always(ChartRecord(chart=None)),
+        now=lambda node, as_of: as_of,
+        **nothing | others,
+    )
+
+
+async def run_nodes(cycle: Cycle, order: Sequence[Node] = tuple(Node)) -> Outcome:
+    steps = cycle.steps()
+    for node in order:
+        await steps[node]()
+    return cycle.outcome
 
 
 class RunNotes(RunJournal):
@@ -185,26 +217,9 @@ class BacktestCycles:
         async def ahead(decision: Decision) -> float:
             return await price_review(decision, model_context)
 
-        async def refuse(name: str) -> Bundle:
-            raise NotImplementedError("a backtest keeps no bundle")
-
-        sources = CycleSources(
-            collect=always(moment),
-            gather=gather,
-            recorded=refuse,
-            paint=always(ChartRecord(chart=None)),
-            image=always(None),
-            ahead=ahead,
-            claim_exploration=claim_exploration,
-            now=lambda node, as_of: as_of,
-            new_cases=always(()),
-            execute=execute,
-        )
+        sources = build_sources(moment, gather, ahead=ahead, claim_exploration=claim_exploration, execute=execute)
         cycle = self.cycle(notes, sources, model_context, lambda event: None, self.code)
-        steps = cycle.steps()
-        for node in self.order:
-            await steps[node]()
-        outcome = cycle.outcome
+        outcome = await run_nodes(cycle, self.order)
         history.end_run(notes.run_id, summarise_run(outcome, account=self.account))
         return outcome
 

@@ -13,6 +13,7 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolFacts, SourceNote
@@ -143,13 +144,11 @@ def _freeze(
         chain=chain.info.name,
         chain_id=chain.info.id,
         block=block,
-        profile=start.profile,
-        max_rounds=start.max_rounds,
+        **pick(start, "profile", "max_rounds", "own_range"),
         scenes=scenes,
         wish=None if isinstance(start, FlowStart) else start.wish,
         sources=tuple(sources.notes),
         seeded=sources.is_seeded,
-        own_range=start.own_range,
     )
 
 

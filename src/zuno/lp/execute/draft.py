@@ -13,6 +13,7 @@ from zuno.kernel.errors import Malformed, NotFound, PoolRefusal, Refused, Unavai
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import NATIVE, base_and_quote, format_units
 from zuno.kernel.units import Address, HexId, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import NativeCoin, SwapStruct, market_name, native_coin
 from zuno.lp.model.market import Fact, GasQuote, Pair
@@ -302,10 +303,7 @@ async def build_draft(
             units=_gas_limits(steps, simulation),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
-        steps=plan.steps,
-        later=plan.later,
-        notes=plan.notes,
-        leftover=plan.leftover,
+        **pick(plan, "steps", "later", "notes", "leftover"),
         others=tuple(others),
         exits=exits,
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import step_call, step_name, suggest_fees
 from zuno.lp.execute.handed_out import find_step, number_step
@@ -197,18 +198,7 @@ class StepSender:
     async def _record_mined(self, index: int, trace: NonceStatus, mined: Mined) -> bool:
         step = self.progress.steps[index]
         if step.mined is None or (step.mined.hash, step.mined.block.hash) != (mined.tx, mined.block.hash):
-            await self._append_event(
-                StepMined(
-                    plan_id=self.progress.plan_id,
-                    step=index,
-                    hash=mined.tx,
-                    block=mined.block,
-                    success=mined.success,
-                    gas_used=mined.gas_used,
-                    cost=mined.cost,
-                    minted=mined.minted,
-                )
-            )
+            await self._append_event(derive(StepMined, mined, plan_id=self.progress.plan_id, step=index, hash=mined.tx))
             how = "" if mined.success else " and reverted"
             self.notify(f"{self._step_label(index)}: mined in block {mined.block.number}{how}, {mined.gas_used} gas")
             return True

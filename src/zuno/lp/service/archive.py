@@ -16,6 +16,7 @@ from zuno.kernel.errors import Malformed, NotFound, Refused, UsageError, ZunoErr
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.wire import derive
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_transcript
@@ -304,14 +305,13 @@ class Archive:
         plan = None if recorded.ready is None else await plan_decision(journal, recorded).show(self.code())
         argued = _last_own_debate(recorded) if plan is None else None
         context = None if argued is None else await load_context(journal, argued.context)
-        return WhyView(
-            request_id=recorded.request_id,
-            code=recorded.code,
+        return derive(
+            WhyView,
+            recorded,
             messages=_message_lines(recorded.messages),
             transcript=plan.transcript if plan else _thought_views(context, argued) if argued and context else (),
             sources=plan.sources if plan else (),
             plan=plan,
-            failed=recorded.failed,
         )
 
     async def thoughts_in(self, entry: Entry) -> tuple[Thought, ...]:

@@ -15,6 +15,7 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.logs import logged_by_id
 from zuno.kernel.text import parse_units
 from zuno.kernel.units import Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import gas_usd, usd_value
 from zuno.lp.execute.context import ExecutionContext
@@ -396,13 +397,8 @@ class Execution:
             for position in (draft.position, *draft.others)
             for attribution, why in [await self._attribute(draft.instruction.chain, position.id)]
         ]
-        outcome = PlanOutcome(
-            plan_id=progress.plan_id,
-            position_id=first.position_id,
-            gas_cost=gas_spent(progress),
-            attribution=first.attribution,
-            why=first.why,
-            others=tuple(others),
+        outcome = derive(
+            PlanOutcome, first, plan_id=progress.plan_id, gas_cost=gas_spent(progress), others=tuple(others)
         )
         await append_event(execution.journal, progress, outcome)
 

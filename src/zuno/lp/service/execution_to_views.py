@@ -10,6 +10,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
+from zuno.kernel.wire import derive
 from zuno.lp.execute.checks import approval_hash
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import (
@@ -72,19 +73,18 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
     )
     span = next(opened, None)
     edges = None if span is None else tick_prices(pool, span.lower, span.upper)
-    return SimulationView(
-        plan_id=draft.plan_id,
+    return derive(
+        SimulationView,
+        draft,
+        drafted,
         action=draft.instruction.action,
         chain=draft.instruction.chain,
         play_money=execution.local,
-        wallet=draft.wallet,
         position_id=_id(draft.instruction.position_id),
         other_position_ids=tuple(str(position.id) for position in draft.others),
         pool=key_view(pool.key, pool.token0, pool.token1),
         block=simulation.block.number,
         ok=drafted.error is None,
-        error=drafted.error,
-        how=drafted.how,
         changes=tuple(
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
@@ -100,24 +100,21 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
-        exits=draft.exits,
-        notes=draft.notes,
     )
 
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
     bounds, instruction = draft.bounds, draft.instruction
     low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
-    return BoundsView(
-        slippage_bps=bounds.slippage_bps,
-        tick_drift=bounds.tick_drift,
+    return derive(
+        BoundsView,
+        bounds,
+        draft,
         tick_low=instruction.tick - bounds.tick_drift,
         tick_high=instruction.tick + bounds.tick_drift,
         price_low=low,
         price_high=high,
-        expires=draft.expires,
         expires_text=time_text(draft.expires),
-        permit2_seconds=bounds.permit2_seconds,
         max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
         most_gas=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
@@ -261,18 +258,17 @@ def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
 def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
-    return StepView(
+    return derive(
+        StepView,
+        step,
         index=index,
         kind=step.step.kind,
-        part=step.part,
-        state=step.state,
         tx_hash=step.tx,
         nonce=newest.nonce if newest else None,
         block=mined.block.number if mined else None,
         gas_used=mined.gas_used if mined else None,
         gas_cost=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
-        why=step.why,
         words=() if draft is None else in_words(execution, draft, step.step, draft_tokens(execution, draft)),
     )
 

@@ -359,7 +359,7 @@ class UnsignedView(View):
 
     def to_document(self) -> Document:
         """What is copied from it stands on one line: a break inside would spoil it."""
-        sections = []
+        sections: list[Part] = []
         for index, transaction in enumerate(self.transactions, 1):
             fields = transaction.model_dump(by_alias=True, exclude={"data", "serialized"})
             shown = facts(*((name, id_(str(value))) for name, value in fields.items()))

@@ -11,6 +11,7 @@ from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState, quote_w
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
+from zuno.kernel.wire import derive
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
@@ -38,16 +39,9 @@ def leftover_view(left: Leftover, pool: PoolState) -> views.LeftoverView:
 def key_view(key: PoolKey, token0: Token, token1: Token) -> views.PoolKeyView:
     fee = "dynamic fee" if key.dynamic_fee else views.fee_text(key.fee)
     hooks = " hooked" if key.has_hooks else ""
-    return views.PoolKeyView(
-        id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
-        currency0=token0,
-        currency1=token1,
-        fee=key.fee,
-        tick_spacing=key.tick_spacing,
-        hooks=key.hooks,
-        dynamic_fee=key.dynamic_fee,
-        label=f"{token0.display_name}/{token1.display_name} {fee}{hooks}",
-    )
+    id_ = pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks)
+    label = f"{token0.display_name}/{token1.display_name} {fee}{hooks}"
+    return derive(views.PoolKeyView, key, id=id_, currency0=token0, currency1=token1, label=label)
 
 
 def place(chain: str, block: Block) -> dict[str, Any]:
@@ -87,13 +81,12 @@ def tick_prices(pool: PoolState, *ticks: int) -> list[str]:
 
 
 def pool_view(pool: PoolState, chain: str) -> views.PoolView:
-    return views.PoolView(
+    return derive(
+        views.PoolView,
+        pool,
         **dict(key_view(pool.key, pool.token0, pool.token1)),
         **place(chain, pool.block),
         sqrt_price_x96=str(pool.sqrt_price_x96),
-        tick=pool.tick,
-        lp_fee=pool.lp_fee,
-        protocol_fee=pool.protocol_fee,
         liquidity=str(pool.liquidity),
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
         price_unit=price_unit(pool.token0, pool.token1),
@@ -139,15 +132,7 @@ def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits:
     if fact is None:
         notes = (why_not,) if why_not else ()
         return views.FactView(value=None, unit=unit, source=None, as_of=None, age_seconds=None, stale=None, notes=notes)
-    return views.FactView(
-        value=decimal_text(fact.value, digits),
-        unit=unit,
-        source=fact.source,
-        as_of=fact.as_of,
-        age_seconds=fact.age,
-        stale=fact.stale,
-        notes=fact.notes,
-    )
+    return derive(views.FactView, fact, value=decimal_text(fact.value, digits), unit=unit, age_seconds=fact.age)
 
 
 def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution) -> PnlView:

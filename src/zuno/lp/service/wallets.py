@@ -10,6 +10,7 @@ from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.model.plan import WalletState
 from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
@@ -189,14 +190,8 @@ class WalletService:
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
     def _wallet_view(self, kept: StoredWallet) -> WalletView:
-        return WalletView(
-            address=kept.address,
-            checksummed=checksum_address(kept.address),
-            watch_only=kept.watch_only,
-            acts=kept.address == self._acting(),
-            file=kept.place or None,
-            notes=kept.notes,
-        )
+        checksummed, acts = checksum_address(kept.address), kept.address == self._acting()
+        return derive(WalletView, kept, checksummed=checksummed, acts=acts, file=kept.place or None)
 
 
 class WalletOnChain:
