@@ -376,7 +376,7 @@ class Unread:
             def __getattr__(self, name: str) -> Any:
                 return getattr(self._opener, name)
 
-        monkeypatch.setattr(delivery, "from_bytes", parsing)
+        monkeypatch.setattr(delivery.wire, "from_bytes", parsing)  # type: ignore[attr-defined]
         monkeypatch.setattr(delivery.zlib, "decompressobj", Counting)  # type: ignore[attr-defined]
         monkeypatch.setattr(KeyFile, "verify", verifying)
 
