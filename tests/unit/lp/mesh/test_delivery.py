@@ -352,7 +352,7 @@ class Unread:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parsed = self.unpacked = self.verified = 0
-        parse, unpack, verify = delivery.from_bytes, zlib.decompressobj, KeyFile.verify  # type: ignore[attr-defined]
+        parse, unpack, verify = delivery.wire.from_bytes, zlib.decompressobj, KeyFile.verify  # type: ignore[attr-defined]
 
         def parsing(data: bytes) -> Envelope:
             self.parsed += 1
