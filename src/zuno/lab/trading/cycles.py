@@ -25,19 +25,8 @@ from zuno.trading.model.known import derive
 from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
+from zuno.trading.run import record as records
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
-from zuno.trading.run.record import (
-    ChartRecord,
-    ExplorationClaim,
-    LoggedClaim,
-    MarketMoment,
-    RunJournal,
-    RunRequest,
-    RunSummary,
-    list_explorations,
-    read_previous_decision,
-    summarise_run,
-)
 from zuno.trading.service.runs import Recall, price_review
 
 if TYPE_CHECKING:
@@ -46,7 +35,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Part)
 T = TypeVar("T")
 Execute: TypeAlias = Callable[[RulingToExecute], Awaitable[ExecutionResult]]
-OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
+OpenCycle: TypeAlias = Callable[[records.RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
 """An arm may have nodes of its own: a subclass of `Cycle`."""
 
 
@@ -60,7 +49,9 @@ def always(value: T) -> Callable[..., Awaitable[T]]:
 
 
 def build_sources(
-    moment: MarketMoment, gather: Callable[[MarketMoment], Awaitable[tuple[Digest, Case]]], **others: Any
+    moment: records.MarketMoment,
+    gather: Callable[[records.MarketMoment], Awaitable[tuple[Digest, Case]]],
+    **others: Any,
 ) -> CycleSources:
     """Sources of a cycle in the lab: the moment stands, no chart is drawn and no bundle is kept to be read again.
     `others` replace what is left out."""
@@ -78,7 +69,7 @@ def build_sources(
         collect=always(moment),
         gather=gather,
         recorded=refuse,
-        paint=always(ChartRecord(chart=None)),
+        paint=always(records.ChartRecord(chart=None)),
         now=lambda node, as_of: as_of,
         **nothing | others,
     )
@@ -91,7 +82,7 @@ async def run_nodes(cycle: Cycle, order: Sequence[Node] = tuple(Node)) -> Outcom
     return cycle.outcome
 
 
-class RunNotes(RunJournal):
+class RunNotes(records.RunJournal):
     """A run's journal in memory."""
 
     def __init__(self, run_id: str) -> None:
@@ -121,35 +112,35 @@ class BacktestHistory:
     """Earlier runs of one backtest, of all its symbols, in the order of time."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, RunSummary] = {}
-        self._newest: dict[tuple[object, ...], RunSummary] = {}
+        self._ended: dict[str, records.RunSummary] = {}
+        self._newest: dict[tuple[object, ...], records.RunSummary] = {}
         """Of each symbol, mode and account."""
-        self._claims: list[LoggedClaim] = []
+        self._claims: list[records.LoggedClaim] = []
         """Of the last thirty days: nothing looks further back."""
         self._count = 0
 
-    def end_run(self, run_id: str, summary: RunSummary) -> None:
+    def end_run(self, run_id: str, summary: records.RunSummary) -> None:
         key = (summary.symbol, summary.mode, summary.origin, summary.account)
         before = self._newest.get(key)
         if before is not None and before.as_of >= summary.as_of:
             raise ValueError("a backtest goes forward in time")
         self._newest[key] = self._ended[run_id] = summary
 
-    def claim_exploration(self, run_id: str, claim: ExplorationClaim) -> int:
+    def claim_exploration(self, run_id: str, claim: records.ExplorationClaim) -> int:
         """The number of its entry."""
         self._count += 1
         since = claim.explored.at - MONTH_MS
         self._claims = [logged for logged in self._claims if logged.claim.explored.at > since]
-        self._claims.append(LoggedClaim(self._count, run_id, claim))
+        self._claims.append(records.LoggedClaim(self._count, run_id, claim))
         return self._count
 
-    async def list_ended(self) -> list[RunSummary]:
+    async def list_ended(self) -> list[records.RunSummary]:
         return list(self._newest.values())
 
-    async def list_claims(self) -> list[LoggedClaim]:
+    async def list_claims(self) -> list[records.LoggedClaim]:
         return self._claims
 
-    async def find_summary(self, run_id: str) -> RunSummary | None:
+    async def find_summary(self, run_id: str) -> records.RunSummary | None:
         return self._ended.get(run_id)
 
 
@@ -158,7 +149,7 @@ class BacktestCycles:
     """Cycles of one symbol, one moment after the other."""
 
     figures: MarketFigures
-    model_context: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[records.RunJournal], ModelContext]
     history: BacktestHistory
     """Shared by the symbols of one backtest."""
     code: str
@@ -185,7 +176,7 @@ class BacktestCycles:
         ended by then, for the calibration. `execute`: acts on the ruling. `recall`: memories of the case.
         """
         figures, history = self.figures, self.history
-        asked = RunRequest(
+        asked = records.RunRequest(
             symbol=figures.symbol,
             mode=figures.mode,
             as_of=str(at),
@@ -194,15 +185,15 @@ class BacktestCycles:
             edition=EDITION,
             account=self.account,
         )
-        moment = MarketMoment(as_of=at, origin=figures.origin)
+        moment = records.MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
         model_context = self.model_context(notes)
 
-        async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
+        async def gather(moment: records.MarketMoment) -> tuple[Digest, Case]:
             record = DeskRecord(
-                calibrations=calibrate(closed), explorations=await list_explorations(history, asked, moment)
+                calibrations=calibrate(closed), explorations=await records.list_explorations(history, asked, moment)
             )
-            previous = await read_previous_decision(history, asked, moment)
+            previous = await records.read_previous_decision(history, asked, moment)
             bundle, case = await figures.measure(at, [*held, *previous, record_slot(record, at)])
             if recall is not None:
                 bundle = add_slots(bundle, await recall(case))
@@ -210,9 +201,9 @@ class BacktestCycles:
             return Digest("") if self.encoder is None else digest(self.encoder.encode(bundle)), case
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
-            claim = derive(ExplorationClaim, asked, moment, explored=own)
+            claim = derive(records.ExplorationClaim, asked, moment, explored=own)
             number = history.claim_exploration(notes.run_id, claim)
-            return await list_explorations(history, asked, moment, before=number)
+            return await records.list_explorations(history, asked, moment, before=number)
 
         async def ahead(decision: Decision) -> float:
             return await price_review(decision, model_context)
@@ -220,7 +211,7 @@ class BacktestCycles:
         sources = build_sources(moment, gather, ahead=ahead, claim_exploration=claim_exploration, execute=execute)
         cycle = self.cycle(notes, sources, model_context, lambda event: None, self.code)
         outcome = await run_nodes(cycle, self.order)
-        history.end_run(notes.run_id, summarise_run(outcome, account=self.account))
+        history.end_run(notes.run_id, records.summarise_run(outcome, account=self.account))
         return outcome
 
     def _name_run(self, at: Millis) -> str:
