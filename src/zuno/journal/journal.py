@@ -432,13 +432,10 @@ def _describe_recovery(state: chain.ChainState) -> tuple[str, ...]:
     notes = []
     if state.repaired:
         notes.append(f"A process died after entry {state.seq} was written and before its head was: nothing is lost.")
-    if state.lost is not None:
-        notes.append(f"A process died while {_describe_entry(state.lost)} was being written: that entry is lost.")
+    if (lost := state.lost) is not None:
+        entry = f"entry {lost.seq} ({lost.kind}{f' of {lost.request_id}' if lost.request_id else ''})"
+        notes.append(f"A process died while {entry} was being written: that entry is lost.")
     return tuple(notes)
-
-
-def _describe_entry(note: chain.WriteNote) -> str:
-    return f"entry {note.seq} ({note.kind}" + (f" of {note.request_id})" if note.request_id else ")")
 
 
 def _describe_damage(fault: chain.Fault) -> Broken:

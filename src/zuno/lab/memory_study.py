@@ -198,17 +198,13 @@ async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
 
 
 async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
-    case = await _read_case(market.store, symbol, at)
+    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(DeskRecord(), at)]
+    case = build_case(await build_bundle(market.store, symbol, MODE, at, slots))
     outcome = await rule_case(desk, case)
     summary = await simulate_trade(market.store, outcome, market.end)
     if summary is None:
         return None
     return Opening(case, summary.side, await _write_case(market.store, desk, case, outcome, summary))
-
-
-async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
-    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(DeskRecord(), at)]
-    return build_case(await build_bundle(store, symbol, MODE, at, slots))
 
 
 async def _write_case(

@@ -270,7 +270,8 @@ class TelegramBot:
                 unknown = f"There is no command /{escape(typed.name)}; /help lists them all."
                 await self._reply(asked, "unknown", Reply(unknown))
             return
-        if sender.chat_type != PRIVATE and not self._speaks_to_us(message):
+        answered = message.reply_to_message and message.reply_to_message.from_user
+        if sender.chat_type != PRIVATE and (answered is None or answered.id != self._bot.id):  # not to us, in a group
             return
         if not message.text:
             if not _is_service(message):
@@ -280,11 +281,6 @@ class TelegramBot:
             await self._reply(asked, "unread", Reply("/help lists the commands."))
             return
         await self._carry_out(asked, "text", self._on.free_text, record=False)
-
-    def _speaks_to_us(self, message: Message) -> bool:
-        """In a group: an answer to one of our messages."""
-        replied = message.reply_to_message
-        return replied is not None and replied.from_user is not None and replied.from_user.id == self._bot.id
 
     async def _press(self, query: CallbackQuery, sender: Sender, role: Role) -> None:
         key, find_pushed = query.data or "", self._on.find_push_button

@@ -110,7 +110,9 @@ class StepSender:
             return True
         if not send or self.looks or trace.nonce > step.nonce:
             return False
-        if self._is_past_deadline(step, trace) and not step.newest.cancels:
+        deadline = self.expires if step.step.deadline is None else step.step.deadline
+        late = step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline  # to revoke it is never too late
+        if late and not step.newest.cancels:
             await self.cancel(index)  # never to be done any more; its number must be freed
         elif step.newest.hash not in trace.waiting:
             await self._broadcast(index)  # never arrived, or evicted: the same bytes again
@@ -221,11 +223,6 @@ class StepSender:
             self.progress.apply_event(event)
             return
         await append_event(self.context.journal, self.progress, event)
-
-    def _is_past_deadline(self, step: StepProgress, trace: NonceStatus) -> bool:
-        """Past its own deadline, or the approval's; taking an allowance back is never too late."""
-        deadline = self.expires if step.step.deadline is None else step.step.deadline
-        return step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline
 
     def _step_label(self, index: int) -> str:
         return f"{number_step(self.progress, index)} ({step_name(self.progress.steps[index].step)})"

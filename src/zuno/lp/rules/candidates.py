@@ -151,8 +151,10 @@ def _carry(
 ) -> Carry:
     """`hold` is what it is held against; None for hold itself."""
     pool, prep, liquidity = inputs.pool, put_in.prep, put_in.liquidity
+    brought = zip((pool.token0, pool.token1), inputs.have, strict=True)
+    outflows = sum(not token.native and have > 0 for token, have in brought)
     cost = cost_of(
-        steps_for(kind, prep, _erc20_outflows(inputs), wraps=inputs.wraps),
+        steps_for(kind, prep, outflows, wraps=inputs.wraps),
         gas=inputs.gas,
         native_token1=inputs.native_token1,
         prep=prep,
@@ -198,8 +200,3 @@ def _hours_in_range(inputs: PoolInputs, band: Range | None) -> Sequence[int]:
     if inputs.paths is None or band is None:
         return (0,) * HORIZON_HOURS
     return hours_in_range(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
-
-
-def _erc20_outflows(inputs: PoolInputs) -> int:
-    tokens = (inputs.pool.token0, inputs.pool.token1)
-    return sum(not token.native and have > 0 for token, have in zip(tokens, inputs.have, strict=True))

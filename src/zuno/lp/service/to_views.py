@@ -96,11 +96,13 @@ def pool_view(pool: PoolState, chain: str) -> views.PoolView:
 def position_view(position: LpPosition) -> views.PositionView:
     pool = position.pool
     token0, token1 = pool.token0, pool.token1
-    return views.PositionView(
+    to_edge = min(pool.tick - position.range.lower, position.range.upper - pool.tick)
+    return derive(
+        views.PositionView,
+        position,
         **place_position(position),
         **both_ways("amount", position.amount0, position.amount1, token0, token1),
         **both_ways("fees", position.fees0, position.fees1, token0, token1),
-        owner=position.owner,
         tick_lower=position.range.lower,
         tick_upper=position.range.upper,
         tick=pool.tick,
@@ -109,9 +111,7 @@ def position_view(position: LpPosition) -> views.PositionView:
         value_unit=base_and_quote(token0, token1)[1].display_name,
         price=price_text(pool.sqrt_price_x96, token0, token1),
         price_unit=price_unit(token0, token1),
-        in_range=position.in_range,
-        edge_distance_percent=_edge_distance(position),
-        subscribed=position.subscribed,
+        edge_distance_percent=decimal_text(Fraction(100 * to_edge, position.range.width), 4),
     )
 
 
@@ -121,11 +121,6 @@ def _value_text(position: LpPosition) -> str:
     total0, total1 = position.amount0 + position.fees0, position.amount1 + position.fees1
     worth = quote_worth(total0, total1, pool.sqrt_price_x96, pool.token0, pool.token1)
     return money_text(worth, quote.decimals)
-
-
-def _edge_distance(position: LpPosition) -> str:
-    nearer = min(position.pool.tick - position.range.lower, position.range.upper - position.pool.tick)
-    return decimal_text(Fraction(100 * nearer, position.range.width), 4)
 
 
 def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits: int = PRICE_DIGITS) -> views.FactView:

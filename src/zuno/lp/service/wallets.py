@@ -208,7 +208,11 @@ class WalletOnChain:
         return BalancesView(
             **place(self._chain.info.name, seen.block),
             wallet=self._wallet,
-            balances=tuple(_balance(token, seen.holdings[token.address]) for token in tokens),
+            balances=tuple(
+                BalanceView(token=token, amount=str(held), amount_human=format_units(held, token.decimals))
+                for token in tokens
+                for held in (seen.holdings[token.address],)
+            ),
             notes=notes,
         )
 
@@ -265,10 +269,6 @@ def _address(text: str) -> Address:
     if has_wrong_checksum(text):
         raise UsageError(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
     return address
-
-
-def _balance(token: Token, amount: int) -> BalanceView:
-    return BalanceView(token=token, amount=str(amount), amount_human=format_units(amount, token.decimals))
 
 
 def _allowance_views(

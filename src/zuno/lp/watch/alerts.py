@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
@@ -17,17 +17,8 @@ from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lp.model.alerts import (
-    Alert,
-    AlertBook,
-    AlertEventKind,
-    AlertRule,
-    Condition,
-    Event,
-    Subject,
-    alert_id,
-    rule_id,
-)
+from zuno.kernel.wire import pick
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
@@ -391,10 +382,9 @@ def rule_view(rule: AlertRule, book: AlertBook) -> AlertRuleView:
 def alert_view(alert: Alert, now: Seconds) -> AlertView:
     asleep = alert.snoozed_until is not None and now < alert.snoozed_until
     state = "snoozed" if asleep else "active" if alert.acknowledged_at is None else "acknowledged"
-    same = {name: getattr(alert, name) for name in ("id", "condition", "reason", "raised_at", "told_at")}
     return AlertView(
-        **same,
-        **_subject_fields(alert.subject),
+        **pick(alert, "id", "condition", "reason", "raised_at", "told_at"),
+        **alert.subject.describe(),
         severity=alert.condition.severity,
         rule=alert.subject.rule,
         state=state,
@@ -403,13 +393,8 @@ def alert_view(alert: Alert, now: Seconds) -> AlertView:
 
 
 def event_view(event: Event) -> AlertEventView:
-    shown = _subject_fields(event.subject) | {"title": event_title(event), "severity": event.severity}
+    shown = event.subject.describe() | {"title": event_title(event), "severity": event.severity}
     return AlertEventView(**{name: value for name, value in asdict(event).items() if name != "subject"} | shown)
-
-
-def _subject_fields(subject: Subject) -> dict[str, Any]:
-    position = None if subject.position is None else str(subject.position)
-    return {"chain": subject.chain, "wallet": subject.wallet, "position": position}
 
 
 def _most_severe_first(book: AlertBook) -> list[Alert]:
