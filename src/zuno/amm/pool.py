@@ -361,24 +361,12 @@ class Pool:
         return pool
 
     def _growth_between(self, tick_lower: int, lower: TickInfo, tick_upper: int, upper: TickInfo) -> tuple[int, int]:
-        tick = self.slot0.tick
+        tick, global0, global1 = self.slot0.tick, self.fee_growth_global0_x128, self.fee_growth_global1_x128
+        below0, below1 = lower.fee_growth_outside0_x128, lower.fee_growth_outside1_x128
+        above0, above1 = upper.fee_growth_outside0_x128, upper.fee_growth_outside1_x128
         return (
-            fees.growth_inside(
-                tick,
-                tick_lower,
-                tick_upper,
-                self.fee_growth_global0_x128,
-                lower.fee_growth_outside0_x128,
-                upper.fee_growth_outside0_x128,
-            ),
-            fees.growth_inside(
-                tick,
-                tick_lower,
-                tick_upper,
-                self.fee_growth_global1_x128,
-                lower.fee_growth_outside1_x128,
-                upper.fee_growth_outside1_x128,
-            ),
+            fees.growth_inside(tick, tick_lower, tick_upper, global0, below0, above0),
+            fees.growth_inside(tick, tick_lower, tick_upper, global1, below1, above1),
         )
 
     def _tick_with(self, tick: int, info: TickInfo, delta: int, *, net_delta: int) -> TickInfo:

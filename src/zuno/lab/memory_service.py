@@ -183,14 +183,8 @@ def build_memory_view(
         for world, first, second, asked_for in (CRITERIA if judged else ())
         if verdicts[world, first, second] != asked_for
     )
-    return MemoryStudyView(
-        ok=not missed,
-        stopped=stopped,
-        **describe_markets(seeds, asked, len(moments)),
-        judged=judged,
-        missed=missed,
-        worlds=worlds,
-    )
+    markets = describe_markets(seeds, asked, len(moments))
+    return MemoryStudyView(ok=not missed, stopped=stopped, **markets, judged=judged, missed=missed, worlds=worlds)
 
 
 def _world_view(world: World, moments: Sequence[MemoryMoment]) -> WorldView:

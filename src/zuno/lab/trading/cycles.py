@@ -21,7 +21,7 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
-from zuno.trading.model.known import derive
+from zuno.trading.model.known import derive, pick
 from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, record_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
@@ -176,15 +176,8 @@ class BacktestCycles:
         ended by then, for the calibration. `execute`: acts on the ruling. `recall`: memories of the case.
         """
         figures, history = self.figures, self.history
-        asked = records.RunRequest(
-            symbol=figures.symbol,
-            mode=figures.mode,
-            as_of=str(at),
-            live=False,
-            chart=False,
-            edition=EDITION,
-            account=self.account,
-        )
+        same = pick(figures, "symbol", "mode") | pick(self, "account")
+        asked = records.RunRequest(**same, as_of=str(at), live=False, chart=False, edition=EDITION)
         moment = records.MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
         model_context = self.model_context(notes)

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.execute import checks
 from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.context import ExecutionContext
@@ -226,14 +227,8 @@ class PlanRun:
 
     async def conclude(self) -> None:
         outcome = await verify_outcome(self.context, self.progress, self.draft)
-        event = PlanOver(
-            plan_id=self.progress.plan_id,
-            state=PlanState.CONFIRMED,
-            new_position_id=outcome.new_id,
-            problems=outcome.problems,
-            leftover=outcome.leftover,
-        )
-        await self.append(event)
+        plan, new = self.progress.plan_id, outcome.new_id
+        await self.append(derive(PlanOver, outcome, plan_id=plan, state=PlanState.CONFIRMED, new_position_id=new))
 
     async def _end_failed_plan(self, step: StepProgress) -> None:
         why = f"{drafts.step_name(step.step)}: {step.why}{await self._revert_reason(step)}"

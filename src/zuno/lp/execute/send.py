@@ -145,15 +145,9 @@ class StepSender:
 
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
         signed = self.context.signer.sign(Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees))
+        plan, raw = self.progress.plan_id, "0x" + signed.raw.hex()
         await self._append_event(
-            StepSigned(
-                plan_id=self.progress.plan_id,
-                step=index,
-                hash=signed.hash,
-                raw="0x" + signed.raw.hex(),
-                cancels=cancels,
-                **ready.describe(),
-            )
+            StepSigned(plan_id=plan, step=index, hash=signed.hash, raw=raw, cancels=cancels, **ready.describe())
         )
 
     async def _broadcast(self, index: int) -> None:

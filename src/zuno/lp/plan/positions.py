@@ -48,19 +48,12 @@ def finish_rebalance(
             f"the pool is at tick {pool.tick}, {abs(pool.tick - half.tick)} from the approved {half.tick}; "
             f"the bound is {terms.bounds.tick_drift}"
         )
+    slippage, market = terms.bounds.slippage_bps, market_without_us(pool)
     planned = plan_swap_and_deposit(
-        market_without_us(pool),
-        half.range,
-        paid0,
-        paid1,
-        may_swap=True,
-        slippage_bps=terms.bounds.slippage_bps,
-        exact=quotes,
+        market, half.range, paid0, paid1, may_swap=True, slippage_bps=slippage, exact=quotes
     )
     # Where nothing has to be swapped any more, a small swap still holds the price.
-    prep = planned.prep or probe_swap(
-        pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, terms.bounds.slippage_bps
-    )
+    prep = planned.prep or probe_swap(pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, slippage)
     if prep is None:
         step = mint(terms, pool, half.range, paid0, paid1, drift)
     elif prep.zero_for_one != half.zero_for_one:

@@ -325,16 +325,9 @@ class Execution:
         if action is Action.COLLECT:
             check_owed(own)
         capital, counterpart = await _fix_capital(execution, own, amounts) if amounts else ((0, 0), None)
+        brought: dict[str, Any] = {"capital0": capital[0], "capital1": capital[1], "counterpart": counterpart}
         return await self._record(
-            execution,
-            action,
-            own.pool,
-            position_id=own.id,
-            capital0=capital[0],
-            capital1=capital[1],
-            counterpart=counterpart,
-            share=share,
-            anyway=anyway,
+            execution, action, own.pool, position_id=own.id, **brought, share=share, anyway=anyway
         )
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:

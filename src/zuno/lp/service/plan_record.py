@@ -15,6 +15,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import format_units
+from zuno.kernel.wire import derive
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.pool_inputs import build_own_moves
@@ -268,13 +269,8 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *
 
 
 def _point(point: StressPoint) -> views.StressPointView:
-    return views.StressPointView(
-        median_hours=point.median_hours,
-        p10_hours=point.p10_hours,
-        p_exit24h=float(point.p_exit_24h),
-        in_range_share=round(float(point.in_range_share), 6),
-        censored=point.censored,
-    )
+    inside = round(float(point.in_range_share), 6)
+    return derive(views.StressPointView, point, p_exit24h=float(point.p_exit_24h), in_range_share=inside)
 
 
 def _carry_view(candidate: Candidate, pool: PoolState) -> views.CarryView:

@@ -448,15 +448,8 @@ class PortfolioDesk:
                 return None, to_clause(error)
         if fact.stale:
             return None, f"the newest price of {token.symbol} is {fact.age} s old"
-        price = PortfolioPriceView(
-            chain=seen.name,
-            token=token.display_name,
-            usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
-            source=fact.source,
-            as_of=fact.as_of,
-            age_seconds=fact.age,
-        )
-        seen.prices.append(price)
+        usd, name = decimal_text(fact.value, to_views.PRICE_DIGITS), token.display_name
+        seen.prices.append(derive(PortfolioPriceView, fact, chain=seen.name, token=name, usd=usd, age_seconds=fact.age))
         return fact.value, ""
 
 

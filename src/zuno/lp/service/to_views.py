@@ -244,16 +244,9 @@ def liquidity_view(chain: str, depth: Depth) -> views.LiquidityView:
     pool = depth.pool
     bands = []
     for lower, upper, liquidity in list_bands(depth):
-        price_lower, price_upper = tick_prices(pool, lower, upper)
-        bands.append(
-            views.LiquidityBandView(
-                tick_lower=lower,
-                tick_upper=upper,
-                price_lower=price_lower,
-                price_upper=price_upper,
-                liquidity=str(liquidity),
-            )
-        )
+        low, high = tick_prices(pool, lower, upper)
+        edges: dict[str, Any] = {"tick_lower": lower, "tick_upper": upper, "price_lower": low, "price_upper": high}
+        bands.append(views.LiquidityBandView(**edges, liquidity=str(liquidity)))
     return views.LiquidityView(
         **place(chain, pool.block),
         pool=key_view(pool.key, pool.token0, pool.token1),

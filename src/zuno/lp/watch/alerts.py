@@ -264,16 +264,8 @@ class AlertDesk:
         fees = condition is Condition.FEES_ABOVE
         unit = quote.display_name if fees else f"{quote.display_name} per {base.display_name}"
         name = f"{position.chain}|{position.owner}|{position.id}|{condition}|{level}|{now}"
-        wanted = AlertRule(
-            f"rule_{sha256(name.encode()).hexdigest()[:12]}",
-            position.chain,
-            position.owner,
-            position.id,
-            condition,
-            level,
-            unit,
-            now,
-        )
+        rule_name = f"rule_{sha256(name.encode()).hexdigest()[:12]}"
+        wanted = AlertRule(rule_name, position.chain, position.owner, position.id, condition, level, unit, now)
         rule = await self.store.change(lambda book: add_rule(book, wanted))
         if rule is None:
             raise Refused(f"There are {MOST_RULES} alert rules already; `zuno alerts remove RULE` makes room.")
