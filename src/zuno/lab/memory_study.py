@@ -197,9 +197,13 @@ async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
     return outcome.ruling.decision.side is opening.side
 
 
-async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
+async def read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
     slots = [*account_slots(STARTING_ACCOUNT, at, CODE), record_slot(DeskRecord(), at)]
-    case = build_case(await build_bundle(market.store, symbol, MODE, at, slots))
+    return build_case(await build_bundle(store, symbol, MODE, at, slots))
+
+
+async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
+    case = await read_case(market.store, symbol, at)
     outcome = await rule_case(desk, case)
     summary = await simulate_trade(market.store, outcome, market.end)
     if summary is None:
