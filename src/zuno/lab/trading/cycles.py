@@ -59,19 +59,16 @@ def build_sources(
     async def refuse(name: str) -> Bundle:
         raise NotImplementedError("the lab keeps no bundle")
 
-    nothing: Any = {
-        "image": always(None),
-        "ahead": always(0.0),
-        "claim_exploration": always(()),
-        "new_cases": always(()),
-    }
+    rest: dict[str, Any] = {"ahead": always(0.0), "claim_exploration": always(()), **others}
     return CycleSources(
         collect=always(moment),
         gather=gather,
         recorded=refuse,
         paint=always(records.ChartRecord(chart=None)),
+        image=always(None),
         now=lambda node, as_of: as_of,
-        **nothing | others,
+        new_cases=always(()),
+        **rest,
     )
 
 
