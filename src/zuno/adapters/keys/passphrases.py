@@ -4,15 +4,16 @@ or the environment, which others can read."""
 from __future__ import annotations
 
 import os
+import signal
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import SecretStr
 
 from zuno.kernel.errors import Refused, Unavailable
-from zuno.kernel.interrupts import end_on_interrupt
 
 FEWEST = 8
 _MOST_BYTES = 4_096
@@ -34,7 +35,7 @@ def ask_hidden(prompt: str) -> SecretStr | None:
         return None
     typed: SecretStr | None = None
     try:
-        with end_on_interrupt(), suppress(UnicodeDecodeError):  # which carries what was typed
+        with _interruptible(), suppress(UnicodeDecodeError):  # which carries what was typed
             typed = SecretStr(getpass(prompt))
     except EOFError:
         raise InputEnded("Nothing was typed; nothing was done.") from None
@@ -55,6 +56,19 @@ def _may_ask() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """So that the first Ctrl-C at the prompt ends it: an event loop would swallow it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Passphrases:

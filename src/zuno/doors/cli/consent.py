@@ -64,9 +64,16 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
 
 
 def _is_typed(word: str, prompt: str) -> bool:
-    from zuno.kernel.interrupts import end_on_interrupt
+    """Asks for the word. An event loop takes the first Ctrl-C for itself and would leave the person at the prompt."""
+    import signal
+    import threading
 
-    with end_on_interrupt():
+    asked_here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler) if asked_here else None
+    try:
         sys.stderr.write(prompt)
         sys.stderr.flush()
         return sys.stdin.readline().strip().lower() == word
+    finally:
+        if asked_here:
+            signal.signal(signal.SIGINT, before)
