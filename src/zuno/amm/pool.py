@@ -144,8 +144,6 @@ class Pool:
         pool._positions = {}
         return pool
 
-    # --- reading
-
     @property
     def ticks(self) -> Mapping[int, TickInfo]:
         """The initialised ticks, in no particular order; a live, read-only view."""
@@ -174,8 +172,6 @@ class Pool:
             fees.earned_rounding_down(inside0, info.fee_growth_inside0_last_x128, info.liquidity),
             fees.earned_rounding_down(inside1, info.fee_growth_inside1_last_x128, info.liquidity),
         )
-
-    # --- changing
 
     def set_protocol_fee(self, zero_for_one: int, one_for_zero: int) -> None:
         """Set the protocol's fee of both directions, in pips of the input."""
@@ -326,8 +322,6 @@ class Pool:
         self.fee_growth_global0_x128 = (self.fee_growth_global0_x128 + growth0) & MAX_UINT256
         self.fee_growth_global1_x128 = (self.fee_growth_global1_x128 + growth1) & MAX_UINT256
 
-    # --- whole pools
-
     def copy(self) -> Self:
         """An independent pool in the same state, to try something on."""
         twin = self.__class__.__new__(self.__class__)
@@ -366,27 +360,13 @@ class Pool:
             raise errors.Malformed(f"not the state of a pool: {error}") from error
         return pool
 
-    # --- parts of a change
-
     def _growth_between(self, tick_lower: int, lower: TickInfo, tick_upper: int, upper: TickInfo) -> tuple[int, int]:
-        tick = self.slot0.tick
+        tick, global0, global1 = self.slot0.tick, self.fee_growth_global0_x128, self.fee_growth_global1_x128
+        below0, below1 = lower.fee_growth_outside0_x128, lower.fee_growth_outside1_x128
+        above0, above1 = upper.fee_growth_outside0_x128, upper.fee_growth_outside1_x128
         return (
-            fees.growth_inside(
-                tick,
-                tick_lower,
-                tick_upper,
-                self.fee_growth_global0_x128,
-                lower.fee_growth_outside0_x128,
-                upper.fee_growth_outside0_x128,
-            ),
-            fees.growth_inside(
-                tick,
-                tick_lower,
-                tick_upper,
-                self.fee_growth_global1_x128,
-                lower.fee_growth_outside1_x128,
-                upper.fee_growth_outside1_x128,
-            ),
+            fees.growth_inside(tick, tick_lower, tick_upper, global0, below0, above0),
+            fees.growth_inside(tick, tick_lower, tick_upper, global1, below1, above1),
         )
 
     def _tick_with(self, tick: int, info: TickInfo, delta: int, *, net_delta: int) -> TickInfo:

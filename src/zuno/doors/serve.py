@@ -207,8 +207,6 @@ class Supervisor:
         restarts = {name: track.view.restarts for name, track in self._tracks.items()}
         return ServeEndView(restarts=restarts, said="The service has ended, and all of its parts with it.")
 
-    # -- start and end
-
     async def _prepare(self) -> None:
         left = await self._with.end_orphans(tuple(self._tracks))
         await self._with.check()
@@ -244,8 +242,6 @@ class Supervisor:
         finally:
             await self._append_notices()
             self._with.keep(self._report().model_copy(update={"over": True}))
-
-    # -- one part
 
     async def _keep_all(self) -> None:
         """Start each once the one before it has settled, and keep them until all have ended."""
@@ -302,8 +298,6 @@ class Supervisor:
         self._tell(event, text, track)
         track.settled.set()
         self._save()
-
-    # -- all parts, again and again
 
     async def _look(self) -> None:
         """Looks at the parts and feeds the watchdog in one task, so that it is not fed while this stands still."""

@@ -151,8 +151,6 @@ class Logins:
         self._stamp: object | None = None
         self._book = LoginBook()
 
-    # -- from a terminal
-
     def link(self, scope: LoginScope) -> WebLinkView:
         """`Refused` where no page is served."""
         url = self._load().url
@@ -198,8 +196,6 @@ class Logins:
             now = self._now()
             self._update(lambda book: {"allowed": None if end else (now, now + length)})
         return WebAllowanceView(until=self.allowed_until())
-
-    # -- of the server
 
     def start(self, url: str, *, end_sessions: bool) -> None:
         """The page is served there from now on."""

@@ -112,7 +112,6 @@ class Zuno(Protocol):
         """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
 
     def portfolio(self) -> PortfolioDesk: ...
-
     def wallets(self) -> WalletService: ...
 
     def unlock_wallet(self) -> str | None:
@@ -132,7 +131,6 @@ class Zuno(Protocol):
         """Asks a model about a line that the rules could not read."""
 
     def agents(self) -> Agents: ...
-
     def costs(self) -> ModelCosts: ...
 
     def doctor(self) -> Doctor:
@@ -174,7 +172,6 @@ class Zuno(Protocol):
         """The recorder of live market data; no symbol means all. `UsageError` for a symbol that is not traded here."""
 
     def downloads(self) -> Downloads: ...
-
     def imports(self) -> Imports: ...
 
     def trading(self) -> TradingDesk:
@@ -187,9 +184,7 @@ class Zuno(Protocol):
         """Post-mortems, calibration and vetoes of that account."""
 
     def cycles(self) -> Cycles: ...
-
     def trade_desk(self) -> TradeDesk: ...
-
     def memory(self) -> MemoryDesk: ...
 
     def lab(self, cluster: str | None = None) -> StudyDesk:
@@ -230,9 +225,7 @@ class Zuno(Protocol):
         """The server for one's own assistant. `Unavailable` without its library."""
 
     def sim(self) -> SimPlayground: ...
-
     def devnet(self) -> Devnet: ...
-
     def devnet_world(self) -> LocalChain: ...
 
     def refresh(self) -> None:

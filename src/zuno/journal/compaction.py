@@ -34,7 +34,6 @@ class CompactingStore(Protocol):
     """What a compaction asks of a `JournalStore`; other processes may write between two calls."""
 
     def rows(self) -> AsyncIterator[Row | DamagedRow]: ...
-
     def bundle_names(self) -> AsyncIterator[str]: ...
 
     async def convert_bundles(self, names: Sequence[str]) -> int:

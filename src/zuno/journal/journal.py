@@ -12,28 +12,8 @@ from typing import Final
 
 from pydantic import BaseModel
 
+from zuno.journal import chain
 from zuno.journal.blocks import MAX_BUNDLE, ArchiveMissing
-from zuno.journal.chain import (
-    CHECKPOINT,
-    FIRST_PREV,
-    ChainState,
-    CheckpointRecord,
-    EntryRecord,
-    Fault,
-    Frame,
-    RecordAuthor,
-    WriteNote,
-    build_entry,
-    first_head,
-    read_checkpoint,
-    seal_record,
-    sign_head,
-    verify_link,
-    verify_next_row,
-    verify_row,
-    verify_signature,
-    verify_tail,
-)
 from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
 from zuno.kernel.canonical import Digest, Json, digest, to_json
 from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable
@@ -67,7 +47,7 @@ class Verdict:
     """What `verify` found: how many entries hold up to the first that does not."""
 
     entries: int
-    fault: Fault | None
+    fault: chain.Fault | None
     notes: tuple[str, ...] = ()
     mode: VerifyMode = VerifyMode.ALL
     """What was done: `ALL` also where no checkpoint let less be enough."""
@@ -103,7 +83,7 @@ class ChainedJournal:
         self._bundles: deque[str] = deque(maxlen=_RECENT_BUNDLES)
         self._founded = False
         self._checked_recent = False
-        self._vouched: tuple[bytes, ChainState] | None = None
+        self._vouched: tuple[bytes, chain.ChainState] | None = None
 
     async def start(self) -> tuple[str, ...]:
         """Repair what a crash left behind; record it in the journal and return it as notes.
@@ -150,13 +130,13 @@ class ChainedJournal:
             if _describe_recovery(state):
                 return self._seal_recovery(state)  # record the crash first, our own entry in the next pass
             if tail.first is not None:
-                first = verify_row(tail.first, self._key)
-                if isinstance(first, Fault):
+                first = chain.verify_row(tail.first, self._key)
+                if isinstance(first, chain.Fault):
                     raise _describe_damage(first)
                 written.append(first)
                 return None
             record, link = self._seal(state, kind, author, content, request_id, bundle)
-            written.append(build_entry(record, link.row))
+            written.append(chain.build_entry(record, link.row))
             return link
 
         while not written:
@@ -207,8 +187,8 @@ class ChainedJournal:
             prev = await self._read_next(row, prev)
         seq = first if prev is None else prev.seq + 1
         if last is None:
-            state = verify_tail(await self._store.tail(), self._key)
-            if isinstance(state, Fault):
+            state = chain.verify_tail(await self._store.tail(), self._key)
+            if isinstance(state, chain.Fault):
                 raise _describe_damage(state)
         elif seq != last + 1:
             raise Broken(f"The journal is damaged: entry {seq} is missing; run `zuno journal verify`.")
@@ -222,7 +202,7 @@ class ChainedJournal:
             prev = await self._read_next(row, prev)
         self._checked_recent = True
 
-    async def _mark_damage(self, fault: Fault) -> Broken:
+    async def _mark_damage(self, fault: chain.Fault) -> Broken:
         """Record damage wherever it is met: from then on the journal takes no entries."""
         if self._key_fault() is None:
             with suppress(Broken, Unavailable):
@@ -250,9 +230,9 @@ class ChainedJournal:
     async def _write_checkpoint(self, verdict: Verdict, last: str) -> Verdict:
         if verdict.sealed is not None and verdict.entries - verdict.sealed < CHECKPOINT_EVERY:
             return verdict
-        sealed = CheckpointRecord(upto=verdict.entries, hash=last, signatures=verdict.signatures)
+        sealed = chain.CheckpointRecord(upto=verdict.entries, hash=last, signatures=verdict.signatures)
         try:
-            await self.append(kind=CHECKPOINT, author=Author("journal"), payload=sealed)
+            await self.append(kind=chain.CHECKPOINT, author=Author("journal"), payload=sealed)
         except (Broken, Refused, Unavailable) as error:
             return replace(verdict, notes=(f"No checkpoint was written: {error}",))
         return replace(verdict, sealed=sealed.upto)
@@ -260,7 +240,7 @@ class ChainedJournal:
     async def _verify(self, mode: VerifyMode) -> tuple[Verdict, str]:
         """The verdict and the hash of the last entry that holds."""
         checked: set[str] = set()
-        count, prev, signatures, verdict = 0, FIRST_PREV, 0, Verdict(0, None, mode=mode)
+        count, prev, signatures, verdict = 0, chain.FIRST_PREV, 0, Verdict(0, None, mode=mode)
         try:
             tail = await self._store.tail()
             fault = None if _is_empty(tail) else self._key_fault()
@@ -271,63 +251,65 @@ class ChainedJournal:
             verdict = replace(verdict, sealed=sealed, mode=VerifyMode.ALL if sealed is None else mode)
             if sealed is not None and mode is VerifyMode.QUICK:
                 if tail.broken is not None:  # somebody looked where this look has no eyes
-                    return replace(verdict, fault=Fault(None, tail.broken)), prev
+                    return replace(verdict, fault=chain.Fault(None, tail.broken)), prev
                 verdict, count, prev = replace(verdict, first=sealed), sealed - 1, ""
             signed_from = 1 if sealed is None or mode is VerifyMode.ALL else sealed + 1
             public = self._key.public
             async for row in self._store.rows(after=count or None, upto=0 if tail.last is None else tail.last.seq):
                 signed = count + 1 >= signed_from or not prev
                 frame = self._verify_place(row, count + 1, prev, public, signed=signed)
-                fault = frame if isinstance(frame, Fault) else None
-                if isinstance(frame, Frame) and frame.bundle is not None and frame.bundle not in checked:
+                fault = frame if isinstance(frame, chain.Fault) else None
+                if isinstance(frame, chain.Frame) and frame.bundle is not None and frame.bundle not in checked:
                     fault = await self._bundle_fault(frame.seq, frame.bundle, checked)
                 if isinstance(row, Row) and seals.get(count + 1, row.hash) != row.hash:
-                    fault = fault or Fault(row.seq, "it is not the entry that a checkpoint seals")
+                    fault = fault or chain.Fault(row.seq, "it is not the entry that a checkpoint seals")
                 if fault is not None or not isinstance(row, Row):
                     return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
-                count, prev, signatures = count + 1, row.hash, signatures + (signed or row.kind == CHECKPOINT)
+                count, prev, signatures = count + 1, row.hash, signatures + (signed or row.kind == chain.CHECKPOINT)
             verdict = replace(verdict, entries=count, signatures=signatures)
-            state = verify_tail(tail, self._key)
-            if isinstance(state, Fault):
+            state = chain.verify_tail(tail, self._key)
+            if isinstance(state, chain.Fault):
                 return replace(verdict, fault=state), prev
             fault, notes = (None, ()) if verdict.mode is VerifyMode.QUICK else await self._store_fault(checked)
         except Broken as error:
-            fault = Fault(count + 1, str(error).rstrip("."))
+            fault = chain.Fault(count + 1, str(error).rstrip("."))
             return replace(verdict, entries=count, fault=fault, signatures=signatures), prev
         return replace(verdict, fault=fault, notes=(*_describe_recovery(state), *notes) if fault is None else ()), prev
 
-    def _verify_place(self, row: Row | DamagedRow, seq: int, prev: str, public: str, *, signed: bool) -> Frame | Fault:
+    def _verify_place(
+        self, row: Row | DamagedRow, seq: int, prev: str, public: str, *, signed: bool
+    ) -> chain.Frame | chain.Fault:
         """A row in its place; `signed`: with its signature, as a checkpoint's always is."""
-        frame = verify_link(row, seq, prev, public)
-        if isinstance(frame, Fault) or not isinstance(row, Row):
+        frame = chain.verify_link(row, seq, prev, public)
+        if isinstance(frame, chain.Fault) or not isinstance(row, Row):
             return frame
-        if row.kind == CHECKPOINT:
-            entry = verify_row(row, self._key)
-            sealed = entry if isinstance(entry, Fault) else read_checkpoint(entry)
-            return sealed if isinstance(sealed, Fault) else frame
-        return (verify_signature(row, self._key) if signed else None) or frame
+        if row.kind == chain.CHECKPOINT:
+            entry = chain.verify_row(row, self._key)
+            sealed = entry if isinstance(entry, chain.Fault) else chain.read_checkpoint(entry)
+            return sealed if isinstance(sealed, chain.Fault) else frame
+        return (chain.verify_signature(row, self._key) if signed else None) or frame
 
     async def _list_checkpoints(self) -> dict[int, str]:
         """The hash of each entry that a checkpoint seals. One that does not hold counts for nothing: the walk along the
         chain comes upon it."""
         seals: dict[int, str] = {}
         with suppress(Broken):
-            async for row in self._store.rows(kind=CHECKPOINT):
-                entry = verify_row(row, self._key)
-                sealed = entry if isinstance(entry, Fault) else read_checkpoint(entry)
-                if not isinstance(sealed, Fault):
+            async for row in self._store.rows(kind=chain.CHECKPOINT):
+                entry = chain.verify_row(row, self._key)
+                sealed = entry if isinstance(entry, chain.Fault) else chain.read_checkpoint(entry)
+                if not isinstance(sealed, chain.Fault):
                     seals[sealed.upto] = sealed.hash
         return seals
 
     async def close(self) -> None:
         await self._store.close()
 
-    def _key_fault(self) -> Fault | None:
+    def _key_fault(self) -> chain.Fault | None:
         """Without the node's key no entry can be verified; that is not the first entry's fault."""
         try:
             _ = self._key.public
         except Broken as error:
-            return Fault(None, str(error).rstrip("."))
+            return chain.Fault(None, str(error).rstrip("."))
         return None
 
     async def _ensure_founded(self) -> None:
@@ -335,50 +317,50 @@ class ChainedJournal:
         if not self._founded:
             if _is_empty(await self._store.tail()):
                 self._key.ensure()
-                await self._store.initialise(first_head(self._key))
+                await self._store.initialise(chain.first_head(self._key))
             self._founded = True
 
-    def _check_tail(self, tail: Tail) -> ChainState:
+    def _check_tail(self, tail: Tail) -> chain.ChainState:
         if self._vouched is not None and tail.begun is None and tail.head == self._vouched[0]:
             state = self._vouched[1]  # the head we signed ourselves, and it is on disk: no need to check it again
             if isinstance(tail.last, Row) and (tail.last.seq, tail.last.hash) == (state.seq, state.hash):
                 return state
-        checked = verify_tail(tail, self._key)
-        if isinstance(checked, Fault):
+        checked = chain.verify_tail(tail, self._key)
+        if isinstance(checked, chain.Fault):
             raise Broken(f"The journal cannot be written: {_describe_fault(checked)}; run `zuno journal verify`.")
         return checked
 
-    def _seal_recovery(self, state: ChainState) -> Link:
+    def _seal_recovery(self, state: chain.ChainState) -> Link:
         payload: dict[str, Json] = {"headRepairedAt": state.seq if state.repaired else None, "lost": None}
         if state.lost is not None:
             payload["lost"] = to_json(state.lost)
         _, link = self._seal(state, RECOVERED, Author("journal"), payload)
-        return replace(link, mended_head=sign_head(state.seq, state.hash, self._key)) if state.repaired else link
+        return replace(link, mended_head=chain.sign_head(state.seq, state.hash, self._key)) if state.repaired else link
 
     def _seal(
         self,
-        state: ChainState,
+        state: chain.ChainState,
         kind: str,
         author: Author,
         payload: dict[str, Json],
         request_id: str | None = None,
         bundle: Digest | None = None,
-    ) -> tuple[EntryRecord, Link]:
-        record = EntryRecord(
+    ) -> tuple[chain.EntryRecord, Link]:
+        record = chain.EntryRecord(
             seq=state.seq + 1,
             at=self._now(),
             request_id=request_id,
             kind=kind,
-            author=RecordAuthor(role=author.role, key=author.key or self._key.public),
+            author=chain.RecordAuthor(role=author.role, key=author.key or self._key.public),
             code=self._code(),
             node=self._key.public,
             payload=payload,
             bundle=bundle,
             prev=state.hash,
         )
-        link = seal_record(record, self._key)
+        link = chain.seal_record(record, self._key)
         self._refuse_secrets(link.row.body)
-        self._vouched = link.head, ChainState(record.seq, Digest(link.row.hash))
+        self._vouched = link.head, chain.ChainState(record.seq, Digest(link.row.hash))
         return record, link
 
     def _refuse_secrets(self, data: bytes) -> None:
@@ -390,24 +372,26 @@ class ChainedJournal:
 
     async def _read_next(self, row: Row | DamagedRow, after: Entry | None) -> Entry:
         key = self._key
-        entry = verify_row(row, key) if after is None else verify_next_row(row, after.seq + 1, after.hash, key)
-        if isinstance(entry, Fault):
+        entry = (
+            chain.verify_row(row, key) if after is None else chain.verify_next_row(row, after.seq + 1, after.hash, key)
+        )
+        if isinstance(entry, chain.Fault):
             raise await self._mark_damage(entry)
         return entry
 
-    async def _bundle_fault(self, seq: int, name: str, checked: set[str]) -> Fault | None:
+    async def _bundle_fault(self, seq: int, name: str, checked: set[str]) -> chain.Fault | None:
         try:
             content = await self._store.bundle(name)
         except ArchiveMissing:  # noted when all bundles are read
             return None
         if content is None:
-            return Fault(seq, f"its bundle {name[:12]}… is missing")
+            return chain.Fault(seq, f"its bundle {name[:12]}… is missing")
         if digest(content) != name:
-            return Fault(seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
+            return chain.Fault(seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
         checked.add(name)
         return None
 
-    async def _store_fault(self, checked: Collection[str]) -> tuple[Fault | None, tuple[str, ...]]:
+    async def _store_fault(self, checked: Collection[str]) -> tuple[chain.Fault | None, tuple[str, ...]]:
         """Check every bundle, whether or not an entry names it in its field, and the store's files; also: notes on
         archive files that are missing."""
         missing: Counter[str] = Counter()
@@ -422,19 +406,19 @@ class ChainedJournal:
                     if anew is None or digest(anew) != name:
                         return await self._name_fault(name), ()
         except Broken as error:
-            return Fault(None, str(error).rstrip(".")), ()
+            return chain.Fault(None, str(error).rstrip(".")), ()
         damage = await self._store.inspect()
         notes = tuple(
             f"archive/{file} is missing: {count} of its bundles were not verified." for file, count in missing.items()
         )
-        return None if damage is None else Fault(None, damage), notes
+        return None if damage is None else chain.Fault(None, damage), notes
 
-    async def _name_fault(self, name: str) -> Fault:
+    async def _name_fault(self, name: str) -> chain.Fault:
         """The fault of the first entry that speaks of a damaged bundle."""
         async for row in self._store.rows():
             if isinstance(row, Row) and name.encode() in row.body:
-                return Fault(row.seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
-        return Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
+                return chain.Fault(row.seq, f"its bundle {name[:12]}… {_OTHER_BYTES}")
+        return chain.Fault(None, f"the bundle {name[:12]}…, which no entry names, {_OTHER_BYTES}")
 
 
 _OTHER_BYTES = "holds other bytes than its name says"
@@ -444,24 +428,21 @@ def _is_empty(tail: Tail) -> bool:
     return tail.head is None and not tail.exists
 
 
-def _describe_recovery(state: ChainState) -> tuple[str, ...]:
+def _describe_recovery(state: chain.ChainState) -> tuple[str, ...]:
     notes = []
     if state.repaired:
         notes.append(f"A process died after entry {state.seq} was written and before its head was: nothing is lost.")
-    if state.lost is not None:
-        notes.append(f"A process died while {_describe_entry(state.lost)} was being written: that entry is lost.")
+    if (lost := state.lost) is not None:
+        entry = f"entry {lost.seq} ({lost.kind}{f' of {lost.request_id}' if lost.request_id else ''})"
+        notes.append(f"A process died while {entry} was being written: that entry is lost.")
     return tuple(notes)
 
 
-def _describe_entry(note: WriteNote) -> str:
-    return f"entry {note.seq} ({note.kind}" + (f" of {note.request_id})" if note.request_id else ")")
-
-
-def _describe_damage(fault: Fault) -> Broken:
+def _describe_damage(fault: chain.Fault) -> Broken:
     return Broken(f"The journal is damaged: {_describe_fault(fault)}; run `zuno journal verify`.")
 
 
-def _describe_fault(fault: Fault) -> str:
+def _describe_fault(fault: chain.Fault) -> str:
     return fault.reason if fault.seq is None else f"entry {fault.seq}: {fault.reason}"
 
 

@@ -59,7 +59,6 @@ class ChatStore(Protocol):
         """Whether this update of this bot was never seen before."""
 
     async def put_buttons(self, buttons: Mapping[str, ChatButton]) -> None: ...
-
     async def find_button(self, key: str) -> ChatButton | None: ...
 
     async def put_confirmation(self, confirmation: Confirmation) -> None:
@@ -74,7 +73,6 @@ class ChatStore(Protocol):
         """The confirmation, for the first who takes it; None ever after."""
 
     async def begin_request(self, request: RunningRequest) -> None: ...
-
     async def end_request(self, key: str) -> None: ...
 
     async def take_unended_requests(self) -> tuple[RunningRequest, ...]:

@@ -19,17 +19,7 @@ from zuno.lab.lp.debate_checks import PoolInvarianceView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
 from zuno.lab.mirror import mirror_account, mirror_call, open_mirror
-from zuno.lab.model import (
-    MarketCheckView,
-    MomentView,
-    RateView,
-    StudiedMoment,
-    describe_moments,
-    format_rate,
-    name_report,
-    table_of,
-    warn_partial,
-)
+from zuno.lab.model import MarketCheckView, MomentView, RateView, StudiedMoment, describe_study, table_of, warn_partial
 from zuno.lab.moments import Moment, MomentKind
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import make_account
@@ -39,19 +29,7 @@ from zuno.present.document import Document, document, lines, section, table
 from zuno.present.values import count, good
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Node
-from zuno.trading.model.market import (
-    Book,
-    Candle,
-    Feed,
-    Level,
-    MarkAndIndex,
-    OptionChain,
-    Quote,
-    Row,
-    Series,
-    TapeEvent,
-    Text,
-)
+from zuno.trading.model.market import Book, Candle, Feed, Level, MarkAndIndex, OptionChain, Row, Series, TapeEvent, Text
 from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
 
 R = TypeVar("R", bound=Row)
@@ -86,9 +64,6 @@ class Change(StrEnum):
     PARAPHRASED = "text paraphrased"
     REORDERED = "experts reordered"
     """They speak in the opposite order."""
-
-
-# -- changed markets
 
 
 class RenamedSeries(ChangedSeries):
@@ -137,7 +112,8 @@ def _scale_candle(bar: Candle) -> Candle:
 
 def _scale_book(book: Book) -> Book:
     bids, asks = (
-        tuple(Quote(FACTOR * quote.price, quote.size / FACTOR) for quote in side) for side in (book.bids, book.asks)
+        tuple(quote._replace(price=FACTOR * quote.price, size=quote.size / FACTOR) for quote in side)
+        for side in (book.bids, book.asks)
     )
     return Book(book.at, bids, asks)
 
@@ -203,9 +179,6 @@ def reverse_experts() -> tuple[Node, ...]:
     return (*others[:before], *reversed(EXPERTS), *others[before:])
 
 
-# -- one moment
-
-
 @dataclass(frozen=True, slots=True)
 class ChangedRuling:
     change: Change
@@ -261,9 +234,6 @@ async def change_moment(
     )
 
 
-# -- all moments
-
-
 class FlipView(MomentView):
     ruling: str
     veto: str | None
@@ -299,7 +269,7 @@ class InvarianceView(MarketCheckView):
             for flip in change.flips
         ]
         return document(
-            describe_moments(self),
+            describe_study(self),
             section(
                 "Rulings that flip",
                 table_of(
@@ -307,11 +277,11 @@ class InvarianceView(MarketCheckView):
                     {
                         "change": lambda change: change.change,
                         "moments": lambda change: count(change.rulings.total),
-                        "decisions flip": lambda change: format_rate(change.decisions)[0],
-                        "rulings flip": lambda change: format_rate(change.rulings)[0],
-                        "95 %": lambda change: format_rate(change.rulings)[1],
-                        "not HOLD: flip": lambda change: format_rate(change.active)[0],
-                        "95 % of it": lambda change: format_rate(change.active)[1],
+                        "decisions flip": lambda change: change.decisions.to_cells()[0],
+                        "rulings flip": lambda change: change.rulings.to_cells()[0],
+                        "95 %": lambda change: change.rulings.to_cells()[1],
+                        "not HOLD: flip": lambda change: change.active.to_cells()[0],
+                        "95 % of it": lambda change: change.active.to_cells()[1],
                     },
                     spare=("95 % of it", "95 %"),
                 ),
@@ -321,7 +291,7 @@ class InvarianceView(MarketCheckView):
             if flips
             else lines(good("No ruling flips.")),
             urgent=warn_partial(self),
-            notes=name_report(self.report),
+            notes=self.name_report(),
         )
 
     def draw_charts(self) -> Charts:

@@ -21,17 +21,7 @@ from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
 from zuno.lab.market_views import ChangedSeries
-from zuno.lab.model import (
-    MarketCheckView,
-    MomentView,
-    RateView,
-    StudiedMoment,
-    describe_moments,
-    format_rate,
-    name_report,
-    table_of,
-    warn_partial,
-)
+from zuno.lab.model import MarketCheckView, MomentView, RateView, StudiedMoment, describe_study, table_of, warn_partial
 from zuno.lab.moments import Moment, StudyMarket, choose_moments
 from zuno.lab.rulings import make_account
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
@@ -61,9 +51,6 @@ SHOWN: Final = 15
 """Indicators of each length that a screen lists, the largest first."""
 PREPARED: Final = 3
 """Later moments that are prepared together with the one that is ruled."""
-
-
-# -- other pasts and futures of a market
 
 
 class CutSeries(ChangedSeries):
@@ -125,9 +112,6 @@ def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
     if series.feed is Feed.MACRO:
         return all(_known(series, row, at) for row in rows)
     return not rows or _known(series, rows[-1], at)
-
-
-# -- one moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,9 +260,6 @@ def _relative(own: float, other: float | None) -> float:
     return round(min(1.0, abs(own - other) / largest), 9) if largest else 0.0
 
 
-# -- all moments
-
-
 class LeakView(MomentView):
     differs: tuple[str, ...]
 
@@ -330,10 +311,10 @@ class LookaheadView(MarketCheckView):
                     self.startups,
                     {
                         "bars of each timeframe": lambda short: count(short.bars),
-                        "decisions differ": lambda short: format_rate(short.decisions)[0],
-                        "95 %": lambda short: format_rate(short.decisions)[1],
-                        "rulings differ": lambda short: format_rate(short.rulings)[0],
-                        "95 % of it": lambda short: format_rate(short.rulings)[1],
+                        "decisions differ": lambda short: short.decisions.to_cells()[0],
+                        "95 %": lambda short: short.decisions.to_cells()[1],
+                        "rulings differ": lambda short: short.rulings.to_cells()[0],
+                        "95 % of it": lambda short: short.rulings.to_cells()[1],
                         "indicators": lambda short: count(len(short.indicators)),
                     },
                 ),
@@ -351,9 +332,9 @@ class LookaheadView(MarketCheckView):
                     ],
                 ),
             ),
-            context=describe_moments(self),
+            context=describe_study(self),
             urgent=warn_partial(self),
-            notes=name_report(self.report),
+            notes=self.name_report(),
         )
 
 

@@ -17,7 +17,7 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
-from zuno.lab.model import MarketStudyView, describe_moments, table_of, warn_partial
+from zuno.lab.model import MarketStudyView, describe_study, table_of, warn_partial
 from zuno.lab.workers import Progress, check_workers
 from zuno.present.document import Block, Document, document, section, table
 from zuno.present.values import count, number, share
@@ -108,7 +108,7 @@ class MemoryStudyView(MarketStudyView):
 
     def to_document(self) -> Document:
         return document(
-            describe_moments(self),
+            describe_study(self),
             *(
                 section(f"{world.world}, {world.moments:,} moments", _arm_table(world), _pair_table(world))
                 for world in self.worlds
@@ -183,14 +183,8 @@ def build_memory_view(
         for world, first, second, asked_for in (CRITERIA if judged else ())
         if verdicts[world, first, second] != asked_for
     )
-    return MemoryStudyView(
-        ok=not missed,
-        stopped=stopped,
-        **describe_markets(seeds, asked, len(moments)),
-        judged=judged,
-        missed=missed,
-        worlds=worlds,
-    )
+    markets = describe_markets(seeds, asked, len(moments))
+    return MemoryStudyView(ok=not missed, stopped=stopped, **markets, judged=judged, missed=missed, worlds=worlds)
 
 
 def _world_view(world: World, moments: Sequence[MemoryMoment]) -> WorldView:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from hashlib import sha256
-from typing import Final, NoReturn
+from typing import Final
 
 from zuno.kernel.canonical import Digest
 from zuno.kernel.units import Millis
+from zuno.kernel.wire import derive
 from zuno.lab.rulings import STARTING_ACCOUNT
-from zuno.lab.trading.cycles import always
+from zuno.lab.trading.cycles import always, build_sources, run_nodes
 from zuno.llm.ask import ModelContext
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUE, Venue
@@ -31,7 +32,7 @@ from zuno.trading.measure.bars import SpanBar
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Slot, add_slots
-from zuno.trading.model.cycle import Expectation, JudgeKind, Node, Outcome
+from zuno.trading.model.cycle import Expectation, JudgeKind, Outcome
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Mode, Side
 from zuno.trading.model.memory import DeskRecord, MemoryRecord, PostMortem, RecallQuery, RecallResult, make_slot
 from zuno.trading.model.orders import to_decimal
@@ -40,8 +41,8 @@ from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.trade_outcomes import bar_touch, judge_outcome, trace_path
-from zuno.trading.run.nodes import Cycle, CycleSources
-from zuno.trading.run.record import ChartRecord, MarketMoment, RunJournal
+from zuno.trading.run.nodes import Cycle
+from zuno.trading.run.record import MarketMoment, RunJournal
 
 MODE: Final = Mode.SWING
 LONGEST_MS: Final = 5 * 24 * HOUR_MS
@@ -196,18 +197,18 @@ async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
     return outcome.ruling.decision.side is opening.side
 
 
+async def read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
+    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), make_slot(DeskRecord(), at)]
+    return build_case(await build_bundle(store, symbol, MODE, at, slots))
+
+
 async def _find_opening(market: MemoryMarket, desk: ArmDesk, symbol: Symbol, at: Millis) -> Opening | None:
-    case = await _read_case(market.store, symbol, at)
+    case = await read_case(market.store, symbol, at)
     outcome = await rule_case(desk, case)
     summary = await simulate_trade(market.store, outcome, market.end)
     if summary is None:
         return None
     return Opening(case, summary.side, await _write_case(market.store, desk, case, outcome, summary))
-
-
-async def _read_case(store: SeriesStore, symbol: Symbol, at: Millis) -> Case:
-    slots = [*account_slots(STARTING_ACCOUNT, at, CODE), make_slot(DeskRecord(), at)]
-    return build_case(await build_bundle(store, symbol, MODE, at, slots))
 
 
 async def _write_case(
@@ -225,22 +226,17 @@ async def _write_case(
         regime=outcome.meta.regime,
     )
     written = await write_post_mortem(closed, desk.model_context(desk.open_journal()))
-    return PostMortem(
+    return derive(
+        PostMortem,
+        closed,
+        written,
         id=post_mortem_id(account, summary.trade),
         account=account,
         origin=case.bundle.origin,
         symbol=symbol,
         side=summary.side,
         mode=MODE,
-        regime=closed.regime,
         closed=summary.closed,
-        setup=closed.setup,
-        outcome=written.outcome,
-        constraint=written.constraint,
-        verdict=closed.verdict,
-        path=path,
-        summary=summary,
-        source=written.source,
     )
 
 
@@ -248,27 +244,9 @@ async def rule_case(desk: ArmDesk, case: Case, recalled: Sequence[Slot] = ()) ->
     """The nodes of a cycle over a case that is there already, with what was recalled."""
     case = replace_bundle(case, add_slots(case.bundle, recalled))
     bundle = case.bundle
-
-    async def refuse(*_: object) -> NoReturn:
-        raise NotImplementedError("a study keeps nothing to read again")
-
-    sources = CycleSources(
-        collect=always(MarketMoment(as_of=bundle.as_of, origin=bundle.origin)),
-        gather=always((_NO_DIGEST, case)),
-        recorded=refuse,
-        paint=always(ChartRecord(chart=None)),
-        image=always(None),
-        ahead=always(0.0),
-        claim_exploration=always(()),
-        now=lambda _, as_of: as_of,
-        new_cases=always(()),
-    )
+    sources = build_sources(MarketMoment(as_of=bundle.as_of, origin=bundle.origin), always((_NO_DIGEST, case)))
     journal = desk.open_journal()
-    cycle = Cycle(journal, sources, desk.model_context(journal), lambda event: None, CODE)
-    steps = cycle.steps()
-    for node in Node:
-        await steps[node]()
-    return cycle.outcome
+    return await run_nodes(Cycle(journal, sources, desk.model_context(journal), lambda event: None, CODE))
 
 
 async def simulate_trade(store: SeriesStore, outcome: Outcome, end: Millis) -> TradeSummary | None:

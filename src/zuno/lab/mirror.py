@@ -80,7 +80,8 @@ class MirroredSeries(ChangedSeries):
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         mirror: Mirror | None = _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
-        anchor = self._anchors.get(_anchor_name(series), 1.0)
+        symbol = series.name.partition("/")[0] + ("USDT" if series.feed is Feed.OPTIONS else "")
+        anchor = self._anchors.get(symbol, 1.0)
         return rows if mirror is None or series.row is Heartbeat else tuple(mirror(row, anchor) for row in rows)
 
 
@@ -122,12 +123,6 @@ def mirror_account(account: Account, mirror: MirroredSeries) -> Account:
     return replace(
         account, positions=tuple(map(turn, account.positions)), pending=tuple(map(turn_order, account.pending))
     )
-
-
-def _anchor_name(series: Series[Any]) -> str:
-    """Of a bar its symbol, of an option the symbol of its currency."""
-    name = series.name.partition("/")[0]
-    return f"{name}USDT" if series.feed is Feed.OPTIONS else name
 
 
 def _mirror_candle(bar: Candle, anchor: float) -> Candle:

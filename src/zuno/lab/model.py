@@ -9,20 +9,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeVar
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
-from zuno.present.document import (
-    Block,
-    Document,
-    Lines,
-    Table,
-    Tone,
-    Value,
-    document,
-    facts,
-    lines,
-    row,
-    section,
-    table,
-)
+from zuno.present.document import Block, Document, Tone, Value, document, facts, lines, row, section, table
 from zuno.present.values import bad, count, good, number, percent, quiet, share
 
 T = TypeVar("T")
@@ -247,7 +234,7 @@ class MarketStudyView(PartialView):
     judged: bool
     missed: tuple[str, ...]
 
-    def list_bars(self, needed: str) -> Lines | None:
+    def list_bars(self, needed: str) -> Block | None:
         """Which bars were missed. `needed`: what a study must be for its bars to be judged."""
         met = "" if not self.ok else good("Every bar is met.")
         judged = met if self.judged else quiet(f"The bars are not judged: {needed} is needed.")
@@ -285,7 +272,7 @@ class StudyView(MarketStudyView):
             **{f"rules: {owner}": counts for owner, counts in self.rules.items()},
         }
         return document(
-            describe_moments(self),
+            describe_study(self),
             *(section("", _count_table(title, counts)) for title, counts in counted.items() if counts),
             lines(
                 f"{self.exploration} rulings are exploration: a quarter of the size, on paper."
@@ -325,6 +312,9 @@ class CheckView(PartialView):
     report: str = ""
     """The id of its report in the home."""
 
+    def name_report(self) -> tuple[str, ...]:
+        return name_report(self.report)
+
 
 class MarketCheckView(CheckView):
     """What a check over synthetic markets found."""
@@ -348,6 +338,12 @@ class RateView(View):
     ci95: tuple[float, float] | None
     """Wilson's."""
 
+    def to_cells(self) -> tuple[str | Value, str]:
+        """With its interval; blank where nothing was counted."""
+        if self.rate is None or self.ci95 is None:
+            return "", ""
+        return share(self.rate), f"{self.ci95[0]:.1%} to {self.ci95[1]:.1%}"
+
 
 def table_of(
     items: Iterable[T],
@@ -355,7 +351,7 @@ def table_of(
     *,
     spare: Sequence[str] = (),
     tone: Callable[[T], Tone] = lambda item: Tone.PLAIN,
-) -> Table:
+) -> Block:
     """A row for each item; `columns` say what stands in it."""
     rows = [row(*(cell(item) for cell in columns.values()), tone=tone(item)) for item in items]
     return table(tuple(columns), rows, spare=spare)
@@ -366,20 +362,13 @@ def figure(value: float | None, digits: int = 2, *, signed: bool = False) -> str
     return "" if value is None else number(value, digits, signed=signed)
 
 
-def describe_moments(view: MarketStudyView | MarketCheckView) -> str:
+def describe_study(view: MarketStudyView | MarketCheckView) -> str:
     return f"{view.origin}: {view.moments:,} of {view.asked:,} moments, edition {view.edition}, no model"
 
 
 def name_report(report: str, data: str = "") -> tuple[str, ...]:
     """The note that names a report, and the folder it is about."""
     return (f"report {report}{f' of {data}' if data else ''} (zuno lab reports)",) if report else ()
-
-
-def format_rate(rate: RateView) -> tuple[str | Value, str]:
-    """With its interval; blank where nothing was counted."""
-    if rate.rate is None or rate.ci95 is None:
-        return "", ""
-    return share(rate.rate), f"{rate.ci95[0]:.1%} to {rate.ci95[1]:.1%}"
 
 
 def format_span(ends: tuple[float, float] | None) -> str:

@@ -74,21 +74,23 @@ class Moment:
 
 async def choose_moments(market: StudyMarket, count: int) -> tuple[Moment, ...]:
     """So many moments of a market, on the hour. What a kind cannot fill is filled with ordinary hours."""
-    wanted = {kind: round(share * count) for kind, share in SHARES.items()}
+    wanted, both = {kind: round(share * count) for kind, share in SHARES.items()}, tuple(DEFAULT_SYMBOLS)
+    faulty = _shuffle(market, "faults", {-(-at // HOUR_MS) * HOUR_MS for at in market.faults if at >= market.first})
     chosen: list[tuple[MomentKind, int, Symbol | None]] = [
         *((MomentKind.VOLATILE, at, None) for at in _volatile_hours(market)[: wanted[MomentKind.VOLATILE]]),
         *(
             (MomentKind.CROWDED, at, symbol)
             for at, symbol in (await _crowded_hours(market))[: wanted[MomentKind.CROWDED]]
         ),
-        *((MomentKind.FAULTY, at, None) for at in _faulty_hours(market)[: wanted[MomentKind.FAULTY]]),
+        *((MomentKind.FAULTY, at, None) for at in faulty[: wanted[MomentKind.FAULTY]]),
         *(
-            (MomentKind.NO_KRW, market.krw_lost + (1 + (market.seed + place // 2) % 6) * HOUR_MS, symbol)
-            for place, symbol in enumerate(_alternate(wanted[MomentKind.NO_KRW]))
+            (MomentKind.NO_KRW, market.krw_lost + (1 + (market.seed + place // 2) % 6) * HOUR_MS, both[place % 2])
+            for place in range(wanted[MomentKind.NO_KRW])
         ),
     ]
-    ordinary = [(MomentKind.ORDINARY, at, None) for at in _ordinary_hours(market, count - len(chosen))]
-    both = tuple(DEFAULT_SYMBOLS)
+    left, span = count - len(chosen), max(0, market.end - SCORED_MS - market.first)
+    hours = [_floor_hour(market.first + span * place // max(1, left - 1)) for place in range(left)]
+    ordinary = [(MomentKind.ORDINARY, at, None) for at in hours]
     return tuple(
         Moment(number, kind, Millis(at), symbol or both[number % 2], _mode_of(number, kind))
         for number, (kind, at, symbol) in enumerate((*ordinary, *chosen))
@@ -99,11 +101,6 @@ def _mode_of(number: int, kind: MomentKind) -> Mode:
     """Unleveraged longs are the ones that funding and a missing KRW rate concern."""
     patient = number % 5 == 4 or kind is MomentKind.NO_KRW or (kind is MomentKind.CROWDED and number % 2 == 0)
     return Mode.POSITION if patient else Mode.SWING
-
-
-def _ordinary_hours(market: StudyMarket, count: int) -> list[int]:
-    span = max(0, market.end - SCORED_MS - market.first)
-    return [_floor_hour(market.first + span * place // max(1, count - 1)) for place in range(count)]
 
 
 def _volatile_hours(market: StudyMarket) -> list[int]:
@@ -124,16 +121,6 @@ async def _crowded_hours(market: StudyMarket) -> list[tuple[int, Symbol]]:
             if abs(row.rate) * 8 / row.interval_hours > CROWDED_FUNDING and row.at % HOUR_MS == 0:
                 hours[f"{row.at} {symbol}"] = (row.at, symbol)
     return [hours[name] for name in _shuffle(market, "crowded", hours)]
-
-
-def _faulty_hours(market: StudyMarket) -> list[int]:
-    hours = {-(-at // HOUR_MS) * HOUR_MS for at in market.faults if at >= market.first}
-    return _shuffle(market, "faults", hours)
-
-
-def _alternate(count: int) -> list[Symbol]:
-    both = tuple(DEFAULT_SYMBOLS)
-    return [both[place % 2] for place in range(count)]
 
 
 def _floor_hour(at: int) -> int:

@@ -16,9 +16,10 @@ from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.kernel.wire import pick
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import CheckView, RateView, format_rate, name_report, table_of, warn_partial
+from zuno.lab.model import CheckView, RateView, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
@@ -132,7 +133,7 @@ class NoEdgeView(CheckView):
 
     def to_document(self) -> Document:
         before, desk, weighed = (
-            as_value(format_rate(rate)[0]).text for rate in (self.before_costs, self.desk, self.weighed)
+            as_value(rate.to_cells()[0]).text for rate in (self.before_costs, self.desk, self.weighed)
         )
         return document(
             Value(self.said, {True: Tone.GOOD, False: Tone.BAD, None: Tone.QUIET}[self.ok]),
@@ -143,12 +144,12 @@ class NoEdgeView(CheckView):
                     {
                         "worlds": lambda kind: kind.kind,
                         "judged": lambda kind: f"{kind.judged} of {kind.worlds}",
-                        "after costs": lambda kind: format_rate(kind.net)[0],
-                        "95 %": lambda kind: format_rate(kind.net)[1],
-                        "before costs": lambda kind: format_rate(kind.before_costs)[0],
-                        "95 % of it": lambda kind: format_rate(kind.before_costs)[1],
-                        "opened on it": lambda kind: format_rate(kind.desk)[0],
-                        "record weighs": lambda kind: format_rate(kind.weighed)[0],
+                        "after costs": lambda kind: kind.net.to_cells()[0],
+                        "95 %": lambda kind: kind.net.to_cells()[1],
+                        "before costs": lambda kind: kind.before_costs.to_cells()[0],
+                        "95 % of it": lambda kind: kind.before_costs.to_cells()[1],
+                        "opened on it": lambda kind: kind.desk.to_cells()[0],
+                        "record weighs": lambda kind: kind.weighed.to_cells()[0],
                     },
                     spare=("95 % of it", "record weighs"),
                 ),
@@ -180,7 +181,7 @@ class NoEdgeView(CheckView):
             notes=(
                 "an edge is claimed where a world's trades made money with a one-sided bootstrap p below 0.05; nothing "
                 "can be foreseen in these markets: before costs one world in twenty makes such a claim by chance",
-                *name_report(self.report),
+                *self.name_report(),
             ),
         )
 
@@ -323,9 +324,6 @@ def _planned_trade(outcome: Outcome) -> PlannedTrade | None:
     return PlannedTrade(outcome.as_of, side, decision.stop_loss, decision.take_profit, Millis(outcome.as_of + hold))
 
 
-# -- what they say together
-
-
 def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, *, stopped: bool) -> NoEdgeView:
     whole = _sum_worlds("all", results)
     kinds = tuple(
@@ -343,12 +341,9 @@ def build_no_edge_view(results: Sequence[WorldResult], asked: int, origin: str, 
         origin=origin,
         asked=asked,
         worlds=len(results),
-        judged=whole.judged,
+        **pick(whole, "judged", "before_costs", "desk", "weighed"),
         false_edge_rate=whole.net.rate,
         ci95=whole.net.ci95,
-        before_costs=whole.before_costs,
-        desk=whole.desk,
-        weighed=whole.weighed,
         kinds=kinds,
         said=_VERDICTS[passed] if judged else _NOT_JUDGED,
     )

@@ -75,9 +75,7 @@ class ReportFiles(Protocol):
 
     @property
     def folder(self) -> str: ...
-
     def names(self) -> Sequence[str]: ...
-
     def read(self, name: str) -> bytes | None: ...
 
     def write(self, name: str, content: bytes) -> None:
@@ -111,8 +109,6 @@ class LabReports:
 
     def __init__(self, files: ReportFiles) -> None:
         self._files = files
-
-    # -- what is finished
 
     def save(self, report: LabReport, page: str) -> None:
         """Saving a whole report removes its parts. An unfinished report does not replace a whole one."""
@@ -192,8 +188,6 @@ class LabReports:
             raise NotFound(f"No report {plain_text(report, 40)!r}; `zuno lab reports` lists them.")
         return content
 
-    # -- what is done of an unfinished one
-
     def keep_part(self, report: str, part: View) -> None:
         """An arm or an episode that is done."""
         self._files.add_lines(_parts_file(report), [write_document(part)])
@@ -214,8 +208,6 @@ class LabReports:
 
     def forget_parts(self, report: str) -> None:
         self._files.remove(_parts_file(report))
-
-    # -- what was ever tried
 
     def note_trials(self, kind: str, trials: Mapping[str, str]) -> None:
         """Arms by the id of their trial; each is noted once, however often it is run."""

@@ -69,9 +69,6 @@ def yearly_growth(growth: float, bars: int, bars_per_year: float) -> float:
     return float(exp(float(log(growth)) * (bars_per_year / bars))) - 1
 
 
-# -- how much of it is luck
-
-
 def probabilistic_sharpe(returns: Sequence[float], benchmark: float = 0.0) -> float | None:
     """The probability that the true Sharpe ratio of a bar is above `benchmark` (of a bar too), given length, skewness
     and kurtosis of the sample (Bailey and López de Prado). None where the returns do not vary."""
@@ -117,9 +114,6 @@ def estimate_trial_variance(sharpes: Sequence[float], bars: int) -> float:
     return max(variance, 1 / max(1, bars - 1))
 
 
-# -- the normal distribution
-
-
 def normal_cdf(value: float) -> float:
     """Φ, within 1e-15, by its series around zero: every term has the sign of the value."""
     if abs(value) >= _FAR:
@@ -145,9 +139,6 @@ def normal_quantile(probability: float) -> float:
         else:
             high = middle
     return (low + high) / 2
-
-
-# -- parts
 
 
 def _moments(returns: Sequence[float], mean: float) -> tuple[float | None, float | None, float | None]:

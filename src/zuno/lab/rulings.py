@@ -55,22 +55,15 @@ async def study_moment(market: StudyMarket, moment: Moment, open_cycles: OpenCyc
 
 
 def summarise(outcome: Outcome) -> RulingSummary:
-    worth, board = outcome.expectation, outcome.board.synthesis
-    return RulingSummary(
-        outcome.decision.decision.value,
-        outcome.ruling.decision.value,
-        outcome.ruling.veto,
-        None if worth is None else round(worth.ev_pct, 6),
-        None if board is None else round(board.score, 6),
-    )
+    worth = None if outcome.expectation is None else round(outcome.expectation.ev_pct, 6)
+    score = None if outcome.board.synthesis is None else round(outcome.board.synthesis.score, 6)
+    decided, ruled = outcome.decision.decision.value, outcome.ruling.decision.value
+    return RulingSummary(decided, ruled, outcome.ruling.veto, worth, score)
 
 
 async def _run_cycle(store: SeriesStore, moment: Moment, account: Account, open_cycles: OpenCycles) -> Outcome:
     cycles = open_cycles(store, account, moment.at)
     return await cycles.run(moment.symbol.value, moment.mode.value, str(moment.at), chart=False)
-
-
-# -- what is held
 
 
 async def make_account(store: SeriesStore, moment: Moment) -> tuple[str, Account]:
@@ -117,9 +110,6 @@ async def _read_entries(store: SeriesStore, at: Millis) -> Mapping[Symbol, float
         rows = await store.read(series, Millis(at - DAY_MS - 3 * HOUR_MS), Millis(at - DAY_MS), at)
         closes[symbol] = rows[-1].close
     return closes
-
-
-# -- what became of it
 
 
 async def score_decision(market: StudyMarket, decision: Decision, moment: Moment) -> TradeScore | None:

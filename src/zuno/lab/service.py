@@ -10,20 +10,10 @@ from itertools import pairwise
 from math import comb, fsum, sqrt
 from typing import TYPE_CHECKING, Final
 
+from zuno.kernel.wire import derive
+from zuno.lab import model as views
 from zuno.lab.market_study import MarketPlan, MarketStudy, describe_markets
 from zuno.lab.mirror import mirror_call
-from zuno.lab.model import (
-    BucketView,
-    CalibrationView,
-    CountView,
-    KindView,
-    MirrorDifferenceView,
-    MomentResult,
-    PowerView,
-    StudyView,
-    SymmetryView,
-    TradeScore,
-)
 from zuno.trading.measure.triage import Label, Rule
 from zuno.trading.model.cycle import Call
 from zuno.trading.rules.draft import RuleName, RuleOwner
@@ -52,19 +42,19 @@ DIGITS: Final = 6
 class StudyDesk:
     """Entry to the lab's studies, backtests and checks; of the home it uses the reports alone."""
 
-    market: MarketStudy[MomentResult, StudyView]
+    market: MarketStudy[views.MomentResult, views.StudyView]
     memory: MemoryStudy
     reports: LabReports
     trade: TradeLab
     checks: DeskChecks
 
 
-def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> StudyView:
+def build_view(results: Sequence[views.MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> views.StudyView:
     total = len(results)
     judged = total >= MIN_MOMENTS and not stopped
     missed = tuple(failed_criteria(results)) if judged else ()
     held = [result for result in results if result.holding in ("long", "short")]
-    return StudyView(
+    return views.StudyView(
         ok=not missed,
         stopped=stopped,
         **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), total),
@@ -86,18 +76,18 @@ def build_view(results: Sequence[MomentResult], plans: Sequence[MarketPlan], sto
     )
 
 
-def count_names(names: Iterable[str], total: int) -> tuple[CountView, ...]:
+def count_names(names: Iterable[str], total: int) -> tuple[views.CountView, ...]:
     """The most frequent first, equals by name."""
     counts = sorted(Counter(names).items(), key=lambda item: (-item[1], item[0]))
-    return tuple(CountView(name=name, count=count, share=_share(count, total)) for name, count in counts)
+    return tuple(views.CountView(name=name, count=count, share=_share(count, total)) for name, count in counts)
 
 
-def count_rules(results: Sequence[MomentResult]) -> dict[str, tuple[CountView, ...]]:
+def count_rules(results: Sequence[views.MomentResult]) -> dict[str, tuple[views.CountView, ...]]:
     """By owner, in the order of the rules; those that never fired too."""
     fired = Counter(rule for result in results for rule in result.rules)
     return {
         owner.value: tuple(
-            CountView(name=rule.value, count=fired[rule.value], share=_share(fired[rule.value], len(results)))
+            views.CountView(name=rule.value, count=fired[rule.value], share=_share(fired[rule.value], len(results)))
             for rule in RuleName
             if rule.owner is owner
         )
@@ -105,10 +95,10 @@ def count_rules(results: Sequence[MomentResult]) -> dict[str, tuple[CountView, .
     }
 
 
-def count_kinds(results: Sequence[MomentResult]) -> tuple[KindView, ...]:
+def count_kinds(results: Sequence[views.MomentResult]) -> tuple[views.KindView, ...]:
     kinds = dict.fromkeys(result.kind for result in results)
     return tuple(
-        KindView(
+        views.KindView(
             kind=kind,
             moments=sum(result.kind == kind for result in results),
             active=sum(result.kind == kind and result.own.ruling != Call.HOLD for result in results),
@@ -117,15 +107,12 @@ def count_kinds(results: Sequence[MomentResult]) -> tuple[KindView, ...]:
     )
 
 
-# -- symmetry
-
-
-def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
+def compare_sides(results: Sequence[views.MomentResult]) -> views.SymmetryView:
     long, short = (sum(result.own.decision == call for result in results) for call in (Call.LONG, Call.SHORT))
     pairs = [result for result in results if result.mirrored is not None]
     differences = tuple(map(_difference, (result for result in pairs if not is_mirrored(result))))
     mirrored = len(pairs) - len(differences)
-    return SymmetryView(
+    return views.SymmetryView(
         long=long,
         short=short,
         chance=None if not long + short else _round(binomial_p_value(long, short)),
@@ -138,7 +125,7 @@ def compare_sides(results: Sequence[MomentResult]) -> SymmetryView:
     )
 
 
-def is_mirrored(result: MomentResult) -> bool:
+def is_mirrored(result: views.MomentResult) -> bool:
     """Whether the mirrored market was ruled the other way round."""
     return result.mirrored is not None and mirror_call(Call(result.own.ruling)) == result.mirrored.ruling
 
@@ -150,34 +137,29 @@ def binomial_p_value(long: int, short: int) -> float:
     return min(1.0, float(2 * tail / (1 << total)))
 
 
-def _difference(result: MomentResult) -> MirrorDifferenceView:
+def _difference(result: views.MomentResult) -> views.MirrorDifferenceView:
     own, other = result.own, result.mirrored
     assert other is not None
-    return MirrorDifferenceView(
+    return derive(
+        views.MirrorDifferenceView,
+        own,
         **result.describe(),
-        ruling=own.ruling,
         mirrored=other.ruling,
-        ev_pct=own.ev_pct,
         mirrored_ev_pct=other.ev_pct,
-        veto=own.veto,
         mirrored_veto=other.veto,
-        score=own.score,
         mirrored_score=other.score,
         small=abs((own.ev_pct or 0.0) - (other.ev_pct or 0.0)) <= SMALL_EV_PCT,
     )
 
 
-# -- calibration and power
-
-
-def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
+def calibrate(results: Sequence[views.MomentResult]) -> views.CalibrationView:
     trades = [result.trade for result in results if result.trade is not None]
     if not trades:
         nothing: dict[str, None] = dict.fromkeys(("fair", "realised", "difference", "se", "inside"))
-        return CalibrationView(trades=0, buckets=(), **nothing)
+        return views.CalibrationView(trades=0, buckets=(), **nothing)
     fair, realised = _mean([trade.fair for trade in trades]), _mean([trade.y for trade in trades])
     error = standard_error(results)
-    return CalibrationView(
+    return views.CalibrationView(
         trades=len(trades),
         fair=_round(fair),
         realised=_round(realised),
@@ -188,7 +170,7 @@ def calibrate(results: Sequence[MomentResult]) -> CalibrationView:
     )
 
 
-def standard_error(results: Sequence[MomentResult]) -> float:
+def standard_error(results: Sequence[views.MomentResult]) -> float:
     """Of the mean of y − f. Trades of one market overlap, markets do not: the larger of the two errors counts."""
     trades = [result.trade for result in results if result.trade is not None]
     markets: dict[int, list[float]] = {}
@@ -199,15 +181,15 @@ def standard_error(results: Sequence[MomentResult]) -> float:
     return max(_independent_error(trades), between if len(markets) > 1 else 0.0)
 
 
-def state_power(results: Sequence[MomentResult]) -> PowerView:
+def state_power(results: Sequence[views.MomentResult]) -> views.PowerView:
     trades = [result.trade for result in results if result.trade is not None]
     if not trades:
-        return PowerView(
+        return views.PowerView(
             trades=0, smallest_edge=None, smallest_edge_pct=None, said="No trade was scored: no edge could be seen."
         )
     edge = POWER_Z * standard_error(results)
     worth = edge * _mean([trade.span_pct for trade in trades])
-    return PowerView(
+    return views.PowerView(
         trades=len(trades),
         smallest_edge=_round(edge),
         smallest_edge_pct=_round(worth),
@@ -218,11 +200,11 @@ def state_power(results: Sequence[MomentResult]) -> PowerView:
     )
 
 
-def _buckets(trades: Sequence[TradeScore]) -> Iterator[BucketView]:
+def _buckets(trades: Sequence[views.TradeScore]) -> Iterator[views.BucketView]:
     for low, high in pairwise(BUCKETS):
         some = [trade for trade in trades if low <= trade.fair < high]
         if some:
-            yield BucketView(
+            yield views.BucketView(
                 low=low,
                 high=high,
                 trades=len(some),
@@ -232,14 +214,11 @@ def _buckets(trades: Sequence[TradeScore]) -> Iterator[BucketView]:
             )
 
 
-def _independent_error(trades: Sequence[TradeScore]) -> float:
+def _independent_error(trades: Sequence[views.TradeScore]) -> float:
     return sqrt(fsum(trade.fair * (1 - trade.fair) for trade in trades)) / len(trades)
 
 
-# -- the bars
-
-
-def failed_criteria(results: Sequence[MomentResult]) -> Iterator[str]:
+def failed_criteria(results: Sequence[views.MomentResult]) -> Iterator[str]:
     rulings = Counter(result.own.ruling for result in results)
     for call in Call:
         if not rulings[call.value]:

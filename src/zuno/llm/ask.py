@@ -64,7 +64,18 @@ async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnsw
     if not assigned.models:
         return SourcedAnswer(_run_fallback(question), "deterministic", assigned.why)
     prompt = model_context.prompts.render(question.prompt, question.variables())
-    opening = _build_request(question, prompt, model_context.timeout)
+    opening = ModelRequest(
+        role=question.role,
+        round=question.round,
+        attempt=1,
+        system=prompt.system,
+        turns=(Turn("user", prompt.user),),
+        shape=question.output.__name__,
+        schema=schema_of(question.output),
+        max_output_tokens=question.max_output_tokens,
+        timeout=model_context.timeout,
+        images=question.images,
+    )
     tried: list[Attempt] = []
 
     async def attempt(model: Model, request: ModelRequest) -> Usable[T] | None:
@@ -100,21 +111,6 @@ def _explain_attempts(attempts: list[Attempt]) -> str:
 
 def _join(*reasons: str) -> str:
     return "; ".join(filter(None, reasons))
-
-
-def _build_request(question: Question[T], prompt: Prompt, timeout: float) -> ModelRequest:
-    return ModelRequest(
-        role=question.role,
-        round=question.round,
-        attempt=1,
-        system=prompt.system,
-        turns=(Turn("user", prompt.user),),
-        shape=question.output.__name__,
-        schema=schema_of(question.output),
-        max_output_tokens=question.max_output_tokens,
-        timeout=timeout,
-        images=question.images,
-    )
 
 
 def _build_repair(opening: ModelRequest, attempt: Attempt) -> ModelRequest:

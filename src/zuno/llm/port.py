@@ -162,7 +162,6 @@ class ModelRegistry(Protocol):
     """Promises the same answer for the same role and round as long as it is open."""
 
     def models_for(self, role: str, round: int) -> RoleModels: ...
-
     async def close(self) -> None: ...
 
 

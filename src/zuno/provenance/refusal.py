@@ -85,8 +85,6 @@ def find_faults(
     return faults
 
 
-# -- words and signs
-
 _ONES = "two|three|four|five|six|seven|eight|nine|ten"
 _BIG = (
     "eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|(?:twenty|thirty|forty|fourty|fifty|"

@@ -195,7 +195,7 @@ async def opening() -> Opening:
     store = MemorySeries(Origin(True, ORIGIN))
     bundle = bundle_of(UP)
     await store.write([Batch(block.series, block.rows) for block in bundle.blocks])
-    case = await memory_study._read_case(store, Symbol("BTCUSDT"), bundle.as_of)
+    case = await memory_study.read_case(store, Symbol("BTCUSDT"), bundle.as_of)
     setup = describe_setup(case.features, case.context)
     return Opening(case, Side.LONG, post_mortem(0, setup=setup, verdict=Verdict.FAILURE))
 

@@ -24,7 +24,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
-from zuno.kernel.wire import Wire
+from zuno.kernel.wire import Wire, derive
 from zuno.llm.ask import ModelContext
 from zuno.llm.chat import (
     HISTORY_CHARS,
@@ -191,8 +191,6 @@ class ChatDesk:
         shown = "\n".join(part for part in (note, answer.text) if part)
         return ChatAnswer(shown, answer.sources, answer.view, answer.proposal, why=why)
 
-    # -- by a model
-
     async def _ask_model(self, text: str, who: Speaker, chat: _Chat, request: str) -> ChatAnswer | str:
         """The model's answer, or why there is none; empty where none sits."""
         model_context = await self.model_context(request, who)
@@ -207,8 +205,6 @@ class ChatDesk:
         box = _JournaledTools(self.zuno, chat.conversation, lambda call: self._append(CALL_KIND, call, request))
         result = await answer_in_rounds(build_task(question, box.call), model_context)
         return finish_answer(result)
-
-    # -- by the rules of the shell's reader
 
     async def _show_positions(self, text: str, talk: Conversation) -> None:
         """A line that means a position by what it holds or by its place needs the list."""
@@ -248,8 +244,6 @@ class ChatDesk:
                 unused = f"Not understood here: {', '.join(reading.unused)}." if reading.unused else ""
                 return ChatAnswer(unused, (source,), view)
 
-    # -- what is kept
-
     async def _open_chat(self, name: str) -> _Chat:
         if name not in self._chats:
             turns = await self._load_turns(name)
@@ -272,16 +266,13 @@ class ChatDesk:
         return deque(reversed(turns[:MAX_TURNS]), maxlen=MAX_TURNS)
 
     async def _record(self, text: str, who: Speaker, answer: ChatAnswer, request: str, *, secret: bool) -> None:
-        turn = TurnRecord(
-            chat=who.chat,
-            user=who.user,
+        turn = derive(
+            TurnRecord,
+            answer,
+            who,
             question="" if secret else plain_text(text, QUESTION_CHARS),
             answer=plain_text(_tell(answer), MAX_ANSWER_CHARS),
-            cited=answer.cited,
             proposal="" if answer.proposal is None else answer.proposal.command,
-            source=answer.source,
-            why=answer.why,
-            sources=answer.sources,
         )
         try:
             await self._append(TURN_KIND, turn, request)

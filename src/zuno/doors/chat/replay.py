@@ -7,17 +7,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
-from zuno.doors.chat.desk import (
-    CALL_KIND,
-    QUESTION_KIND,
-    TURN_KIND,
-    CallRecord,
-    ChatAnswer,
-    QuestionRecord,
-    TurnRecord,
-    build_task,
-    finish_answer,
-)
+from zuno.doors.chat import desk
 from zuno.doors.chat.facts import ToolFacts
 from zuno.doors.chat.proposals import Proposal
 from zuno.journal.decision_view import ReplayView
@@ -43,18 +33,23 @@ class ChatReplay:
         journal = await self._journal()
         entries = [entry async for entry in journal.entries(request_id=request_id)]
         asked = next(
-            (QuestionRecord.model_validate(entry.payload) for entry in entries if entry.kind == QUESTION_KIND), None
+            (
+                desk.QuestionRecord.model_validate(entry.payload)
+                for entry in entries
+                if entry.kind == desk.QUESTION_KIND
+            ),
+            None,
         )
-        ended = next((entry for entry in entries if entry.kind == TURN_KIND), None)
+        ended = next((entry for entry in entries if entry.kind == desk.TURN_KIND), None)
         if asked is None or ended is None:
             return None
-        turn = TurnRecord.model_validate(ended.payload)
+        turn = desk.TurnRecord.model_validate(ended.payload)
         attempts = [Attempt.model_validate(entry.payload) for entry in entries if entry.kind == "model_attempt"]
         model_context, asked_differently = self._rehearse(journal, attempts)
         calls = _RecordedCalls(
-            [CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == CALL_KIND]
+            [desk.CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == desk.CALL_KIND]
         )
-        answer = finish_answer(await answer_in_rounds(build_task(asked, calls.call), model_context))
+        answer = desk.finish_answer(await answer_in_rounds(desk.build_task(asked, calls.call), model_context))
         then, now = _list_decisions(turn), _list_decisions(answer)
         differences = [*asked_differently(), *calls.differences]
         if then != now:
@@ -73,7 +68,7 @@ class ChatReplay:
 
 
 class _RecordedCalls:
-    def __init__(self, calls: Sequence[CallRecord]) -> None:
+    def __init__(self, calls: Sequence[desk.CallRecord]) -> None:
         self._calls = list(calls)
         self._unexpected: list[str] = []
 
@@ -88,7 +83,7 @@ class _RecordedCalls:
         return self._calls.pop(0).output
 
 
-def _list_decisions(by: TurnRecord | ChatAnswer | str) -> dict[str, str]:
+def _list_decisions(by: desk.TurnRecord | desk.ChatAnswer | str) -> dict[str, str]:
     if isinstance(by, str) or by.source == "rules":
         return {"cited": "", "proposal": ""}
     command = by.proposal.command if isinstance(by.proposal, Proposal) else by.proposal

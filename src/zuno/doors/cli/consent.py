@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zuno.kernel.errors import UsageError
@@ -31,10 +30,7 @@ def ask_to_type(*, json: bool, yes: bool = False) -> Callable[[str, str], bool]:
             return True
         if json or not sys.stdin.isatty() or not sys.stderr.isatty():
             raise UsageError(f"{what} The word {word} has to be typed at a terminal.")
-        with _interruptible():
-            sys.stderr.write(f"{what}\nType {word} to go on: ")
-            sys.stderr.flush()
-            return sys.stdin.readline().strip().lower() == word
+        return _is_typed(word, f"{what}\nType {word} to go on: ")
 
     return ask
 
@@ -62,25 +58,22 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
         if word == "approve":
             render(view)
         typed = "anyway" if view.exits and word == "approve" else word
-        with _interruptible():
-            sys.stderr.write(f"{view.summarise()}\nType {typed} to {word} {view.plan_id}: ")
-            sys.stderr.flush()
-            return sys.stdin.readline().strip().lower() == typed
+        return _is_typed(typed, f"{view.summarise()}\nType {typed} to {word} {view.plan_id}: ")
 
     return ask
 
 
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """An event loop takes the first Ctrl-C for itself and would leave the person at the prompt."""
+def _is_typed(word: str, prompt: str) -> bool:
+    """Asks for the word. An event loop takes the first Ctrl-C for itself and would leave the person at the prompt."""
     import signal
     import threading
 
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    asked_here = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler) if asked_here else None
     try:
-        yield
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        return sys.stdin.readline().strip().lower() == word
     finally:
-        signal.signal(signal.SIGINT, before)
+        if asked_here:
+            signal.signal(signal.SIGINT, before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from zuno.doors.cli import run_command
@@ -13,11 +14,15 @@ if TYPE_CHECKING:
 
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
+    from zuno.lab.reports import LabReports
     from zuno.lab.trading.service import TradeLab
+    from zuno.lab.trading.views import TradeLabView
     from zuno.lab.workers import Progress
 
 
 V = TypeVar("V")
+R = TypeVar("R", "LpLabView", "TradeLabView", "SweepView", "LpAblationView")
 
 Workers = Annotated[int, number("--workers", "N", "Worker processes; results do not change.")]
 Moments = Annotated[int, number("--moments", "N", "Number of sampled moments.")]
@@ -40,15 +45,13 @@ async def lab_study(
     zuno: Zuno, moments: Moments = 400, seeds: Seeds = "1-10", workers: Workers = 2, cluster: Cluster = None
 ) -> View:
     """Evaluate the rule-based desk at sampled moments of synthetic markets: decisions, symmetry, calibration."""
-    desk = zuno.lab(cluster).market
-    return await show_progress("moments", lambda tell, stop: desk.study(moments, seeds, workers, tell, stop))
+    return await show_progress("moments", partial(zuno.lab(cluster).market.study, moments, seeds, workers))
 
 
 @command(lab, "memory", by=run_command.partial_verdict)
 async def lab_memory(zuno: Zuno, seeds: Seeds = "1-6", workers: Workers = 2, cluster: Cluster = None) -> View:
     """Test whether memory helps: recall on, off, shuffled or most recent, with a planted setup and without."""
-    memory = zuno.lab(cluster).memory
-    return await show_progress("moments", lambda tell, stop: memory.study(seeds, workers, tell, stop))
+    return await show_progress("moments", partial(zuno.lab(cluster).memory.study, seeds, workers))
 
 
 @command(lab, "lp", by=run_command.partial_verdict)
@@ -79,11 +82,7 @@ async def lab_lp(
 
     lab_desk = zuno.lp_lab(cluster)
     question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
-    view = await show_progress(
-        "hours", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
-    )
-    run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
-    return view
+    return await _report("hours", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
 
 
 @command(lab, "trade", by=run_command.partial_verdict)
@@ -118,11 +117,7 @@ async def lab_trade(
     lab_desk = zuno.lab(cluster).trade
     chosen = symbols or ",".join(zuno.markets)
     question = read_question(data, chosen, since, until, arms, models=models, markets=zuno.markets)
-    view = await show_progress(
-        "decisions", lambda tell, stop: lab_desk.compare(question, workers, tell, stop, resume=resume)
-    )
-    run_command.complain(f"Report: {lab_desk.reports.describe_place(view.report)}")
-    return view
+    return await _report("decisions", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
 
 
 @command(lab, "sweep", by=run_command.partial_verdict)
@@ -136,9 +131,7 @@ async def lab_sweep(
 ) -> View:
     """Sweep static ranges over a pool's recorded minutes with the fast engine."""
     sweep = zuno.lp_lab(cluster).sweep
-    view = await show_progress("ranges", lambda tell, stop: sweep.sweep(data, ranges, capital, workers, tell, stop))
-    run_command.complain(f"Report: {sweep.reports.describe_place(view.report)}")
-    return view
+    return await _report("ranges", sweep.reports, partial(sweep.sweep, data, ranges, capital, workers))
 
 
 @command(lab, "ablate", by=run_command.partial_verdict)
@@ -169,13 +162,9 @@ async def lab_ablate(
         return await lab_trade(zuno, data, "", since, until, ",".join(Arm), models, workers, cluster, resume)
     if desk != "lp":
         raise UsageError("--desk is lp or trade.")
-    lab_desk = zuno.lp_lab(cluster)
+    ablation = zuno.lp_lab(cluster).ablation
     question = read_horizon(read_question(data, "debate", capital, every, width, profile, gas, models=models), horizon)
-    view = await show_progress(
-        "episodes", lambda tell, stop: lab_desk.ablation.ablate(question, workers, tell, stop, resume=resume)
-    )
-    run_command.complain(f"Report: {lab_desk.ablation.reports.describe_place(view.report)}")
-    return view
+    return await _report("episodes", ablation.reports, partial(ablation.ablate, question, workers, resume=resume))
 
 
 @command(lab, "reports")
@@ -203,8 +192,7 @@ async def lab_noedge(
     resume: Resume = False,
 ) -> View:
     """False-positive rate of the desk on markets without an edge."""
-    checks = zuno.lab(cluster).checks
-    return await show_progress("worlds", lambda tell, stop: checks.noedge(worlds, workers, tell, stop, resume=resume))
+    return await show_progress("worlds", partial(zuno.lab(cluster).checks.noedge, worlds, workers, resume=resume))
 
 
 @command(lab, "lookahead", by=run_command.partial_verdict)
@@ -217,10 +205,7 @@ async def lab_lookahead(
     cluster: Cluster = None,
 ) -> View:
     """Check for look-ahead bias: rule again without the future and with shorter histories."""
-    checks = zuno.lab(cluster).checks
-    return await show_progress(
-        "moments", lambda tell, stop: checks.lookahead(moments, seeds, data, workers, tell, stop)
-    )
+    return await show_progress("moments", partial(zuno.lab(cluster).checks.lookahead, moments, seeds, data, workers))
 
 
 @command(lab, "invariance", by=run_command.partial_verdict)
@@ -233,10 +218,7 @@ async def lab_invariance(
     cluster: Cluster = None,
 ) -> View:
     """Share of decisions that flip with masked symbols, scaled prices, a mirror, another order or other words."""
-    checks = zuno.lab(cluster).checks
-    return await show_progress(
-        "moments", lambda tell, stop: checks.invariance(moments, seeds, data, workers, tell, stop)
-    )
+    return await show_progress("moments", partial(zuno.lab(cluster).checks.invariance, moments, seeds, data, workers))
 
 
 @command(lab, "calibration")
@@ -285,3 +267,10 @@ async def show_progress(unit: str, work: Callable[[Progress, asyncio.Event], Awa
         except StoppedEarly as stopped:
             run_command.complain(f"zuno: {stopped}")
             raise KeyboardInterrupt from stopped
+
+
+async def _report(unit: str, reports: LabReports, work: Callable[[Progress, asyncio.Event], Awaitable[R]]) -> R:
+    """The same, and where its report lies."""
+    view = await show_progress(unit, work)
+    run_command.complain(f"Report: {reports.describe_place(view.report)}")
+    return view

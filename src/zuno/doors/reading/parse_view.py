@@ -12,6 +12,7 @@ from zuno.doors.reading.seen import asks_for_list, find_position, to_shown_posit
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.service.views import PositionsView
 from zuno.present.document import Document, Tone, Value, document, facts
 from zuno.present.values import foreign
@@ -66,21 +67,16 @@ def question_for(slot: str) -> str:
 
 
 def parse_view(reading: Reading) -> ParseView:
-    return ParseView(
+    return derive(
+        ParseView,
+        reading,
         text=plain_text(reading.text, _MOST_SHOWN),
-        intent=reading.intent,
         slots=dict(reading.slots),
-        confidence=reading.confidence,
-        why=reading.why,
         command=reading.template,
         complete=bool(reading.command()),
-        missing=reading.missing,
-        unused=reading.unused,
         ask=reading.ask or (question_for(reading.missing[0]) if reading.missing else ""),
         choices=tuple(choice.template for choice in reading.choices),
-        suggestion=reading.suggestion,
         dangerous=reading.signs,
-        source=reading.source,
     )
 
 

@@ -97,8 +97,6 @@ class _Filler:
         if not word_of_ours and not market:
             self._filled.unused.append(term)
 
-    # -- numbers: which position, which price, how many
-
     def _place_numbers(self, places: list[int]) -> None:
         free = [at for at in places if not self._place_marked(at)]
         if "low" in self._takes and len(free) >= 2:
@@ -153,8 +151,6 @@ class _Filler:
             self._put("above", term, value)
         else:
             self._put("price", term, value)
-
-    # -- everything else
 
     def _place(self, at: int, term: Term) -> None:
         takes, slots = self._takes, self._filled.slots

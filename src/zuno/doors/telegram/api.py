@@ -17,16 +17,7 @@ from html import unescape
 from typing import Any, Final, TypeVar
 
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, InputFile, LinkPreviewOptions
-from telegram.error import (
-    BadRequest,
-    ChatMigrated,
-    EndPointNotFound,
-    Forbidden,
-    InvalidToken,
-    NetworkError,
-    RetryAfter,
-    TelegramError,
-)
+from telegram import error as errors
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBUserWarning
 
@@ -49,12 +40,12 @@ BACKOFF: Final = Backoff(0.5, 8.0)
 NOT_MODIFIED: Final = "message is not modified"
 CANT_PARSE: Final = "can't parse entities"
 WRONG_TOKEN: Final = "Telegram does not know this bot's token; correct ZUNO_TELEGRAM_BOT_TOKEN (@BotFather shows it)."
-_FAILURES: Final[Sequence[tuple[type[TelegramError], str]]] = (
-    (InvalidToken, WRONG_TOKEN),
-    (Forbidden, "the bot may not write there: it was blocked or removed from the chat"),
-    (RetryAfter, "Telegram limits our messages"),
-    (BadRequest, "Telegram refused the request as malformed"),
-    (NetworkError, "Telegram could not be reached"),
+_FAILURES: Final[Sequence[tuple[type[errors.TelegramError], str]]] = (
+    (errors.InvalidToken, WRONG_TOKEN),
+    (errors.Forbidden, "the bot may not write there: it was blocked or removed from the chat"),
+    (errors.RetryAfter, "Telegram limits our messages"),
+    (errors.BadRequest, "Telegram refused the request as malformed"),
+    (errors.NetworkError, "Telegram could not be reached"),
 )
 _TAG: Final = re.compile(r"</?[a-z-]+[^<>]*>")
 _KEY_BYTES: Final = 9
@@ -67,7 +58,7 @@ class ApiRequest(HTTPXRequest):
     async def do_request(self, *args: Any, **kwargs: Any) -> tuple[int, bytes]:
         status, body = await super().do_request(*args, **kwargs)
         if 400 <= status < 500 and not _is_of_telegram(body):
-            raise NetworkError(f"Something else than Telegram answers (HTTP {status})")
+            raise errors.NetworkError(f"Something else than Telegram answers (HTTP {status})")
         return status, body
 
 
@@ -102,14 +93,14 @@ async def fetch_updates(bot: Bot, offset: int | None, wanted: Sequence[str]) -> 
         asked["offset"] = offset
     try:
         found = await bot.do_api_request("getUpdates", asked, read_timeout=POLL_SECONDS + READ_SECONDS)
-    except EndPointNotFound:  # a bot that was known once
-        raise InvalidToken(WRONG_TOKEN) from None
+    except errors.EndPointNotFound:  # a bot that was known once
+        raise errors.InvalidToken(WRONG_TOKEN) from None
     return found if isinstance(found, list) else []
 
 
-def explain(error: TelegramError) -> str:
+def explain(error: errors.TelegramError) -> str:
     """A telegram error in our words; nothing the server wrote is repeated."""
-    if isinstance(error, ChatMigrated):
+    if isinstance(error, errors.ChatMigrated):
         return f"the group became a supergroup with the id {error.new_chat_id}"
     named = (text for kind, text in _FAILURES if isinstance(error, kind))
     return next(named, f"Telegram failed ({type(error).__name__})")
@@ -119,10 +110,10 @@ async def check_token(bot: Bot) -> None:
     """Ask Telegram who this bot is. `UsageError` for a wrong token, `Unavailable` for no answer."""
     try:
         await bot.initialize()
-    except InvalidToken:
+    except errors.InvalidToken:
         await bot.shutdown()
         raise UsageError(WRONG_TOKEN) from None
-    except TelegramError as error:
+    except errors.TelegramError as error:
         await bot.shutdown()
         raise Unavailable(f"{_sentence(explain(error))} Check ZUNO_TELEGRAM_API_BASE_URL and the network.") from None
 
@@ -148,7 +139,7 @@ class ChatSender:
             keyboard = await self._keyboard(part.buttons)
             try:
                 sent = await self._send_part(part, keyboard)
-            except TelegramError as error:
+            except errors.TelegramError as error:
                 _log.warning("a message to the chat %s was given up: %s", self.chat, explain(error))
                 return None
         return sent
@@ -164,12 +155,12 @@ class ChatSender:
                 reply_markup=keyboard,
                 link_preview_options=LinkPreviewOptions(is_disabled=True),
             )
-        except BadRequest as error:
+        except errors.BadRequest as error:
             if NOT_MODIFIED in str(error).lower():
                 return Sent()
             _log.warning("a message of the chat %s was not edited: %s", self.chat, explain(error))
             return Undeliverable(explain(error), all=False)
-        except TelegramError as error:
+        except errors.TelegramError as error:
             return _judge_failure(error)
         return Sent()
 
@@ -181,7 +172,7 @@ class ChatSender:
                 return await self.edit(sent[0], Reply(html))
             try:
                 sent.append(await self._post(Reply(html), None, "HTML"))
-            except TelegramError as error:
+            except errors.TelegramError as error:
                 return _judge_failure(error)
             return Sent()
 
@@ -190,7 +181,7 @@ class ChatSender:
     async def _send_part(self, part: Reply, keyboard: InlineKeyboardMarkup | None) -> int:
         try:
             return await self._try(lambda: self._post(part, keyboard, "HTML"))
-        except BadRequest as error:
+        except errors.BadRequest as error:
             if CANT_PARSE not in str(error).lower():
                 raise
         _log.error("the HTML of an answer is malformed; it was sent as plain text")
@@ -215,16 +206,16 @@ class ChatSender:
         for attempt in range(1, ATTEMPTS):
             try:
                 return await act()
-            except RetryAfter as error:
+            except errors.RetryAfter as error:
                 if (wait := retry_seconds(error)) > LONGEST_WAIT:
                     raise
                 await self.sleep(wait)
-            except ChatMigrated as error:
+            except errors.ChatMigrated as error:
                 _log.warning("%s; set ZUNO_TELEGRAM_GROUPS to it", _sentence(explain(error)).rstrip("."))
                 self.chat = error.new_chat_id
-            except BadRequest:
+            except errors.BadRequest:
                 raise
-            except NetworkError:
+            except errors.NetworkError:
                 await self.sleep(BACKOFF.delay(attempt))
         return await act()
 
@@ -242,16 +233,16 @@ class ChatSender:
         return InlineKeyboardMarkup([row[start : start + 3] for start in range(0, len(row), 3)])
 
 
-def _judge_failure(error: TelegramError) -> SendResult:
+def _judge_failure(error: errors.TelegramError) -> SendResult:
     """Whether to try again. A request that timed out may have been carried out all the same."""
-    if isinstance(error, RetryAfter):
+    if isinstance(error, errors.RetryAfter):
         return RetryLater(explain(error), retry_seconds(error))
-    if isinstance(error, NetworkError) and not isinstance(error, BadRequest):
+    if isinstance(error, errors.NetworkError) and not isinstance(error, errors.BadRequest):
         return RetryLater(explain(error))
-    return Undeliverable(explain(error), all=not isinstance(error, BadRequest))
+    return Undeliverable(explain(error), all=not isinstance(error, errors.BadRequest))
 
 
-def retry_seconds(error: RetryAfter) -> float:
+def retry_seconds(error: errors.RetryAfter) -> float:
     wait = error.retry_after
     return float(wait) if isinstance(wait, int | float) else wait.total_seconds()
 
@@ -266,5 +257,5 @@ async def until_stopped(stop: asyncio.Event, work: Awaitable[T]) -> T | None:
         for task in (ended, working):
             if not task.done():
                 task.cancel()
-                with suppress(asyncio.CancelledError, TelegramError):
+                with suppress(asyncio.CancelledError, errors.TelegramError):
                     await task

@@ -153,8 +153,6 @@ class TelegramBot:
         elif update.message is not None:
             self._spawn(sender.user, self._answer_message(update.message, sender, role))
 
-    # -- polling --------------------------------------------------------------------------------------------------
-
     async def _connect(self, hear: Tell, stop: asyncio.Event) -> bool:
         """Ask Telegram who the bot is, through an outage if need be; False if we were asked to end before."""
         failures = 0
@@ -222,8 +220,6 @@ class TelegramBot:
             return f"{name} polls, and answers nobody: set ZUNO_TELEGRAM_OWNERS (`zuno telegram setup` finds your id)."
         return f"{name} polls; owners: {owners}, viewers: {viewers}, groups: {groups}."
 
-    # -- one update -----------------------------------------------------------------------------------------------
-
     def _read_request(self, update: Update, sender: Sender, role: Role) -> tuple[ChatRequest, Command] | None:
         """The command that a message gives. A forwarded one, one by an inline bot and an edited one give none."""
         message = update.message
@@ -274,7 +270,8 @@ class TelegramBot:
                 unknown = f"There is no command /{escape(typed.name)}; /help lists them all."
                 await self._reply(asked, "unknown", Reply(unknown))
             return
-        if sender.chat_type != PRIVATE and not self._speaks_to_us(message):
+        answered = message.reply_to_message and message.reply_to_message.from_user
+        if sender.chat_type != PRIVATE and (answered is None or answered.id != self._bot.id):  # not to us, in a group
             return
         if not message.text:
             if not _is_service(message):
@@ -284,11 +281,6 @@ class TelegramBot:
             await self._reply(asked, "unread", Reply("/help lists the commands."))
             return
         await self._carry_out(asked, "text", self._on.free_text, record=False)
-
-    def _speaks_to_us(self, message: Message) -> bool:
-        """In a group: an answer to one of our messages."""
-        replied = message.reply_to_message
-        return replied is not None and replied.from_user is not None and replied.from_user.id == self._bot.id
 
     async def _press(self, query: CallbackQuery, sender: Sender, role: Role) -> None:
         key, find_pushed = query.data or "", self._on.find_push_button
@@ -418,8 +410,6 @@ class TelegramBot:
             await work
         except Exception:
             _log.exception(failure)
-
-    # -- the journal ----------------------------------------------------------------------------------------------
 
     async def _refuse_stranger(self, sender: Sender, update: Update) -> None:
         """No answer at all; a record, unless there are too many."""

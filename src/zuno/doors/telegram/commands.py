@@ -55,9 +55,7 @@ class ActionCards(Protocol):
     """The cards on which an owner confirms what moves money."""
 
     async def show(self, name: str, asked: ChatRequest, zuno: Zuno) -> Reply: ...
-
     async def confirm(self, asked: ChatRequest, zuno: Zuno) -> Reply: ...
-
     async def dismiss(self, asked: ChatRequest, zuno: Zuno) -> Reply: ...
 
 

@@ -20,8 +20,6 @@ from zuno.markets.market import parse_symbol
 from zuno.trading.service.account import OpenRisk, find_closing
 from zuno.trading.service.account_view import AccountView, ActionView
 
-# -- liquidity
-
 
 async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """The plan is made at once, for a plan moves nothing; what is confirmed is its approval."""
@@ -56,9 +54,6 @@ async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
         return render(await execution.apply(plan, consent, lambda line: None))
 
     return ActionCard(f"/apply {plan}", render(shown), shown.approval_hash, "Apply", not shown.play_money, apply)
-
-
-# -- trading
 
 
 async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:

@@ -114,8 +114,6 @@ class Access:
         self._stops = TokenBucket(2.0, 30)
         """For what lowers risk: nothing else that is asked stands in its way."""
 
-    # -- logging in and out
-
     def set_cookie(self, response: Response, cookie: str, age: int) -> None:
         """For the pages under the base path alone; `age`: in seconds, 0 ends it."""
         encrypted = self.site is not None and self.site.scheme == "https"
@@ -134,8 +132,6 @@ class Access:
     async def log_out(self, caller: Caller) -> None:
         if caller.login.kind == "session":
             await asyncio.to_thread(self._logins.list, "session", caller.login.name)
-
-    # -- checking
 
     def check(
         self, method: str, path: str, headers: Mapping[str, str], cookies: str, client: str = ""

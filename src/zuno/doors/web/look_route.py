@@ -80,7 +80,7 @@ Wallet = Annotated[str | None, Query(max_length=TEXT_CHARS, description="Owner o
 _ACCOUNT_WORDS = "paper (the home's own, the default), the name of another paper account, live or demo."
 _AccountText = Annotated[str, StringConstraints(max_length=TEXT_CHARS)]
 Account = Annotated[_AccountText | None, Query(description=_ACCOUNT_WORDS)]
-AccountField = Annotated[_AccountText | None, Field(description=_ACCOUNT_WORDS)]
+BodyAccount = Annotated[_AccountText | None, Field(description=_ACCOUNT_WORDS)]
 Symbol = Annotated[str, Query(max_length=TEXT_CHARS, description="A market of ZUNO_MARKETS: BTCUSDT, eth.")]
 Mode = Annotated[str, Query(max_length=TEXT_CHARS, description="swing or position.")]
 AsOf = Annotated[str | None, Query(max_length=TEXT_CHARS, description="A moment, as in 7d; default: now.")]

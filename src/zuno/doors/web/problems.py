@@ -65,13 +65,8 @@ class Problem(HTTPException):
 
 def build_problem(status: int, detail: str, kind: str | None = None, **more: Any) -> ProblemView:
     named = kind or _KINDS.get(status, "bug" if status >= 500 else "usage")
-    return ProblemView(
-        type=f"urn:zuno:problem:{named}",
-        title=HTTPStatus(status).phrase,
-        status=status,
-        detail=plain_text(detail, MOST_CHARS),
-        **more,
-    )
+    title, said = HTTPStatus(status).phrase, plain_text(detail, MOST_CHARS)
+    return ProblemView(type=f"urn:zuno:problem:{named}", title=title, status=status, detail=said, **more)
 
 
 def describe_error(error: Exception) -> ProblemView:

@@ -14,15 +14,8 @@ from typing import Final
 
 import uvicorn
 
+from zuno.doors.web import connections
 from zuno.doors.web.app import WebBackends, create_app
-from zuno.doors.web.connections import (
-    ACCEPTED_AT_ONCE,
-    IDLE_SECONDS,
-    WAITING_AT_ONCE,
-    Connection,
-    Connections,
-    count_places,
-)
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
@@ -43,7 +36,7 @@ class _Server(uvicorn.Server):
         beside a flood would wait for TCP to try again, a second later."""
         await super().startup(sockets)
         for listening in sockets or ():
-            listening.listen(WAITING_AT_ONCE)
+            listening.listen(connections.WAITING_AT_ONCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,9 +69,9 @@ class WebServer:
         server = _Server(
             uvicorn.Config(
                 app,
-                http=partial(Connection, Connections(count_places())),  # type: ignore[arg-type]
-                backlog=ACCEPTED_AT_ONCE,
-                timeout_keep_alive=IDLE_SECONDS,
+                http=partial(connections.Connection, connections.Connections(connections.count_places())),  # type: ignore[arg-type]
+                backlog=connections.ACCEPTED_AT_ONCE,
+                timeout_keep_alive=connections.IDLE_SECONDS,
                 log_level="warning",
                 log_config=None,
                 access_log=False,
@@ -139,7 +132,7 @@ def open_port(host: str, port: int, *, wildcard: bool = False) -> socket.socket:
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
-        opened.listen(ACCEPTED_AT_ONCE)
+        opened.listen(connections.ACCEPTED_AT_ONCE)
     except OSError as error:
         opened.close()
         raise _unusable_port(host, port, error) from error

@@ -21,9 +21,7 @@ class Helper(Protocol):
     """The process, with the home open."""
 
     def start(self) -> None: ...
-
     async def ask(self, asked: Stop, tell: Tell = ...) -> Any: ...
-
     def stop(self) -> None: ...
 
 

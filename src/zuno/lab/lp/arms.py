@@ -76,7 +76,6 @@ class BacktestPool(Protocol):
         """Mint with everything the wallet holds, after the swap that this needs. `Refused` where that is too little."""
 
     def close_position(self, gas: Wei) -> None: ...
-
     def state(self) -> PoolState: ...
 
     def worth(self) -> tuple[int, int]:

@@ -24,7 +24,7 @@ from zuno.lab.lp.desk_arms import act_on
 from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
 from zuno.lab.market_study import RunTasks, collect_results
-from zuno.lab.model import RateView, format_rate
+from zuno.lab.model import RateView
 from zuno.lab.workers import Progress
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
@@ -73,9 +73,6 @@ class PoolTask:
     moments: tuple[int, ...]
 
 
-# -- other futures, another order
-
-
 def cut_minutes(minutes: Minutes, at: Seconds) -> Minutes:
     """Minutes that had ended by then."""
     return minutes[: _count_over(minutes, at)]
@@ -121,9 +118,6 @@ class ReversedStrategist(Strategist):
         return _ReversedInputs(**{field.name: getattr(inputs, field.name) for field in fields(inputs)})
 
 
-# -- one moment
-
-
 async def compare_futures(
     worlds: Mapping[str, tuple[ReplayedPool, Argue]], minutes: Minutes, task: PoolTask, gas: GasQuote
 ) -> AsyncIterator[DebateMoment]:
@@ -167,9 +161,6 @@ def describe_choice(ready: PlanReady) -> str:
     """Which range, and whether it is approved; not its number on the ballot."""
     chosen = ready.debate.rounds[-1].candidates[ready.decision.index]
     return f"{describe_act(act_on(chosen))}, {ready.decision.verdict.value}"
-
-
-# -- all moments
 
 
 class PoolLeakView(View):
@@ -232,8 +223,8 @@ class PoolInvarianceView(PoolCheckView):
                     (
                         self.change,
                         count(self.moments),
-                        *format_rate(self.choices),
-                        *format_rate(self.ranges),
+                        *self.choices.to_cells(),
+                        *self.ranges.to_cells(),
                         count(self.ranges.total),
                     )
                 ],

@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 from zuno.amm.model import price_of
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
+from zuno.kernel.wire import derive
 from zuno.lab.comparisons import interval_of_sum
 from zuno.lab.cutoffs import ModelCutoffView, describe_models
 from zuno.lab.lp.arms import Arm, Move
@@ -248,8 +249,9 @@ DECIDED_BY: Final = {
 def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, convention: Convention) -> ArmView:
     """View of one arm; `complete_arm` adds what needs the other arms."""
     terms = result.terms
-    return ArmView(
-        arm=result.arm,
+    return derive(
+        ArmView,
+        result,
         by=", ".join(sorted(result.used.models)) or DECIDED_BY[result.arm],
         net_pnl_usd=to_usd(result.net - Fraction(result.used.usd) * USD),
         fees=to_usd(terms.fees),
@@ -264,10 +266,6 @@ def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, con
         unanswered=result.used.unanswered,
         time_in_range=round(result.minutes_in_range / result.minutes, 6),
         max_drawdown=measure_drawdown(result.hourly),
-        decisions=result.decisions,
-        rebalances=result.rebalances,
-        refused=result.refused,
-        moves=result.moves,
         ci95=None,
         vs_hold=None,
         fast_fees=compare_engines(result, columns, fee_pips, convention),

@@ -18,20 +18,10 @@ from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
+from zuno.trading.model import trade_events
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import ZERO, to_decimal
-from zuno.trading.model.trade_events import (
-    ExitReason,
-    FillBooked,
-    FundingBooked,
-    IntentStored,
-    OrderPlanned,
-    OrderUpdated,
-    TradeClosed,
-    TradeEvent,
-    TradeSummary,
-)
 from zuno.trading.rules.account import DOLLAR
 from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.performance import AccountStep, equity_usd, measure_trades, trace_account
@@ -74,7 +64,7 @@ class ClosedLine(View):
     net: int
     funding: int
     """Below zero: paid. In the net."""
-    reason: ExitReason
+    reason: trade_events.ExitReason
     exploration: bool
 
 
@@ -134,7 +124,7 @@ class ArmResult(View):
 
 def measure_arm(
     arm: Arm,
-    events: Sequence[TradeEvent],
+    events: Sequence[trade_events.TradeEvent],
     prices: Mapping[Symbol, PriceSeries],
     span: Span,
     until: Millis,
@@ -151,7 +141,7 @@ def measure_arm(
     if book.ledger.debits != book.ledger.credits:
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
-    closed += [book.summarise(trade, ExitReason.DECISION) for trade in book.finished.values()]
+    closed += [book.summarise(trade, trade_events.ExitReason.DECISION) for trade in book.finished.values()]
     rates = _read_rates(krw_rate, until)
     used = {trade.exchange.currency for trade in closed} | {trade.exchange.currency for trade in book.trades.values()}
     if not used <= rates.keys():
@@ -198,10 +188,10 @@ def measure_arm(
     )
 
 
-def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
+def cut_events(events: Iterable[trade_events.TradeEvent], until: Millis) -> list[trade_events.TradeEvent]:
     """Those up to a moment. What is ordered at that moment is filled at the open after it, though dated by it, and is
     none of them; what the market did until then is, also where it was noted between the orders."""
-    counted: list[TradeEvent] = []
+    counted: list[trade_events.TradeEvent] = []
     ordered: set[str] = set()
     changed: set[tuple[Venue, Symbol]] = set()
     """Where something was filled that was ordered at that moment."""
@@ -209,20 +199,20 @@ def cut_events(events: Iterable[TradeEvent], until: Millis) -> list[TradeEvent]:
     for event in events:
         if event.at > until:
             break
-        if event.at == until and isinstance(event, IntentStored | OrderPlanned):
+        if event.at == until and isinstance(event, trade_events.IntentStored | trade_events.OrderPlanned):
             began = True
-            ordered |= {event.order.client_id} if isinstance(event, OrderPlanned) else set()
+            ordered |= {event.order.client_id} if isinstance(event, trade_events.OrderPlanned) else set()
             continue
         match event:
-            case FillBooked(fill=fill):
+            case trade_events.FillBooked(fill=fill):
                 changed |= {(fill.exchange, fill.symbol)} if fill.client_id in ordered else set()
                 counts = (fill.exchange, fill.symbol) not in changed
-            case TradeClosed(summary=trade):
+            case trade_events.TradeClosed(summary=trade):
                 counts = (trade.exchange, trade.symbol) not in changed
-            case OrderUpdated():
+            case trade_events.OrderUpdated():
                 counts = event.order.request.client_id not in ordered
             case _:
-                counts = not began or isinstance(event, FundingBooked)
+                counts = not began or isinstance(event, trade_events.FundingBooked)
         counted += [event] if counts else []
     return counted
 
@@ -265,7 +255,7 @@ def _read_rates(krw_rate: PriceSeries | None, moment: Millis) -> dict[str, Decim
     return {DOLLAR: Decimal(1)} | ({} if rate is None else {"KRW": to_decimal(rate)})
 
 
-def _closed_line(trade: TradeSummary, rate: Decimal) -> ClosedLine:
+def _closed_line(trade: trade_events.TradeSummary, rate: Decimal) -> ClosedLine:
     return derive(
         ClosedLine,
         trade,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from zuno.kernel.canonical import Digest, Json, digest
 from zuno.kernel.units import Millis
@@ -21,23 +21,12 @@ from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
 from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
-from zuno.trading.model.known import derive
+from zuno.trading.model.known import derive, pick
 from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, make_slot
 from zuno.trading.rules.calibration import calibrate
 from zuno.trading.rules.expectancy import MONTH_MS
+from zuno.trading.run import record as records
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
-from zuno.trading.run.record import (
-    ChartRecord,
-    ExplorationClaim,
-    LoggedClaim,
-    MarketMoment,
-    RunJournal,
-    RunRequest,
-    RunSummary,
-    list_explorations,
-    read_previous_decision,
-    summarise_run,
-)
 from zuno.trading.service.runs import Recall, price_review
 
 if TYPE_CHECKING:
@@ -46,7 +35,7 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Part)
 T = TypeVar("T")
 Execute: TypeAlias = Callable[[RulingToExecute], Awaitable[ExecutionResult]]
-OpenCycle: TypeAlias = Callable[[RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
+OpenCycle: TypeAlias = Callable[[records.RunJournal, CycleSources, ModelContext, Listen, str], Cycle]
 """An arm may have nodes of its own: a subclass of `Cycle`."""
 
 
@@ -59,7 +48,38 @@ def always(value: T) -> Callable[..., Awaitable[T]]:
     return say
 
 
-class RunNotes(RunJournal):
+def build_sources(
+    moment: records.MarketMoment,
+    gather: Callable[[records.MarketMoment], Awaitable[tuple[Digest, Case]]],
+    **others: Any,
+) -> CycleSources:
+    """Sources of a cycle in the lab: the moment stands, no chart is drawn and no bundle is kept to be read again.
+    `others` replace what is left out."""
+
+    async def refuse(name: str) -> Bundle:
+        raise NotImplementedError("the lab keeps no bundle")
+
+    rest: dict[str, Any] = {"ahead": always(0.0), "claim_exploration": always(()), **others}
+    return CycleSources(
+        collect=always(moment),
+        gather=gather,
+        recorded=refuse,
+        paint=always(records.ChartRecord(chart=None)),
+        image=always(None),
+        now=lambda node, as_of: as_of,
+        new_cases=always(()),
+        **rest,
+    )
+
+
+async def run_nodes(cycle: Cycle, order: Sequence[Node] = tuple(Node)) -> Outcome:
+    steps = cycle.steps()
+    for node in order:
+        await steps[node]()
+    return cycle.outcome
+
+
+class RunNotes(records.RunJournal):
     """A run's journal in memory."""
 
     def __init__(self, run_id: str) -> None:
@@ -89,35 +109,35 @@ class BacktestHistory:
     """Earlier runs of one backtest, of all its symbols, in the order of time."""
 
     def __init__(self) -> None:
-        self._ended: dict[str, RunSummary] = {}
-        self._newest: dict[tuple[object, ...], RunSummary] = {}
+        self._ended: dict[str, records.RunSummary] = {}
+        self._newest: dict[tuple[object, ...], records.RunSummary] = {}
         """Of each symbol, mode and account."""
-        self._claims: list[LoggedClaim] = []
+        self._claims: list[records.LoggedClaim] = []
         """Of the last thirty days: nothing looks further back."""
         self._count = 0
 
-    def end_run(self, run_id: str, summary: RunSummary) -> None:
+    def end_run(self, run_id: str, summary: records.RunSummary) -> None:
         key = (summary.symbol, summary.mode, summary.origin, summary.account)
         before = self._newest.get(key)
         if before is not None and before.as_of >= summary.as_of:
             raise ValueError("a backtest goes forward in time")
         self._newest[key] = self._ended[run_id] = summary
 
-    def claim_exploration(self, run_id: str, claim: ExplorationClaim) -> int:
+    def claim_exploration(self, run_id: str, claim: records.ExplorationClaim) -> int:
         """The number of its entry."""
         self._count += 1
         since = claim.explored.at - MONTH_MS
         self._claims = [logged for logged in self._claims if logged.claim.explored.at > since]
-        self._claims.append(LoggedClaim(self._count, run_id, claim))
+        self._claims.append(records.LoggedClaim(self._count, run_id, claim))
         return self._count
 
-    async def list_ended(self) -> list[RunSummary]:
+    async def list_ended(self) -> list[records.RunSummary]:
         return list(self._newest.values())
 
-    async def list_claims(self) -> list[LoggedClaim]:
+    async def list_claims(self) -> list[records.LoggedClaim]:
         return self._claims
 
-    async def find_summary(self, run_id: str) -> RunSummary | None:
+    async def find_summary(self, run_id: str) -> records.RunSummary | None:
         return self._ended.get(run_id)
 
 
@@ -126,7 +146,7 @@ class BacktestCycles:
     """Cycles of one symbol, one moment after the other."""
 
     figures: MarketFigures
-    model_context: Callable[[RunJournal], ModelContext]
+    model_context: Callable[[records.RunJournal], ModelContext]
     history: BacktestHistory
     """Shared by the symbols of one backtest."""
     code: str
@@ -153,24 +173,17 @@ class BacktestCycles:
         ended by then, for the calibration. `execute`: acts on the ruling. `recall`: memories of the case.
         """
         figures, history = self.figures, self.history
-        asked = RunRequest(
-            symbol=figures.symbol,
-            mode=figures.mode,
-            as_of=str(at),
-            live=False,
-            chart=False,
-            edition=EDITION,
-            account=self.account,
-        )
-        moment = MarketMoment(as_of=at, origin=figures.origin)
+        same = pick(figures, "symbol", "mode") | pick(self, "account")
+        asked = records.RunRequest(**same, as_of=str(at), live=False, chart=False, edition=EDITION)
+        moment = records.MarketMoment(as_of=at, origin=figures.origin)
         notes = RunNotes(run_id or self._name_run(at))
         model_context = self.model_context(notes)
 
-        async def gather(moment: MarketMoment) -> tuple[Digest, Case]:
+        async def gather(moment: records.MarketMoment) -> tuple[Digest, Case]:
             record = DeskRecord(
-                calibrations=calibrate(closed), explorations=await list_explorations(history, asked, moment)
+                calibrations=calibrate(closed), explorations=await records.list_explorations(history, asked, moment)
             )
-            previous = await read_previous_decision(history, asked, moment)
+            previous = await records.read_previous_decision(history, asked, moment)
             bundle, case = await figures.measure(at, [*held, *previous, make_slot(record, at)])
             if recall is not None:
                 bundle = add_slots(bundle, await recall(case))
@@ -178,34 +191,17 @@ class BacktestCycles:
             return Digest("") if self.encoder is None else digest(self.encoder.encode(bundle)), case
 
         async def claim_exploration(own: Exploration) -> tuple[Exploration, ...]:
-            claim = derive(ExplorationClaim, asked, moment, explored=own)
+            claim = derive(records.ExplorationClaim, asked, moment, explored=own)
             number = history.claim_exploration(notes.run_id, claim)
-            return await list_explorations(history, asked, moment, before=number)
+            return await records.list_explorations(history, asked, moment, before=number)
 
         async def ahead(decision: Decision) -> float:
             return await price_review(decision, model_context)
 
-        async def refuse(name: str) -> Bundle:
-            raise NotImplementedError("a backtest keeps no bundle")
-
-        sources = CycleSources(
-            collect=always(moment),
-            gather=gather,
-            recorded=refuse,
-            paint=always(ChartRecord(chart=None)),
-            image=always(None),
-            ahead=ahead,
-            claim_exploration=claim_exploration,
-            now=lambda node, as_of: as_of,
-            new_cases=always(()),
-            execute=execute,
-        )
+        sources = build_sources(moment, gather, ahead=ahead, claim_exploration=claim_exploration, execute=execute)
         cycle = self.cycle(notes, sources, model_context, lambda event: None, self.code)
-        steps = cycle.steps()
-        for node in self.order:
-            await steps[node]()
-        outcome = cycle.outcome
-        history.end_run(notes.run_id, summarise_run(outcome, account=self.account))
+        outcome = await run_nodes(cycle, self.order)
+        history.end_run(notes.run_id, records.summarise_run(outcome, account=self.account))
         return outcome
 
     def _name_run(self, at: Millis) -> str:

@@ -7,16 +7,8 @@ from collections.abc import Sequence
 from zuno.kernel.errors import Broken, Malformed, Refused
 from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
+from zuno.lp.agents import prompt_facts
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.prompt_facts import (
-    candidate_lines,
-    context_lines,
-    debate_lines,
-    facts_of,
-    pairs_of,
-    screen_field,
-    text_faults,
-)
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Debater
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
@@ -47,7 +39,7 @@ class Arbiter(Debater):
         debate, number = payload.debate, len(payload.debate.rounds) - 1
         context = await self._recall(debate.context)
         check_debate(context, debate.rounds)
-        facts = facts_of(context, debate.rounds)
+        facts = prompt_facts.facts_of(context, debate.rounds)
         answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
         debate = with_speaker(debate, self.role, number, answer)
@@ -63,10 +55,10 @@ class Arbiter(Debater):
             round=len(debate.rounds) - 1,
             prompt="arbiter",
             variables=lambda: {
-                "facts": context_lines(context, ARBITER_FACTS_TOKENS),
-                "pair": pairs_of(context),
-                "debate": debate_lines(context, debate.rounds),
-                "candidates": candidate_lines(context, debate.rounds),
+                "facts": prompt_facts.context_lines(context, ARBITER_FACTS_TOKENS),
+                "pair": prompt_facts.pairs_of(context),
+                "debate": prompt_facts.debate_lines(context, debate.rounds),
+                "candidates": prompt_facts.candidate_lines(context, debate.rounds),
                 "profile": str(context.profile),
                 "axis": AXES[context.profile],
                 "first": _first_by_axis(context, debate),
@@ -110,10 +102,12 @@ def _first_by_axis(context: Context, debate: Debate) -> int:
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
     """Its paragraph quotes the debate by round; where it does not, the rules' count of the rounds stands before it."""
     index, most = opinion.chosen_index, REASONING_CHARS[1]
-    reasoning = screen_field(opinion, "reasoning", screen, facts, about=index, most=most).reasoning
+    reasoning = prompt_facts.screen_field(opinion, "reasoning", screen, facts, about=index, most=most).reasoning
     if "round" not in reasoning.lower():
         reasoning = f"{_summarise_rounds(debate)} {reasoning}".strip()
-    against = screen(opinion.against_axis or "", lambda piece: text_faults(piece, facts, index), UNUSABLE_REASON)
+    against = screen(
+        opinion.against_axis or "", lambda piece: prompt_facts.text_faults(piece, facts, index), UNUSABLE_REASON
+    )
     return opinion.model_copy(update={"reasoning": reasoning, "against_axis": against})
 
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from statistics import median
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolFacts, SourceNote
@@ -66,17 +67,8 @@ class Sources:
     def plain(self, feed: str, source: str, at: Seconds, notes: Sequence[str] = (), limit: int = 60) -> None:
         """Note a source that answered; it is stale when older than `limit` seconds."""
         age = max(0, self.now - at)
-        self.notes.append(
-            SourceNote(
-                feed=feed,
-                source=source,
-                as_of=at,
-                age_seconds=age,
-                limit_seconds=limit,
-                stale=age > limit,
-                notes=tuple(notes),
-            )
-        )
+        ages: dict[str, Any] = {"as_of": at, "age_seconds": age, "limit_seconds": limit, "stale": age > limit}
+        self.notes.append(SourceNote(feed=feed, source=source, **ages, notes=tuple(notes)))
 
     @property
     def is_seeded(self) -> bool:
@@ -114,17 +106,10 @@ async def observe_request(
     spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
     sources = Sources(survey.block.timestamp)
     sources.plain("pools", f"{chain.info.name} block {survey.block.number}", survey.block.timestamp, survey.notes)
-    seen = [
-        await observe_pool(
-            spot.pool,
-            chain,
-            feeds_of(chain, spot.pool.id),
-            sources,
-            capital=(spot.capital0, spot.capital1),
-            samples=samples,
-        )
-        for spot in spots
-    ]
+    seen = []
+    for spot in spots:
+        feeds, capital = feeds_of(chain, spot.pool.id), (spot.capital0, spot.capital1)
+        seen.append(await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples))
     # How wide a new range must be is read from the past: a pool without one cannot take part.
     usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
     if not usable:
@@ -143,13 +128,11 @@ def _freeze(
         chain=chain.info.name,
         chain_id=chain.info.id,
         block=block,
-        profile=start.profile,
-        max_rounds=start.max_rounds,
+        **pick(start, "profile", "max_rounds", "own_range"),
         scenes=scenes,
         wish=None if isinstance(start, FlowStart) else start.wish,
         sources=tuple(sources.notes),
         seeded=sources.is_seeded,
-        own_range=start.own_range,
     )
 
 

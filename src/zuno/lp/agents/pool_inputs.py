@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from zuno.kernel.errors import Refused
+from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, PoolFacts, PositionRequest
@@ -24,16 +25,10 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, 
     returns = [value / NANO for value in facts.returns_nano]
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
     return PoolInputs(
-        pool=facts.pool,
-        position=facts.position,
-        capital0=facts.capital0,
-        capital1=facts.capital1,
+        **pick(facts, "pool", "position", "capital0", "capital1", "fees", "gas", "native_token1"),
         wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
-        fees=facts.fees,
         variance_24h=variance_24h(returns, hours),
-        gas=facts.gas,
-        native_token1=facts.native_token1,
     )
 
 

@@ -65,9 +65,6 @@ def edges(candidate: Candidate, pool: PoolState) -> tuple[Fraction, Fraction] | 
     return low, high
 
 
-# -- facts
-
-
 def context_facts(context: Context) -> Iterator[Figure]:
     """The facts every agent of a debate knows; those of a pool carry its number where there are several."""
     limits = LIMITS[context.profile]
@@ -228,9 +225,6 @@ def facts_of(context: Context, rounds: Sequence[Round] = (), number: int | None 
         token.symbol for pool in named for token in (pool.token0, pool.token1) if not token.symbol.isalpha()
     ]
     return FactSheet(facts, names=names, aliases=dict.fromkeys(_HOLDING, 0), rounds=last + 1)
-
-
-# -- texts
 
 
 def text_faults(

@@ -11,14 +11,7 @@ from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import BY_RULE, Question
-from zuno.lp.agents.pool_inputs import (
-    add_own_moves,
-    build_all_pool_inputs,
-    build_ballot,
-    build_grids,
-    build_own_moves,
-    collect_tried_moves,
-)
+from zuno.lp.agents import pool_inputs
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
 from zuno.lp.agents.transcript import publish_thoughts, with_speaker
@@ -72,7 +65,9 @@ class Strategist(Debater):
         answer = await ask(self._question(inputs, number), self._model_context)
         by_model = answer.source in ("model", "repaired")
         moves = inputs.moves(_shapes(answer.value)) if by_model else rule_moves(inputs)
-        candidates = build_ballot(inputs.context, inputs.pools, add_own_moves(inputs.context, moves))
+        candidates = pool_inputs.build_ballot(
+            inputs.context, inputs.pools, pool_inputs.add_own_moves(inputs.context, moves)
+        )
         texts = [shape.rationale for shape in answer.value.shapes if shape.rationale] if by_model else []
         texts = texts or [f"{BY_RULE if by_model else ''}{text}" for text in rule_texts(inputs, candidates)]
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
@@ -83,9 +78,9 @@ class Strategist(Debater):
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
         context = await self._recall(debate.context)
-        pools = build_all_pool_inputs(context)
-        tried = collect_tried_moves([round_.candidates for round_ in debate.rounds])
-        return ProposalInputs(context, pools, build_grids(context, pools), tried, debate.rounds)
+        pools = pool_inputs.build_all_pool_inputs(context)
+        tried = pool_inputs.collect_tried_moves([round_.candidates for round_ in debate.rounds])
+        return ProposalInputs(context, pools, pool_inputs.build_grids(context, pools), tried, debate.rounds)
 
     def _question(self, inputs: ProposalInputs, number: int) -> Question[Any]:
         """Rebalance and create differ in what may be said, not in how it is judged."""
@@ -132,7 +127,7 @@ def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not inputs.rounds:
         return _keep_best(inputs, inputs.moves(_first_shapes(inputs)))
-    last, own = inputs.rounds[-1], {move.key for move in build_own_moves(inputs.context)}
+    last, own = inputs.rounds[-1], {move.key for move in pool_inputs.build_own_moves(inputs.context)}
     judged = judged_moves(last.candidates, last.judgments)
     return revise(
         inputs.grids,
@@ -147,7 +142,7 @@ def _keep_best(inputs: ProposalInputs, moves: list[Move]) -> list[Move]:
     """At most `MOST_PROPOSED` of all pools together, in their order: by verdict, then by what their capital earns."""
     if len(moves) <= MOST_PROPOSED:
         return moves
-    ballot = build_ballot(inputs.context, inputs.pools, moves)[-len(moves) :]
+    ballot = pool_inputs.build_ballot(inputs.context, inputs.pools, moves)[-len(moves) :]
 
     def rank(place: int) -> tuple[int, bool, Fraction]:
         verdict, worth = judge(ballot[place], inputs.context.profile).verdict, worth_of_capital(ballot[place])
@@ -215,7 +210,7 @@ def _find_evasion(moves: Sequence[Move], inputs: ProposalInputs) -> str | None:
     context, pools = inputs.context, inputs.pools
 
     def verdicts(proposed: Sequence[Move]) -> list[Judgment]:
-        return list(judge_all(build_ballot(context, pools, proposed), context.profile)[-len(proposed) :])
+        return list(judge_all(pool_inputs.build_ballot(context, pools, proposed), context.profile)[-len(proposed) :])
 
     judgments = verdicts(moves)
     if any(judgment.verdict is Verdict.ACCEPT for judgment in judgments):

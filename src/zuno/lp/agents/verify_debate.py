@@ -7,13 +7,7 @@ from collections.abc import Sequence
 from zuno.amm.model import Range
 from zuno.amm.ticks import max_usable_tick, min_usable_tick
 from zuno.kernel.errors import Malformed
-from zuno.lp.agents.pool_inputs import (
-    build_all_pool_inputs,
-    build_ballot,
-    build_own_moves,
-    collect_tried_moves,
-    extract_moves,
-)
+from zuno.lp.agents import pool_inputs
 from zuno.lp.agents.prompt_facts import facts_of, text_faults
 from zuno.lp.model.debate import MOST_MOVES, Context, Round
 from zuno.lp.rules.ballot import judge_all, merge
@@ -24,10 +18,10 @@ def check_debate(context: Context, rounds: Sequence[Round]) -> None:
     """`Malformed` unless every ballot is allowed, its figures recompute and no verdict is milder than the rules'."""
     if len(rounds) > context.max_rounds + 1:
         raise Malformed(f"{len(rounds)} rounds were argued, the owner allowed {context.max_rounds} revisions")
-    pools = build_all_pool_inputs(context)
+    pools = pool_inputs.build_all_pool_inputs(context)
     for number, round_ in enumerate(rounds):
         check_moves(context, rounds[: number + 1])
-        if build_ballot(context, pools, extract_moves(round_.candidates)) != round_.candidates:
+        if pool_inputs.build_ballot(context, pools, pool_inputs.extract_moves(round_.candidates)) != round_.candidates:
             raise Malformed(f"the figures of round {number} do not recompute from the context")
         if round_.mechanical and round_.mechanical != judge_all(round_.candidates, context.profile):
             raise Malformed(f"the rules' verdicts of round {number} do not recompute from the context")
@@ -49,8 +43,8 @@ def check_words(context: Context, rounds: Sequence[Round], number: int) -> None:
 
 def check_moves(context: Context, rounds: Sequence[Round]) -> None:
     """`Malformed` unless its moves are few, on the grid, new to the debate and called what they are."""
-    own = {move.key for move in build_own_moves(context)}
-    every = extract_moves(rounds[-1].candidates)
+    own = {move.key for move in pool_inputs.build_own_moves(context)}
+    every = pool_inputs.extract_moves(rounds[-1].candidates)
     if missing := own - {move.key for move in every}:
         raise Malformed(f"the owner's own range {missing} is not on the ballot")
     moves = [move for move in every if move.key not in own]
@@ -58,7 +52,7 @@ def check_moves(context: Context, rounds: Sequence[Round]) -> None:
         raise Malformed("the owner's own range is on the ballot twice")
     if len(moves) > MOST_MOVES:
         raise Malformed(f"{len(moves)} moves were proposed, {MOST_MOVES} are the most")
-    tried = set(collect_tried_moves([earlier.candidates for earlier in rounds[:-1]])) - own
+    tried = set(pool_inputs.collect_tried_moves([earlier.candidates for earlier in rounds[:-1]])) - own
     for move in every:
         if not 0 <= move.pool_index < len(context.scenes):
             raise Malformed(f"a move lies in pool {move.pool_index}, {len(context.scenes)} were surveyed")

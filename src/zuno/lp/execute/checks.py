@@ -38,9 +38,6 @@ DAY_MILLIS: Final = 24 * 3600 * 1000
 _MOST_A_DAY: Final = 10_000
 
 
-# -- the approval
-
-
 def signing_bytes(approval: Approval) -> bytes:
     return _SIGNING_PREFIX + canonical(approval)
 
@@ -93,9 +90,6 @@ async def check_chain(context: ExecutionContext, draft: Draft) -> None:
         raise Refused(f"The approval is for a chain that began with {draft.genesis[:12]}…, this one {genesis[:12]}….")
     if context.wallet != draft.wallet:
         raise Refused(f"The approval is for the wallet {draft.wallet}, the wallet here is {context.wallet}.")
-
-
-# -- the market and the wallet
 
 
 async def check_market(context: ExecutionContext, instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
@@ -245,9 +239,6 @@ def _check_native(onchain: OnChainState, need: int) -> None:
             f"The wallet holds {coin.amount_text(have)}; gas and value may take {coin.amount_text(need)}: "
             f"send {coin.amount_text(need - have)} to {onchain.wallet}."
         )
-
-
-# -- how much may be spent
 
 
 async def check_spend(context: ExecutionContext, draft: Draft) -> Decimal | None:

@@ -13,6 +13,7 @@ from zuno.kernel.errors import Malformed, NotFound, PoolRefusal, Refused, Unavai
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import NATIVE, base_and_quote, format_units
 from zuno.kernel.units import Address, HexId, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import NativeCoin, SwapStruct, market_name, native_coin
 from zuno.lp.model.market import Fact, GasQuote, Pair
@@ -158,16 +159,9 @@ class OnChainState:
     coin: NativeCoin
 
     def terms(self, context: ExecutionContext, bounds: Bounds) -> PlanContext:
-        return PlanContext(
-            context.info.deployment,
-            self.wallet,
-            self.wallet_state.block.timestamp,
-            self.wallet_state.holdings,
-            self.wallet_state.allowances,
-            bounds,
-            wrapped_native(context),
-            self.coin,
-        )
+        at, seen, wrapper = context.info.deployment, self.wallet_state, wrapped_native(context)
+        now = seen.block.timestamp
+        return PlanContext(at, self.wallet, now, seen.holdings, seen.allowances, bounds, wrapper, self.coin)
 
 
 async def read_onchain_state(
@@ -241,15 +235,9 @@ async def build_draft(
     check_named_tokens_used(instruction, onchain)
     plan = await _plan_steps(context, onchain, terms, first)
     caps, proceeds = _spending_caps(plan, onchain, bounds)
+    pool, position, hooks = onchain.pool, onchain.position, context.limits.hooks
     policy = build_policy(
-        terms,
-        onchain.pool.key,
-        caps,
-        onchain.position,
-        context.limits.hooks,
-        revocable=frozenset(more),
-        pool=onchain.pool,
-        band=first.range,
+        terms, pool.key, caps, position, hooks, revocable=frozenset(more), pool=pool, band=first.range
     )
     _check_steps_against_policy(plan, policy, proceeds)
     others: list[LpPosition] = []
@@ -302,10 +290,7 @@ async def build_draft(
             units=_gas_limits(steps, simulation),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
-        steps=plan.steps,
-        later=plan.later,
-        notes=plan.notes,
-        leftover=plan.leftover,
+        **pick(plan, "steps", "later", "notes", "leftover"),
         others=tuple(others),
         exits=exits,
     )
@@ -346,15 +331,8 @@ def _build_steps(
     band = instruction.range
     match instruction.action, onchain.position, band:
         case Action.CREATE, None, band_ if band_ is not None:
-            return minting.create(
-                terms,
-                onchain.pool,
-                band_,
-                instruction.capital0,
-                instruction.capital1,
-                brings_ether=instruction.brings_ether,
-                quotes=quote,
-            )
+            capital, ether = (instruction.capital0, instruction.capital1), instruction.brings_ether
+            return minting.create(terms, onchain.pool, band_, *capital, brings_ether=ether, quotes=quote)
         case Action.REBALANCE, LpPosition() as position, band_ if band_ is not None:
             return positions.rebalance(terms, position, band_, quotes=quote)
         case Action.CLOSE, LpPosition() as position, _:

@@ -27,8 +27,6 @@ class Gate:
 
     context: ExecutionContext
 
-    # -- before anything is signed
-
     async def simulate(
         self, plan_id: str, plan_hash: str, instruction: Instruction, progress: PlanProgress | None = None
     ) -> SimulatedDraft:
@@ -85,8 +83,6 @@ class Gate:
             await append_event(
                 self.context.journal, progress, PlanOver(plan_id=plan_id, state=PlanState.REJECTED, why=why)
             )
-
-    # -- applying
 
     async def _load_approved(self, plan_id: str, progress: PlanProgress | None) -> tuple[PlanProgress, Draft]:
         """The plan with its approval, checked; `Refused` where there is nothing to apply."""

@@ -8,28 +8,10 @@ from fractions import Fraction
 
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.execute import checks
+from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import (
-    FEE_MARGIN,
-    GAS_MARGIN,
-    OnChainState,
-    SimulatedDraft,
-    all_steps,
-    check_capital_limits,
-    check_named_tokens_used,
-    data_fee,
-    decode_step,
-    find_position_of_step,
-    load_swap_quotes,
-    measured_gas,
-    plan_currencies,
-    read_onchain_state,
-    step_call,
-    step_name,
-    suggest_fees,
-    wrapped_native,
-)
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
@@ -40,7 +22,7 @@ from zuno.lp.plan.calls import Approve, Execute, Mint, MintFromDeltas, Permit, R
 from zuno.lp.plan.positions import finish_rebalance
 from zuno.lp.ports.spending import Simulation, SimulationMethod
 
-AskOwner = Callable[[SimulatedDraft, Approval], bool]
+AskOwner = Callable[[drafts.SimulatedDraft, Approval], bool]
 """Shows the owner the draft and its newest simulation; False means no."""
 
 
@@ -65,7 +47,7 @@ class PlanRun:
         parts = [step for step in self.progress.steps if step.part is not PlanPart.REVOKING]
         return all(map(is_final, parts)) and (self.draft.later is None or self._later_mint_is_final)
 
-    async def simulate_again(self) -> tuple[SimulatedDraft, Approval]:
+    async def simulate_again(self) -> tuple[drafts.SimulatedDraft, Approval]:
         if self.progress.approved is None:
             raise Refused(f"{self.progress.plan_id} was not approved.")
         if not self.progress.begun:
@@ -123,10 +105,10 @@ class PlanRun:
             head = onchain.wallet_state.block
             await self.append(PlanFinishing(plan_id=self.progress.plan_id, block=head, paid=paid, steps=steps))
 
-    async def _build_later_steps(self) -> tuple[tuple[Flow, ...], tuple[Step, ...], OnChainState]:
+    async def _build_later_steps(self) -> tuple[tuple[Flow, ...], tuple[Step, ...], drafts.OnChainState]:
         if self.draft.later is None:
             raise Refused(f"{self.progress.plan_id} has no second half")
-        onchain = await read_onchain_state(self.context, HexId(self.draft.later.pool_id), None)
+        onchain = await drafts.read_onchain_state(self.context, HexId(self.draft.later.pool_id), None)
         paid = measure_proceeds(self.progress, self.draft, onchain.wallet_state.holdings)
         half = self.draft.later
         terms = onchain.terms(self.context, self.draft.bounds)
@@ -135,7 +117,7 @@ class PlanRun:
         try:
             if not self.progress.handed_out:  # one that a signer elsewhere sends gets a deadline of its own
                 checks.check_not_expired(self.draft, onchain.wallet_state.block.timestamp)
-            quote = await load_swap_quotes(self.context, onchain.pool, None)
+            quote = await drafts.load_swap_quotes(self.context, onchain.pool, None)
             steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
                 self._check_later(step)
@@ -157,7 +139,7 @@ class PlanRun:
                 continue
             if (action.range, action.key) != (self.draft.later.range, self.draft.later.key):
                 raise Refused(f"ticks {action.range.lower} to {action.range.upper} were not approved")
-        call = decode_step(self.context, step).call
+        call = drafts.decode_step(self.context, step).call
         commands = call.commands if isinstance(call, Execute) else ()
         called = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
         if swaps := [action for action in called if isinstance(action, SwapIn)]:
@@ -168,24 +150,26 @@ class PlanRun:
         at = self.progress.steps[index]
         step = at.step
         about = next((need.token_id for need in step.needs if isinstance(need, Owns)), None)
-        more = (*plan_currencies(self.draft), *map(Address, self.draft.instruction.tokens))
-        pool, _ = find_position_of_step(self.draft, step)
-        onchain = await read_onchain_state(self.context, HexId(pool.id), about, more)
+        more = (*drafts.plan_currencies(self.draft), *map(Address, self.draft.instruction.tokens))
+        pool, _ = drafts.find_position_of_step(self.draft, step)
+        onchain = await drafts.read_onchain_state(self.context, HexId(pool.id), about, more)
         if at.part is PlanPart.FIRST or (at.part is PlanPart.LATER and not self.progress.handed_out):
             checks.check_not_expired(self.draft, onchain.wallet_state.block.timestamp)
         checks.check_needs(step, onchain)
         checks.check_policy(self.context, step, onchain, self.draft, self._step_caps(at.part))
         if step.needs and step.kind is not StepKind.COLLECT and not self.draft.instruction.leaves_anyway:
             await checks.check_reference(self.context, onchain.pool)
-        gas = await self.context.writer.estimate(self.context.wallet, step_call(step))
+        gas = await self.context.writer.estimate(self.context.wallet, drafts.step_call(step))
         price = await self.context.chain.gas()
-        fees = suggest_fees(price)
+        fees = drafts.suggest_fees(price)
         most_fee = self.draft.gas.max_fee
         if at.part is PlanPart.REVOKING:
-            most_fee = Wei(max(most_fee, FEE_MARGIN * fees.max_fee))
-        checks.check_gas(onchain, step, gas, fees.max_fee, self._gas_bound(at), most_fee, data_fee([step], price))
+            most_fee = Wei(max(most_fee, drafts.FEE_MARGIN * fees.max_fee))
+        checks.check_gas(
+            onchain, step, gas, fees.max_fee, self._gas_bound(at), most_fee, drafts.data_fee([step], price)
+        )
         wallet_state = onchain.wallet_state
-        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in plan_currencies(self.draft))
+        held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in drafts.plan_currencies(self.draft))
         return SigningInputs(wallet_state.next_nonce, gas, fees, held)
 
     def _step_caps(self, part: PlanPart) -> tuple[Flow, ...]:
@@ -195,16 +179,16 @@ class PlanRun:
 
     def _gas_bound(self, at: StepProgress) -> int:
         """The bound of the steps of this kind; a second half may have lost its swap and mint alone."""
-        bounds = zip(self.draft.gas.units, all_steps(self.draft), strict=True)
+        bounds = zip(self.draft.gas.units, drafts.all_steps(self.draft), strict=True)
         of_kind = (units for units, step in bounds if step.kind is at.step.kind)
-        return max(of_kind, default=GAS_MARGIN * measured_gas(at.step.kind))
+        return max(of_kind, default=drafts.GAS_MARGIN * drafts.measured_gas(at.step.kind))
 
-    async def _check_fresh(self) -> SimulatedDraft:
+    async def _check_fresh(self) -> drafts.SimulatedDraft:
         """Before anything is signed: check the whole plan against the chain as it is now, and simulate it again."""
-        instruction, states = self.draft.instruction, dict[int | None, OnChainState]()
+        instruction, states = self.draft.instruction, dict[int | None, drafts.OnChainState]()
         for single in instruction.each():
             try:
-                seen = await read_onchain_state(
+                seen = await drafts.read_onchain_state(
                     self.context, HexId(single.pool_id), single.position_id, tuple(map(Address, single.tokens))
                 )
             except NotFound as gone:
@@ -213,15 +197,15 @@ class PlanRun:
             await checks.check_market(self.context, single, seen.pool, self.draft.bounds)
             states[single.position_id] = seen
         onchain = states[instruction.position_id]
-        check_named_tokens_used(instruction, onchain)
+        drafts.check_named_tokens_used(instruction, onchain)
         steps = self.draft.steps
-        check_capital_limits(instruction, onchain.pool, wrapped_native(self.context), steps)
+        drafts.check_capital_limits(instruction, onchain.pool, drafts.wrapped_native(self.context), steps)
         for index, step in enumerate(steps):
-            _, position = find_position_of_step(self.draft, step)
+            _, position = drafts.find_position_of_step(self.draft, step)
             state = onchain if position is None else states[position.id]
             checks.check_needs(step, state, after=steps[:index])
             checks.check_policy(self.context, step, state, self.draft, self.draft.caps)
-        simulated = await self._simulate(all_steps(self.draft))
+        simulated = await self._simulate(drafts.all_steps(self.draft))
         batch = self.context.signer.watch_only and await self.context.writer.is_contract(self.context.wallet)
         if simulated.error is not None and self.draft.later is not None and not batch:
             # The second half is built anew from what the first pays: what was approved of it need not go through as is.
@@ -229,31 +213,25 @@ class PlanRun:
         if simulated.error is not None:
             raise Refused(as_sentence(simulated.error))
         if not batch:  # whoever runs a Safe's transaction pays for its gas
-            limit = await self.context.writer.estimate(self.context.wallet, step_call(steps[0]))
+            limit = await self.context.writer.estimate(self.context.wallet, drafts.step_call(steps[0]))
             checks.check_whole_gas(onchain, simulated, await self.context.chain.gas(), limit)
         return simulated
 
-    async def _simulate(self, steps: Sequence[Step]) -> SimulatedDraft:
-        calls, traded = [step_call(step) for step in steps], plan_currencies(self.draft)
+    async def _simulate(self, steps: Sequence[Step]) -> drafts.SimulatedDraft:
+        calls, traded = [drafts.step_call(step) for step in steps], drafts.plan_currencies(self.draft)
         simulation = await self.context.writer.simulate(self.context.wallet, calls, traded, HexId(self.draft.pool.id))
         return self._with_simulation(simulation)
 
-    def _with_simulation(self, simulation: Simulation) -> SimulatedDraft:
-        return SimulatedDraft(self.draft, simulation, self.context.info.deployment.swap_struct)
+    def _with_simulation(self, simulation: Simulation) -> drafts.SimulatedDraft:
+        return drafts.SimulatedDraft(self.draft, simulation, self.context.info.deployment.swap_struct)
 
     async def conclude(self) -> None:
         outcome = await verify_outcome(self.context, self.progress, self.draft)
-        event = PlanOver(
-            plan_id=self.progress.plan_id,
-            state=PlanState.CONFIRMED,
-            new_position_id=outcome.new_id,
-            problems=outcome.problems,
-            leftover=outcome.leftover,
-        )
-        await self.append(event)
+        plan, new = self.progress.plan_id, outcome.new_id
+        await self.append(derive(PlanOver, outcome, plan_id=plan, state=PlanState.CONFIRMED, new_position_id=new))
 
     async def _end_failed_plan(self, step: StepProgress) -> None:
-        why = f"{step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
+        why = f"{drafts.step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
         late = step.is_cancelled and step.mined is not None and step.mined.block.timestamp > self.draft.expires
         if step.is_cancelled:
             why = "its deadline passed before it was mined" if late else "called off before it was mined"
@@ -283,7 +261,7 @@ class PlanRun:
         if step.state is not StepState.REVERTED:
             return ""
         try:
-            again = await self.context.writer.estimate(self.context.wallet, step_call(step.step))
+            again = await self.context.writer.estimate(self.context.wallet, drafts.step_call(step.step))
         except Refused as refusal:
             return f" ({str(refusal).rstrip('.')})"
         except (Unavailable, Malformed):
@@ -325,12 +303,12 @@ class PlanRun:
         terms = replace(onchain.terms(self.context, self.draft.bounds), allowances=ours)
         return build_revocations(terms, tuple(dict.fromkeys((*ours.to_permit2, *(token for token, _ in ours.grants)))))
 
-    async def standing_allowances(self) -> tuple[OnChainState, Allowances] | None:
+    async def standing_allowances(self) -> tuple[drafts.OnChainState, Allowances] | None:
         """What this plan granted and nobody has used up; None where it granted nothing."""
         tokens, spenders = self._list_granted()
         if not tokens and not spenders:
             return None
-        onchain = await read_onchain_state(self.context, HexId(self.draft.pool.id), None)
+        onchain = await drafts.read_onchain_state(self.context, HexId(self.draft.pool.id), None)
         standing = onchain.wallet_state.allowances
         return onchain, Allowances(
             {token: amount for token, amount in standing.to_permit2.items() if token in tokens and amount},
@@ -376,7 +354,7 @@ class PlanRun:
         tokens: set[Address] = set()
         spenders: set[tuple[Address, Address]] = set()
         for step in filter(is_final, self.progress.steps):
-            match decode_step(self.context, step.step).call:
+            match drafts.decode_step(self.context, step.step).call:
                 case Approve(_, amount) if amount:
                     tokens.add(step.step.to)
                 case Permit(token, spender, amount, _) if amount:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import step_call, step_name, suggest_fees
 from zuno.lp.execute.handed_out import find_step, number_step
@@ -109,7 +110,9 @@ class StepSender:
             return True
         if not send or self.looks or trace.nonce > step.nonce:
             return False
-        if self._is_past_deadline(step, trace) and not step.newest.cancels:
+        deadline = self.expires if step.step.deadline is None else step.step.deadline
+        late = step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline  # to revoke it is never too late
+        if late and not step.newest.cancels:
             await self.cancel(index)  # never to be done any more; its number must be freed
         elif step.newest.hash not in trace.waiting:
             await self._broadcast(index)  # never arrived, or evicted: the same bytes again
@@ -140,19 +143,11 @@ class StepSender:
         self.notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
         await self._broadcast(index)
 
-    # -- one transition each
-
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
         signed = self.context.signer.sign(Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees))
+        plan, raw = self.progress.plan_id, "0x" + signed.raw.hex()
         await self._append_event(
-            StepSigned(
-                plan_id=self.progress.plan_id,
-                step=index,
-                hash=signed.hash,
-                raw="0x" + signed.raw.hex(),
-                cancels=cancels,
-                **ready.describe(),
-            )
+            StepSigned(plan_id=plan, step=index, hash=signed.hash, raw=raw, cancels=cancels, **ready.describe())
         )
 
     async def _broadcast(self, index: int) -> None:
@@ -199,18 +194,7 @@ class StepSender:
     async def _record_mined(self, index: int, trace: NonceStatus, mined: Mined) -> bool:
         step = self.progress.steps[index]
         if step.mined is None or (step.mined.hash, step.mined.block.hash) != (mined.tx, mined.block.hash):
-            await self._append_event(
-                StepMined(
-                    plan_id=self.progress.plan_id,
-                    step=index,
-                    hash=mined.tx,
-                    block=mined.block,
-                    success=mined.success,
-                    gas_used=mined.gas_used,
-                    cost=mined.cost,
-                    minted=mined.minted,
-                )
-            )
+            await self._append_event(derive(StepMined, mined, plan_id=self.progress.plan_id, step=index, hash=mined.tx))
             how = "" if mined.success else " and reverted"
             self.notify(f"{self._step_label(index)}: mined in block {mined.block.number}{how}, {mined.gas_used} gas")
             return True
@@ -233,11 +217,6 @@ class StepSender:
             self.progress.apply_event(event)
             return
         await append_event(self.context.journal, self.progress, event)
-
-    def _is_past_deadline(self, step: StepProgress, trace: NonceStatus) -> bool:
-        """Past its own deadline, or the approval's; taking an allowance back is never too late."""
-        deadline = self.expires if step.step.deadline is None else step.step.deadline
-        return step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline
 
     def _step_label(self, index: int) -> str:
         return f"{number_step(self.progress, index)} ({step_name(self.progress.steps[index].step)})"

@@ -26,25 +26,7 @@ from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.lp.mesh.envelope import (
-    FRONT_BYTES,
-    LONGEST_VERSION,
-    ROUTES,
-    Ack,
-    Envelope,
-    EnvelopeHead,
-    EnvelopeTail,
-    Frame,
-    Ping,
-    Pong,
-    frame_signed_part,
-    from_bytes,
-    message_id,
-    parse_head,
-    parse_tail,
-    to_bytes,
-    version_text,
-)
+from zuno.lp.mesh import envelope as wire
 from zuno.lp.mesh.replay_guard import ReplayGuard
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import AgentThought, Arguing, Kind, Role
@@ -60,7 +42,7 @@ _MOST_MADE_OF_A_BYTE: Final = 1_032
 """By this way of packing."""
 _RESEND_CONTEXT_AFTER: Final = 4
 """Tries after which the other side may have lost the context it once had."""
-F = TypeVar("F", bound=Frame)
+F = TypeVar("F", bound=wire.Frame)
 
 
 class _MessageType(bytes, Enum):
@@ -121,9 +103,6 @@ class DeliveryLimits:
                 return self.largest_note
 
 
-# -- what comes of it
-
-
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """Bytes and the role they go to."""
@@ -136,7 +115,7 @@ class Outgoing:
 class EnvelopeReceived:
     """A letter to be written down and answered; `Delivery.acknowledge_envelope` acknowledges it."""
 
-    envelope: Envelope
+    envelope: wire.Envelope
     name: Digest
     """Of its bytes."""
     body: bytes
@@ -159,7 +138,7 @@ class DuplicateEnvelope:
 class ThoughtReceived:
     """A thought. Nothing depends on it."""
 
-    envelope: Envelope
+    envelope: wire.Envelope
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +180,7 @@ class DeadLetter:
     """A message that was never acknowledged."""
 
     to: Role
-    envelope: Envelope
+    envelope: wire.Envelope
     tries: int
 
 
@@ -225,7 +204,7 @@ class _Pending:
     data: bytes
     tries: int
     next_at: int
-    envelope: Envelope | None
+    envelope: wire.Envelope | None
     """None for a context."""
 
 
@@ -264,22 +243,20 @@ class Delivery:
         self._byte_buckets: dict[Role | None, TokenBucket] = {}
         self._own_thoughts: dict[Role, TokenBucket] = {}
 
-    # -- sending
-
-    def prepare_envelope(self, envelope: Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
+    def prepare_envelope(self, envelope: wire.Envelope, now: int, body: bytes | None = None) -> list[Outgoing]:
         """Something that must arrive, and behind it the context it names where the other side may not have it yet."""
-        body = body or to_bytes(envelope)
+        body = body or wire.to_bytes(envelope)
         letter = self._keep_sending(envelope.to, digest(body), _pack(_MessageType.LETTER, body), envelope, now)
         return [letter, *self._context(envelope, now)]
 
-    def prepare_thought(self, envelope: Envelope, now: int, body: bytes) -> list[Outgoing]:
+    def prepare_thought(self, envelope: wire.Envelope, now: int, body: bytes) -> list[Outgoing]:
         """Something that may get lost; more than a few a second are."""
         rate = self._rules.outgoing_thoughts_a_second
         allowance = self._own_thoughts.setdefault(envelope.to, TokenBucket(rate, 2 * rate, now))
         return [Outgoing(envelope.to, _pack(_MessageType.THOUGHT, body))] if allowance.try_take(now) else []
 
     def ping(self, to: Role, nonce: str, now: int) -> Outgoing:
-        frame = self._sign_frame(Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
+        frame = self._sign_frame(wire.Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
         return Outgoing(to, _pack(_MessageType.PING, encode_model(frame)))
 
     def due(self, now: int) -> tuple[list[Outgoing], list[DeadLetter]]:
@@ -318,8 +295,6 @@ class Delivery:
             if pending.envelope is not None and pending.envelope.request_id == request_id:
                 del self._pending[name]
 
-    # -- receiving
-
     def take(self, received: ReceivedMessage, now: int) -> list[Event]:
         """What a message means. Whatever is wrong with it, it is an event and never an error."""
         sort = _message_type(received.data)
@@ -339,21 +314,23 @@ class Delivery:
                 case _MessageType.BUNDLE:
                     return self._receive_context(self._unpack_limited(sort, packed, received), received, now)
                 case _MessageType.ACK:
-                    return self._handle_ack(self._open_frame(Ack, sort, packed, received, now))
+                    return self._handle_ack(self._open_frame(wire.Ack, sort, packed, received, now))
                 case _MessageType.PING:
-                    ping = self._open_frame(Ping, sort, packed, received, now)
-                    code = version_text(self._code, EDITION)
-                    pong = Pong(by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=code)
+                    ping = self._open_frame(wire.Ping, sort, packed, received, now)
+                    code = wire.version_text(self._code, EDITION)
+                    pong = wire.Pong(by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=code)
                     return [Outgoing(ping.by, _pack(_MessageType.PONG, encode_model(self._sign_frame(pong))))]
                 case _MessageType.PONG:
-                    heard = self._open_frame(Pong, sort, packed, received, now)
-                    return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, LONGEST_VERSION))]
+                    heard = self._open_frame(wire.Pong, sort, packed, received, now)
+                    return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, wire.LONGEST_VERSION))]
         except Malformed as error:
             small = len(received.data) <= self._rules.largest_letter  # more is not worth the time a hash takes
             named = digest(received.data) if small else None
             return [MessageRejected(why=str(error), claimed=received.sender, digest=named)]
 
-    def acknowledge_envelope(self, envelope: Envelope, now: int, heard: EnvelopeReceived | None = None) -> Outgoing:
+    def acknowledge_envelope(
+        self, envelope: wire.Envelope, now: int, heard: EnvelopeReceived | None = None
+    ) -> Outgoing:
         """A letter is written down: remember it and tell its sender."""
         return self._ack(envelope.from_, self.remember(envelope, heard), now)
 
@@ -365,7 +342,7 @@ class Delivery:
             del self._awaiting[letter.envelope.from_][letter.envelope.id]
         return self._ack(received.sender, received.digest, now), letters
 
-    def heard_before(self, envelope: Envelope) -> bool:
+    def heard_before(self, envelope: wire.Envelope) -> bool:
         """Whether its sender has had this very turn in the request: another letter in its place changes nothing."""
         past = self._replay_guards.get(envelope.from_)
         return past is not None and past.has_turn(envelope.request_id, turn_of(envelope))
@@ -376,10 +353,10 @@ class Delivery:
         if past is not None:
             past.charge_bytes(size)
 
-    def remember(self, envelope: Envelope, heard: EnvelopeReceived | None = None) -> Digest:
+    def remember(self, envelope: wire.Envelope, heard: EnvelopeReceived | None = None) -> Digest:
         """A letter that was taken in, perhaps before this process began: it is never taken in again."""
         if heard is None:
-            body = to_bytes(envelope)
+            body = wire.to_bytes(envelope)
             name, size = digest(body), len(body)
         else:
             name, size = heard.name, heard.size
@@ -389,18 +366,16 @@ class Delivery:
             past.add(envelope.id, name, envelope.request_id, envelope.seq, until, size, turn_of(envelope))
         return name
 
-    # -- the rules, one by one
-
     def _receive_envelope(self, sort: _MessageType, packed: bytes, received: ReceivedMessage, now: int) -> list[Event]:
         """Who says it, then whether it is signed, then whether there is room for it, and only then what it says."""
-        fronts: list[EnvelopeHead] = []
+        fronts: list[wire.EnvelopeHead] = []
 
         def glance(head: bytes) -> None:
-            fronts.append(parse_head(head))
+            fronts.append(wire.parse_head(head))
             self._check_front(fronts[0], sort, received, now)
 
         body = self._unpack_limited(sort, packed, received, glance)
-        (front,), back = fronts, parse_tail(body)
+        (front,), back = fronts, wire.parse_tail(body)
         self._check_back(front, back, now)
         past, name = self._replay_guards[front.sender], digest(body)
         before = past.name_of(front.id)
@@ -418,11 +393,11 @@ class Delivery:
             raise Malformed(f"{front.id} is number {back.seq} of {front.sender}, which was passed already")
         if refusal := past.refusal(back.request_id, len(body), now):
             raise Malformed(f"{front.sender} {refusal}")
-        return self._admit_letter(EnvelopeReceived(from_bytes(body), name, body), now)
+        return self._admit_letter(EnvelopeReceived(wire.from_bytes(body), name, body), now)
 
-    def _check_front(self, front: EnvelopeHead, sort: _MessageType, received: ReceivedMessage, now: int) -> None:
+    def _check_front(self, front: wire.EnvelopeHead, sort: _MessageType, received: ReceivedMessage, now: int) -> None:
         self._check_sender(front.sender, front.key, received)
-        senders, receiver = ROUTES[front.kind]
+        senders, receiver = wire.ROUTES[front.kind]
         if front.sender not in senders:
             raise Malformed(f"{front.sender} may not say {front.kind} to {self._me}")
         if receiver is not self._me:
@@ -432,14 +407,14 @@ class Delivery:
         if front.expires + SKEW_MS < now:
             raise Malformed(f"{front.id} expired {now - front.expires} ms ago")
 
-    def _check_back(self, front: EnvelopeHead, back: EnvelopeTail, now: int) -> None:
+    def _check_back(self, front: wire.EnvelopeHead, back: wire.EnvelopeTail, now: int) -> None:
         if back.to is not self._me:
             raise Malformed(f"a message is for {back.to}, not for {self._me}")
         if front.expires - back.ts > LIFETIME_MS:
             raise Malformed(f"{front.id} wants to be good for {front.expires - back.ts} ms")
         if back.ts - SKEW_MS > now:
             raise Malformed(f"{front.id} is from {back.ts - now} ms ahead")
-        if front.id != message_id(back.request_id, front.sender, back.seq):
+        if front.id != wire.message_id(back.request_id, front.sender, back.seq):
             raise Malformed(f"{front.id} is not the name of what {front.sender} says there")
 
     def _admit_letter(self, heard: EnvelopeReceived, now: int) -> list[Event]:
@@ -488,7 +463,7 @@ class Delivery:
             early.popitem(last=False)
         return []
 
-    def _handle_ack(self, ack: Ack) -> list[Event]:
+    def _handle_ack(self, ack: wire.Ack) -> list[Event]:
         for name in map(Digest, ack.of):
             pending = self._pending.pop((ack.by, name), None)
             if pending is not None and pending.envelope is None:
@@ -505,7 +480,7 @@ class Delivery:
             raise Malformed(f"a message is for {frame.to}, not for {self._me}")
         if abs(frame.ts - now) > SKEW_MS + self._rules.slowest_retry_ms:
             raise Malformed(f"a {shape.__name__.lower()} of {frame.by} is {now - frame.ts} ms old")
-        if not self._key.verify(frame.key, frame_signed_part(frame), bytes.fromhex(frame.sig)):
+        if not self._key.verify(frame.key, wire.frame_signed_part(frame), bytes.fromhex(frame.sig)):
             raise Malformed(f"a {shape.__name__.lower()} of {frame.by} is not signed by its key")
         return frame
 
@@ -515,9 +490,7 @@ class Delivery:
         if received.sender is not None and received.sender is not claimed:
             raise Malformed(f"{received.sender}'s endpoint speaks as {claimed}")
 
-    # -- small things
-
-    def _context(self, envelope: Envelope, now: int, *, doubtful: bool = False) -> list[Outgoing]:
+    def _context(self, envelope: wire.Envelope, now: int, *, doubtful: bool = False) -> list[Outgoing]:
         """The context a letter names, where the other side may not have it: `doubtful` of what it once said it had."""
         to, named = envelope.to, context_of(envelope)
         if named is None or (to, named) in self._pending or (named in self._contexts_known_by[to] and not doubtful):
@@ -527,7 +500,7 @@ class Delivery:
             [] if content is None else [self._keep_sending(to, named, _pack(_MessageType.BUNDLE, content), None, now)]
         )
 
-    def _keep_sending(self, to: Role, name: Digest, data: bytes, envelope: Envelope | None, now: int) -> Outgoing:
+    def _keep_sending(self, to: Role, name: Digest, data: bytes, envelope: wire.Envelope | None, now: int) -> Outgoing:
         self._pending[to, name] = _Pending(to, data, 1, now + self._pause(1), envelope)
         return Outgoing(to, data)
 
@@ -568,14 +541,14 @@ class Delivery:
             held.popitem(last=False)
 
     def _ack(self, to: Role, name: Digest, now: int) -> Outgoing:
-        frame = self._sign_frame(Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
+        frame = self._sign_frame(wire.Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
         return Outgoing(to, _pack(_MessageType.ACK, encode_model(frame)))
 
     def _sign_frame(self, frame: F) -> F:
-        return frame.model_copy(update={"sig": self._key.sign(frame_signed_part(frame)).hex()})
+        return frame.model_copy(update={"sig": self._key.sign(wire.frame_signed_part(frame)).hex()})
 
 
-def context_of(envelope: Envelope) -> Digest | None:
+def context_of(envelope: wire.Envelope) -> Digest | None:
     """The context a message argues about."""
     payload = envelope.payload
     return Digest(payload.debate.context) if isinstance(payload, Arguing) else None
@@ -590,7 +563,7 @@ def _pack(sort: _MessageType, body: bytes) -> bytes:
     return _MAGIC + sort.value + zlib.compress(body, 1)
 
 
-def turn_of(envelope: Envelope) -> tuple[Kind, int]:
+def turn_of(envelope: wire.Envelope) -> tuple[Kind, int]:
     """What a letter is in its debate: of each there is one."""
     payload = envelope.payload
     return envelope.kind, len(payload.debate.rounds) if isinstance(payload, Arguing) else 0
@@ -611,7 +584,7 @@ def _unpack(
     """`glance` sees the first bytes before the others are unpacked, and may raise. Whatever comes of it is paid for."""
     opener, made = zlib.decompressobj(), 0
     try:
-        head = opener.decompress(packed, FRONT_BYTES)
+        head = opener.decompress(packed, wire.FRONT_BYTES)
         made = len(head)
         glance(head)
         body = head + opener.decompress(opener.unconsumed_tail, max(1, largest + 1 - len(head)))
@@ -628,8 +601,8 @@ def _unpack(
     return body
 
 
-def _parse_thought(body: bytes) -> Envelope:
-    envelope = from_bytes(body)
+def _parse_thought(body: bytes) -> wire.Envelope:
+    envelope = wire.from_bytes(body)
     payload = envelope.payload
     if isinstance(payload, AgentThought) and payload.thought.role is not envelope.from_:
         raise Malformed(f"{envelope.from_} thinks aloud as {payload.thought.role}")

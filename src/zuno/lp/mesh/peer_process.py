@@ -21,25 +21,7 @@ from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.kernel.wire import Wire
-from zuno.lp.mesh.delivery import (
-    LIFETIME_MS,
-    SKEW_MS,
-    ContextReceived,
-    ContextWanted,
-    DeadLetter,
-    Delivery,
-    DeliveryLimits,
-    DuplicateEnvelope,
-    EnvelopeReceived,
-    Event,
-    MessageRejected,
-    Outgoing,
-    PongReceived,
-    ThoughtReceived,
-    context_of,
-    edition_refusal,
-    turn_of,
-)
+from zuno.lp.mesh import delivery
 from zuno.lp.mesh.envelope import MESSAGE_KINDS, ROUTES, Envelope, read_entry, to_bytes
 from zuno.lp.mesh.message_handler import EnvelopeSigner, flow_failure, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
@@ -65,7 +47,7 @@ ANSWERS_AT_ONCE: Final = 8
 """To one sender: each may ask a model, which takes its time."""
 MOST_PONGS: Final = 64
 """Pongs of one peer that are kept until they are asked for."""
-WINDOW_MS: Final = LIFETIME_MS + 2 * SKEW_MS
+WINDOW_MS: Final = delivery.LIFETIME_MS + 2 * delivery.SKEW_MS
 """How long ago a letter may have been heard that would still be taken today, were it not remembered."""
 _LONGEST_NOTE: Final = 500
 _LONGEST_REASON: Final = 80
@@ -77,7 +59,7 @@ _AT_HAND: Final = 64
 """Answers that are sent again without a look into the journal."""
 _PAGE: Final = 512
 
-Send = Callable[[Outgoing], Awaitable[None]]
+Send = Callable[[delivery.Outgoing], Awaitable[None]]
 Now = Callable[[], int]
 Work = Sequence[Coroutine[Any, Any, None]]
 AllOf = Callable[[Work], Awaitable[None]]
@@ -120,7 +102,7 @@ class PeerStats:
         self.rejected.update(before.rejected)
         self._reasons.update({_VARYING.sub("#", reason): reason for reason in before.rejected})
 
-    def count_rejection(self, event: MessageRejected) -> None:
+    def count_rejection(self, event: delivery.MessageRejected) -> None:
         """Count by sender and reason; reasons that differ in ids and numbers alone are one."""
         sender = f"from {'somebody' if event.claimed is None else f'the {event.claimed}'}: "
         reason = sender + plain_text(event.why, _LONGEST_REASON)
@@ -164,7 +146,7 @@ class MeshPeer:
         *,
         chance: Random,
         code: str,
-        rules: DeliveryLimits | None = None,
+        rules: delivery.DeliveryLimits | None = None,
         listen: Callable[[Envelope], Awaitable[None]] | None = None,
     ) -> None:
         """`peer` answers what is heard; the CLI has none and hears by `listen`."""
@@ -175,9 +157,9 @@ class MeshPeer:
         self._now = now
         self._listen = listen
         self._bundles = ContextCache()
-        self.delivery = Delivery(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
+        self.delivery = delivery.Delivery(role, key, table, self._bundles, chance=chance, code=code, rules=rules)
         self._signer = EnvelopeSigner(role, key, now)
-        self._rules = rules or DeliveryLimits()
+        self._rules = rules or delivery.DeliveryLimits()
         self._answering: dict[str, Role] = {}
         self._turns: defaultdict[Role, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(ANSWERS_AT_ONCE))
         self._repeated: defaultdict[Role, OrderedDict[str, int]] = defaultdict(OrderedDict)
@@ -296,7 +278,7 @@ class MeshPeer:
     async def _abandon_letter(self, letter: Envelope, times: int) -> None:
         """One that cannot be answered ends its debate, and not this peer once more."""
         self._answering.pop(letter.id, None)
-        await self._record_dead_letter(DeadLetter(self._role, letter, times))
+        await self._record_dead_letter(delivery.DeadLetter(self._role, letter, times))
         why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
         await self.send_message(
             letter.request_id,
@@ -305,40 +287,40 @@ class MeshPeer:
             account=letter,
         )
 
-    # -- what events mean
-
-    async def _handle_event(self, event: Event) -> list[Envelope]:
+    async def _handle_event(self, event: delivery.Event) -> list[Envelope]:
         """Returns the letters that are to be answered."""
         match event:
-            case Outgoing():
+            case delivery.Outgoing():
                 await self._send_or_lose(event)
-            case EnvelopeReceived():
+            case delivery.EnvelopeReceived():
                 return await self._accept_letter(event)
-            case DuplicateEnvelope():
+            case delivery.DuplicateEnvelope():
                 await self._resend_answers(event)
-            case ThoughtReceived(envelope):
+            case delivery.ThoughtReceived(envelope):
                 if self._listen is not None:
                     await self._listen(envelope)
-            case ContextWanted(sender, name):
+            case delivery.ContextWanted(sender, name):
                 # It may have come before a restart: then it is in the journal, and its sender knows that it arrived.
                 with suppress(NotFound):
-                    return await self._keep_context(ContextReceived(sender, name, await self._journal.bundle(name)))
-            case ContextReceived():
+                    return await self._keep_context(
+                        delivery.ContextReceived(sender, name, await self._journal.bundle(name))
+                    )
+            case delivery.ContextReceived():
                 await self._journal.put_bundle(event.content)
                 return await self._keep_context(event)
-            case PongReceived(role, nonce, code):
+            case delivery.PongReceived(role, nonce, code):
                 self._record_pong(role, nonce, code)
-            case MessageRejected():
+            case delivery.MessageRejected():
                 await self._record_rejection(event)
         return []
 
-    async def _keep_context(self, received: ContextReceived) -> list[Envelope]:
+    async def _keep_context(self, received: delivery.ContextReceived) -> list[Envelope]:
         self._bundles.add(received.digest, received.content, received.sender)
         ack, letters = self.delivery.acknowledge_context(received, self._now())
         await self._send_or_lose(ack)
         return [envelope for letter in letters for envelope in await self._accept_letter(letter)]
 
-    async def _accept_letter(self, heard: EnvelopeReceived) -> list[Envelope]:
+    async def _accept_letter(self, heard: delivery.EnvelopeReceived) -> list[Envelope]:
         """Written down first: an ack is a promise that a crash will not forget it."""
         envelope = heard.envelope
         if envelope.id in self._answering:
@@ -347,7 +329,9 @@ class MeshPeer:
         known = (envelope.from_.value, envelope.id) in spoken  # another process of the owner has written it down
         refusal = None if known else self._refusal(envelope, [author for author, _ in spoken])
         if refusal is not None:
-            await self._record_rejection(MessageRejected(why=refusal, claimed=envelope.from_, digest=heard.name))
+            await self._record_rejection(
+                delivery.MessageRejected(why=refusal, claimed=envelope.from_, digest=heard.name)
+            )
             return []
         self._answering[envelope.id] = envelope.from_
         try:
@@ -372,7 +356,7 @@ class MeshPeer:
         sender = envelope.from_
         if self._peer is not None:
             if self.delivery.heard_before(envelope):
-                kind, rounds = turn_of(envelope)
+                kind, rounds = delivery.turn_of(envelope)
                 return f"{sender} says {kind} after {rounds} rounds twice in one request"
             waiting = sum(role is sender for role in self._answering.values())
             return f"{sender} has {MOST_UNANSWERED} letters unanswered here" if waiting >= MOST_UNANSWERED else None
@@ -398,7 +382,7 @@ class MeshPeer:
         if self._peer is None:
             return
         if heard.edition != EDITION:
-            why = Refused(edition_refusal(heard.from_, heard.edition, self._role))
+            why = Refused(delivery.edition_refusal(heard.from_, heard.edition, self._role))
             say = OutgoingMessage(
                 Role.CLI, flow_failure(self._role, why)
             )  # in the words of its edition, or its owner would not hear it
@@ -420,7 +404,7 @@ class MeshPeer:
         for say in says:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
-    async def _resend_answers(self, letter: DuplicateEnvelope) -> None:
+    async def _resend_answers(self, letter: delivery.DuplicateEnvelope) -> None:
         """A message that was answered came again: its answer may have been lost."""
         if letter.id in self._answering:
             return
@@ -434,7 +418,7 @@ class MeshPeer:
         for answer in self._answers.get(letter.id) or await self._answers_to(letter):
             await self._send_letter(answer)
 
-    async def _answers_to(self, letter: DuplicateEnvelope) -> list[Envelope]:
+    async def _answers_to(self, letter: delivery.DuplicateEnvelope) -> list[Envelope]:
         """What was answered before a restart, or long ago."""
         entries = [entry async for entry in self._journal.entries(request_id=letter.request_id)]
         mine = (self._role.value, letter.id)
@@ -448,24 +432,24 @@ class MeshPeer:
 
     async def _load_context(self, envelope: Envelope) -> None:
         """Load the context of a message into the cache."""
-        name = context_of(envelope)
+        name = delivery.context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(NotFound):
                 self._bundles.add(name, await self._journal.bundle(name), envelope.from_)
 
     async def _charge(self, cause: Envelope, answer: Envelope, size: int) -> None:
         """What is written in answer to a letter is its sender's, and so is a context that was made for it."""
-        name = context_of(answer)
-        if name is not None and name != context_of(cause):
+        name = delivery.context_of(answer)
+        if name is not None and name != delivery.context_of(cause):
             await self._load_context(answer)
             size += len(self._bundles(name) or b"")
         self.delivery.charge(cause.from_, size)
 
-    async def _send_or_lose(self, outgoing: Outgoing) -> None:
+    async def _send_or_lose(self, outgoing: delivery.Outgoing) -> None:
         with suppress(ZunoError):  # lost is lost: what matters is sent again
             await self._send(outgoing)
 
-    async def _record_rejection(self, event: MessageRejected) -> None:
+    async def _record_rejection(self, event: delivery.MessageRejected) -> None:
         """Counted by its reason, and written down unless there were many of late. Some of it is strangers' words."""
         self.stats.count_rejection(event)
         now = self._now()
@@ -473,7 +457,7 @@ class MeshPeer:
             note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
             await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
 
-    async def _record_dead_letter(self, letter: DeadLetter) -> None:
+    async def _record_dead_letter(self, letter: delivery.DeadLetter) -> None:
         self.stats.dead += 1
         note = DeadLetterNote(
             to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries

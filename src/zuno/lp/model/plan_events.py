@@ -94,9 +94,6 @@ class Instruction(Wire):
         return {side: amount for side, amount in sides if amount and side != self.counterpart}
 
 
-# -- what is approved
-
-
 class GasBound(Wire):
     """The most a plan's transactions may cost in gas."""
 
@@ -168,9 +165,6 @@ class Approval(Wire):
     expires: int
     who: str
     """How the owner spoke: the front end, and the node whose key signs."""
-
-
-# -- events of a plan, one entry each
 
 
 class PlanEvent(Wire):

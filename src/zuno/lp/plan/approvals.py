@@ -39,17 +39,8 @@ def build_revocations(terms: PlanContext, tokens: tuple[Address, ...]) -> tuple[
 
 def build_wrap_step(wrapper: Address, amount: int) -> Step:
     """Ether into the token that wraps it; the token is the wallet's at once."""
-    out = flows((NATIVE, amount))
-    return Step(
-        StepKind.WRAP,
-        wrapper,
-        amount,
-        wrap(),
-        None,
-        needs=(Holds(NATIVE, amount),),
-        most_out=out,
-        least_in=flows((wrapper, amount)),
-    )
+    needs, out, back = (Holds(NATIVE, amount),), flows((NATIVE, amount)), flows((wrapper, amount))
+    return Step(StepKind.WRAP, wrapper, amount, wrap(), None, needs=needs, most_out=out, least_in=back)
 
 
 def _allow(terms: PlanContext, spender: Address, flow: Flow) -> Iterator[Step]:

@@ -132,9 +132,6 @@ def _require_empty_hook_data(fields: tuple[Any, ...]) -> tuple[Any, ...]:
     return fields[:-1]
 
 
-# -- the ABI, strictly
-
-
 def read_abi(types: Sequence[str], data: bytes) -> tuple[Any, ...]:
     """The values of a canonical encoding: heads, then tails in their order, without a gap and to the last byte."""
     end = _WORD * len(types)

@@ -79,13 +79,9 @@ def estimate(market: SwapMarket) -> QuoteSwap:
 
     def quote(zero_for_one: bool, amount_in: int) -> Quote:
         fee = market.fee_zero_for_one if zero_for_one else market.fee_one_for_zero
+        price, limit = market.sqrt_price_x96, _LOWEST if zero_for_one else _HIGHEST
         reached, spent, received, fee_in = step_exact_input(
-            market.sqrt_price_x96,
-            _LOWEST if zero_for_one else _HIGHEST,
-            market.liquidity,
-            amount_in,
-            min(fee, PIPS),
-            zero_for_one,
+            price, limit, market.liquidity, amount_in, min(fee, PIPS), zero_for_one
         )
         return Quote(spent + fee_in, received, fee_in, reached)
 

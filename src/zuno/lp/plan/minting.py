@@ -17,23 +17,10 @@ from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit, PrepSwap
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
-from zuno.lp.plan import calldata
+from zuno.lp.plan import calldata, inventory
 from zuno.lp.plan.approvals import build_approvals, build_wrap_step, list_allowance_needs
 from zuno.lp.plan.calldata import mint_from_deltas, permit2_transfer_from, position_manager_call
 from zuno.lp.plan.context import PlanContext, amount_text, flows
-from zuno.lp.plan.inventory import (
-    GUARD_LIMIT,
-    QuoteSwap,
-    fit,
-    leftover_of,
-    market_without_us,
-    min_quotable_input,
-    min_swap_output,
-    plan_swap_and_deposit,
-    quote_swap,
-    size_guard,
-    worth_token1,
-)
 from zuno.lp.plan.sizing import most_used, size_after_burn, size_mint
 
 
@@ -45,7 +32,7 @@ def create(
     capital1: int,
     *,
     brings_ether: bool = False,
-    quotes: QuoteSwap | None = None,
+    quotes: inventory.QuoteSwap | None = None,
 ) -> StepPlan:
     """Open a range with this much of the wallet's tokens: one token alone is swapped in part, two are used as they are.
     `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first."""
@@ -65,7 +52,7 @@ def create(
     first = _wrap(terms, pool, step) if brings_ether else ()
     _check_holdings(terms, pool, step, first)
     steps = (*first, *build_approvals(terms, step.to, step.most_out), step)
-    leftover = leftover_of(planned, pool.sqrt_price_x96, slippage)
+    leftover = inventory.leftover_of(planned, pool.sqrt_price_x96, slippage)
     return StepPlan(steps, terms.bounds, notes=planned.notes, leftover=leftover)
 
 
@@ -75,15 +62,15 @@ def plan_deposit(
     band: Range,
     have: tuple[int, int],
     slippage_bps: int,
-    quotes: QuoteSwap | None = None,
+    quotes: inventory.QuoteSwap | None = None,
 ) -> Deposit:
     """What goes into a range and what stays home, as the transactions of a plan will make it.
 
     The tokens are those of `position`, which is burned, or the wallet's own. One token is swapped in part; two of the
     wallet's are used as they are, after a swap that only holds the price.
     """
-    fitted = plan_swap_and_deposit(
-        market_without_us(pool, position),
+    fitted = inventory.plan_swap_and_deposit(
+        inventory.market_without_us(pool, position),
         band,
         *have,
         may_swap=position is not None or 0 in have,
@@ -106,16 +93,16 @@ owns all liquidity at the price, at a loss that grows with the range while the g
 def _hold_by_swap(fixed: Deposit, pool: PoolState, band: Range, have: tuple[int, int], slippage_bps: int) -> Deposit:
     """Two tokens put in at the price they meet, where a mint of fixed size would leave much of them home."""
     price = pool.sqrt_price_x96
-    whole = fit(price, band, *have, 0)
+    whole = inventory.fit(price, band, *have, 0)
     if whole.liquidity * (1 - LEAST_GAIN) <= fixed.liquidity or 0 in (whole.amount0, whole.amount1):
         return fixed
-    zero_for_one = worth_token1(whole.left0, 0, price) >= whole.left1
+    zero_for_one = inventory.worth_token1(whole.left0, 0, price) >= whole.left1
     prep = probe_swap(pool, zero_for_one, (whole.amount0, whole.amount1)[not zero_for_one], slippage_bps)
     if prep is None:
         return fixed
     paid, got = prep.amount_in, prep.amount_out
     after = (have[0] - paid, have[1] + got) if zero_for_one else (have[0] + got, have[1] - paid)
-    return replace(fit(prep.sqrt_price_after_x96, band, *after, 0), prep=prep)
+    return replace(inventory.fit(prep.sqrt_price_after_x96, band, *after, 0), prep=prep)
 
 
 def _with_swap(used: tuple[int, int], prep: PrepSwap, have: tuple[int, int]) -> tuple[int, int]:
@@ -152,7 +139,9 @@ def guard_swap(
     least_rate, guard_rate = approved or (None, None)
     main = _bound(pool, prep.zero_for_one, prep.amount_in, prep.amount_out, least_rate, slippage_bps)
     fee_back = swap_fee(protocol_fee_of_direction(pool.protocol_fee, not prep.zero_for_one), pool.lp_fee)
-    wanted, pays = size_guard(prep.sqrt_price_after_x96, prep.zero_for_one, prep.amount_out, fee_back, slippage_bps)
+    wanted, pays = inventory.size_guard(
+        prep.sqrt_price_after_x96, prep.zero_for_one, prep.amount_out, fee_back, slippage_bps
+    )
     amount_in = min(wanted, main.least_out)
     back = pays * amount_in // wanted
     guard = _bound(pool, not prep.zero_for_one, amount_in, back, guard_rate, slippage_bps)
@@ -166,24 +155,26 @@ def count_guard(planned: Deposit, swap: GuardedSwap, band: Range) -> Deposit:
     got, paid = -swap.guard.amount_in, swap.quoted_back
     by0, by1 = (paid, got) if swap.zero_for_one else (got, paid)
     have = planned.amount0 + planned.left0 + by0, planned.amount1 + planned.left1 + by1
-    return replace(fit(planned.prep.sqrt_price_after_x96, band, *have, 0), prep=planned.prep, notes=planned.notes)
+    return replace(
+        inventory.fit(planned.prep.sqrt_price_after_x96, band, *have, 0), prep=planned.prep, notes=planned.notes
+    )
 
 
 def probe_swap(pool: PoolState, zero_for_one: bool, have: int, slippage_bps: int) -> PrepSwap | None:
     """A swap for the sake of its minimum alone, about as large as its guard; None where there is too little for one."""
-    market = market_without_us(pool)
+    market = inventory.market_without_us(pool)
     if market.liquidity <= 0 or slippage_bps == 0:
         return None
-    telling = min_quotable_input(pool.price if zero_for_one else 1 / pool.price, slippage_bps)
+    telling = inventory.min_quotable_input(pool.price if zero_for_one else 1 / pool.price, slippage_bps)
     # Twice what tells: after both fees and at its worst price it still pays for the guard.
     amount_in = max(have // BPS, 2 * telling)
-    return None if have < amount_in * GUARD_LIMIT else quote_swap(market, zero_for_one, amount_in)
+    return None if have < amount_in * inventory.GUARD_LIMIT else inventory.quote_swap(market, zero_for_one, amount_in)
 
 
 def _bound(
     pool: PoolState, zero_for_one: bool, amount_in: int, quoted: int, approved: Fraction | None, slippage_bps: int
 ) -> SwapBound:
-    least = min_swap_output(quoted, slippage_bps)
+    least = inventory.min_swap_output(quoted, slippage_bps)
     if approved is None:
         return SwapBound(amount_in, least)
     strictest = ceil(amount_in * approved)

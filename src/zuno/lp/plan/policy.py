@@ -218,9 +218,6 @@ def max_outflow(decoded: calls.DecodedCall, pair: tuple[Address, Address]) -> di
     return out
 
 
-# -- the rules, one by one
-
-
 def _check_pool(policy: Policy) -> None:
     hooks = policy.key.hooks
     _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")

@@ -10,20 +10,12 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
-from zuno.lp.plan import calldata
+from zuno.lp.plan import calldata, sizing
 from zuno.lp.plan.approvals import build_approvals, list_allowance_needs
 from zuno.lp.plan.calldata import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.inventory import QuoteSwap, burn_proceeds, fit, leftover_of, market_without_us, plan_swap_and_deposit
 from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint
-from zuno.lp.plan.sizing import (
-    burn_holds_price,
-    least_principal,
-    most_proceeds,
-    most_used,
-    size_mint,
-    size_mint_from_burn,
-)
 
 
 def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
@@ -56,19 +48,12 @@ def finish_rebalance(
             f"the pool is at tick {pool.tick}, {abs(pool.tick - half.tick)} from the approved {half.tick}; "
             f"the bound is {terms.bounds.tick_drift}"
         )
+    slippage, market = terms.bounds.slippage_bps, market_without_us(pool)
     planned = plan_swap_and_deposit(
-        market_without_us(pool),
-        half.range,
-        paid0,
-        paid1,
-        may_swap=True,
-        slippage_bps=terms.bounds.slippage_bps,
-        exact=quotes,
+        market, half.range, paid0, paid1, may_swap=True, slippage_bps=slippage, exact=quotes
     )
     # Where nothing has to be swapped any more, a small swap still holds the price.
-    prep = planned.prep or probe_swap(
-        pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, terms.bounds.slippage_bps
-    )
+    prep = planned.prep or probe_swap(pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, slippage)
     if prep is None:
         step = mint(terms, pool, half.range, paid0, paid1, drift)
     elif prep.zero_for_one != half.zero_for_one:
@@ -106,7 +91,7 @@ def compound(terms: PlanContext, position: LpPosition) -> StepPlan:
     _check_filled(terms, position)
     check_owed(position)
     pool, slippage, fees = position.pool, terms.bounds.slippage_bps, (position.fees0, position.fees1)
-    size = size_mint(pool.sqrt_price_x96, position.range, *fees, slippage)
+    size = sizing.size_mint(pool.sqrt_price_x96, position.range, *fees, slippage)
     acts = [
         increase(position.id, size.liquidity, size.most0, size.most1),
         increase_from_deltas(position.id, *fees),
@@ -150,9 +135,9 @@ def add(terms: PlanContext, position: LpPosition, amount0: int, amount1: int) ->
     _check_filled(terms, position)
     pool, key, manager = position.pool, position.pool.key, terms.deployment.position_manager
     band, slippage, fees = position.range, terms.bounds.slippage_bps, (position.fees0, position.fees1)
-    size = size_mint(pool.sqrt_price_x96, band, amount0, amount1, slippage)
+    size = sizing.size_mint(pool.sqrt_price_x96, band, amount0, amount1, slippage)
     whole = fit(pool.sqrt_price_x96, band, amount0, amount1, 0)
-    most = most_used(pool, band, (amount0, amount1), slippage)
+    most = sizing.most_used(pool, band, (amount0, amount1), slippage)
     from_credit = (whole.liquidity - size.liquidity) * BPS > whole.liquidity * slippage
     brought = most if from_credit else (size.most0, size.most1)
     out0, out1 = (max(0, amount - paid) for amount, paid in zip(brought, fees, strict=True))
@@ -202,20 +187,24 @@ def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planne
     home: adding it under the number the position is going to get would put it into whatever position of that number a
     stranger has given to the wallet first.
     """
-    pool, slippage, most = position.pool, terms.bounds.slippage_bps, most_proceeds(position, terms.bounds.slippage_bps)
-    if burn_holds_price(position, slippage):
+    pool, slippage, most = (
+        position.pool,
+        terms.bounds.slippage_bps,
+        sizing.most_proceeds(position, terms.bounds.slippage_bps),
+    )
+    if sizing.burn_holds_price(position, slippage):
         if planned.liquidity == 0:
             raise Refused(
                 f"the tokens of position {position.id} mint no liquidity in ticks {band.lower} to {band.upper}"
             )
         minted = mint_from_deltas(pool.key, band, *most, terms.wallet)
     else:
-        size = size_mint_from_burn(position, band, slippage)
+        size = sizing.size_mint_from_burn(position, band, slippage)
         minted = calldata.mint_position(
             pool.key, band.lower, band.upper, size.liquidity, size.most0, size.most1, terms.wallet
         )
     acts = [
-        calldata.burn_position(position.id, *least_principal(position, position.liquidity, slippage)),
+        calldata.burn_position(position.id, *sizing.least_principal(position, position.liquidity, slippage)),
         minted,
         *_closing(position),
     ]
@@ -232,7 +221,7 @@ def _burn_and_mint(terms: PlanContext, position: LpPosition, band: Range, planne
 
 def _burn(terms: PlanContext, position: LpPosition) -> Step:
     key = position.pool.key
-    min0, min1 = least_principal(position, position.liquidity, terms.bounds.slippage_bps)
+    min0, min1 = sizing.least_principal(position, position.liquidity, terms.bounds.slippage_bps)
     return Step(
         StepKind.BURN,
         terms.deployment.position_manager,
@@ -249,7 +238,7 @@ def _burn(terms: PlanContext, position: LpPosition) -> Step:
 
 def _decrease(terms: PlanContext, position: LpPosition, liquidity: int, kind: StepKind) -> Step:
     key = position.pool.key
-    min0, min1 = least_principal(position, liquidity, terms.bounds.slippage_bps)
+    min0, min1 = sizing.least_principal(position, liquidity, terms.bounds.slippage_bps)
     acts = [
         decrease(position.id, liquidity, min0, min1),
         calldata.take_pair(key.currency0, key.currency1, terms.wallet),

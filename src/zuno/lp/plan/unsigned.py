@@ -55,16 +55,12 @@ def safe_batch(
     *, chain_id: int, wallet: Address, calls: Sequence[CallRequest], created_at: Millis, name: str, description: str
 ) -> SafeBatch:
     """All calls as one file for the Safe's Transaction Builder."""
+    safe, version = checksum_address(wallet), TX_BUILDER_VERSION
+    meta = {"name": name, "description": description, "tx_builder_version": version, "created_from_safe_address": safe}
     batch = SafeBatch(
         chain_id=str(chain_id),
         created_at=created_at,
-        meta=SafeMeta(
-            name=name,
-            description=description,
-            tx_builder_version=TX_BUILDER_VERSION,
-            created_from_safe_address=checksum_address(wallet),
-            checksum="",
-        ),
+        meta=SafeMeta(**meta, checksum=""),
         transactions=tuple(
             SafeTransaction(to=checksum_address(call.to), value=str(call.value), data="0x" + call.data.hex())
             for call in calls

@@ -95,7 +95,6 @@ class MeshFolder(Protocol):
         """An answer to another process's ping: several command lines share one endpoint."""
 
     def pinned_reply(self, role: Role, nonce: str) -> str | None: ...
-
     def keep_running_mesh(self, mesh: RunningMesh) -> None: ...
 
     def running_mesh(self) -> RunningMesh | None:

@@ -66,21 +66,16 @@ def rebalance_grid(inputs: PoolInputs) -> PoolGrid:
 
 def create_grid(inputs: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
     """Where a new position may lie; None without a price history, which alone can say how wide 1.0× is."""
-    pool = inputs.pool
+    tick, price, spacing = inputs.pool.tick, inputs.pool.sqrt_price_x96, inputs.pool.key.tick_spacing
     if inputs.paths is None:
         return None
     base = create_base_width(
-        inputs.paths,
-        tick=pool.tick,
-        sqrt_price_x96=pool.sqrt_price_x96,
-        tick_spacing=pool.key.tick_spacing,
-        limits=LIMITS[profile],
+        inputs.paths, tick=tick, sqrt_price_x96=price, tick_spacing=spacing, limits=LIMITS[profile]
     )
     if base is None:
         return None
     have0, have1 = inputs.have
-    mostly0 = worth_token1(have0, 0, pool.sqrt_price_x96) >= have1
-    return PoolGrid(pool.tick, pool.sqrt_price_x96, pool.key.tick_spacing, base, capital_is_token0=mostly0)
+    return PoolGrid(tick, price, spacing, base, capital_is_token0=worth_token1(have0, 0, price) >= have1)
 
 
 def rebalance_ballot(inputs: PoolInputs, moves: Sequence[Move]) -> tuple[Candidate, ...]:
@@ -151,8 +146,10 @@ def _carry(
 ) -> Carry:
     """`hold` is what it is held against; None for hold itself."""
     pool, prep, liquidity = inputs.pool, put_in.prep, put_in.liquidity
+    brought = zip((pool.token0, pool.token1), inputs.have, strict=True)
+    outflows = sum(not token.native and have > 0 for token, have in brought)
     cost = cost_of(
-        steps_for(kind, prep, _erc20_outflows(inputs), wraps=inputs.wraps),
+        steps_for(kind, prep, outflows, wraps=inputs.wraps),
         gas=inputs.gas,
         native_token1=inputs.native_token1,
         prep=prep,
@@ -198,8 +195,3 @@ def _hours_in_range(inputs: PoolInputs, band: Range | None) -> Sequence[int]:
     if inputs.paths is None or band is None:
         return (0,) * HORIZON_HOURS
     return hours_in_range(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
-
-
-def _erc20_outflows(inputs: PoolInputs) -> int:
-    tokens = (inputs.pool.token0, inputs.pool.token1)
-    return sum(not token.native and have > 0 for token, have in zip(tokens, inputs.have, strict=True))

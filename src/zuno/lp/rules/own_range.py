@@ -7,17 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from zuno.amm import ticks
 from zuno.amm.model import PoolState, Range, sqrt_price_for, whole_price
-from zuno.amm.ticks import (
-    MAX_SQRT_PRICE,
-    MIN_SQRT_PRICE,
-    ceil_to_spacing,
-    floor_to_spacing,
-    max_usable_tick,
-    min_usable_tick,
-    sqrt_price_at_tick,
-    tick_at_sqrt_price,
-)
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import base_and_quote
@@ -59,12 +50,12 @@ def place_own_range(own: OwnRange, pool: PoolState) -> Range:
     else:
         _check_unit(own, pool)
         ends = sorted(sqrt_price_for(Fraction(edge), pool.token0, pool.token1) for edge in (own.lower, own.upper))
-        if not MIN_SQRT_PRICE <= ends[0] < ends[1] < MAX_SQRT_PRICE:
+        if not ticks.MIN_SQRT_PRICE <= ends[0] < ends[1] < ticks.MAX_SQRT_PRICE:
             raise Refused(f"{own} is no range of prices that a pool can have.")
-        low, high = tick_at_sqrt_price(ends[0]), tick_at_sqrt_price(ends[1])
-        high += sqrt_price_at_tick(high) < ends[1]
-    lower, upper = floor_to_spacing(low, spacing), ceil_to_spacing(high, spacing)
-    least, most = min_usable_tick(spacing), max_usable_tick(spacing)
+        low, high = ticks.tick_at_sqrt_price(ends[0]), ticks.tick_at_sqrt_price(ends[1])
+        high += ticks.sqrt_price_at_tick(high) < ends[1]
+    lower, upper = ticks.floor_to_spacing(low, spacing), ticks.ceil_to_spacing(high, spacing)
+    least, most = ticks.min_usable_tick(spacing), ticks.max_usable_tick(spacing)
     if lower < least or upper > most:
         raise Refused(f"{own} lies beyond the pool's ticks, {least} to {most}.")
     return Range(Tick(lower), Tick(upper))

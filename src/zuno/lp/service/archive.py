@@ -16,6 +16,7 @@ from zuno.kernel.errors import Malformed, NotFound, Refused, UsageError, ZunoErr
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import HexId
 from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.wire import derive
 from zuno.lp.agents.prompt_facts import print_thoughts
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.agents.verify_peer_plan import NO_FIGURES, check_transcript
@@ -36,23 +37,8 @@ from zuno.lp.model.plan_events import (
     StepHandedOut,
     StepMined,
 )
-from zuno.lp.service.plan_replay import (
-    OpenReplay,
-    apply_owner_choice,
-    plan_decision,
-    replay_plan,
-    store_missing_plan_views,
-)
+from zuno.lp.service import plan_replay, recorded_request
 from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
-from zuno.lp.service.recorded_request import (
-    RecordedRequest,
-    explain_failure,
-    load_context,
-    load_context_content,
-    load_entries,
-    parse_context,
-    read_request,
-)
 from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
 from zuno.present.document import Document, Tone, Value, document, lines, table
 from zuno.present.values import bad, foreign, id_, when
@@ -197,7 +183,7 @@ class Archive:
     """Reads the journal. Only a replay runs anything, and it writes nothing."""
 
     open_journal: Callable[[], Awaitable[Journal]]
-    open_replay: OpenReplay
+    open_replay: plan_replay.OpenReplay
     code: Callable[[], str]
     of_peers: PeerJournals = tuple
 
@@ -254,14 +240,14 @@ class Archive:
     async def plan(self, plan_id: str) -> PlanView:
         """The plan as it was decided. A step that waits for a signer elsewhere is its first caution."""
         journal, recorded = await self._load(plan_id)
-        view = await plan_decision(journal, recorded).show(self.code())
+        view = await plan_replay.plan_decision(journal, recorded).show(self.code())
         waiting = explain_waiting(await load_progress(journal, view.plan_id))
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The simulated price paths that the plan's ranges were judged by."""
         journal, recorded = await self._load(plan_id)
-        return build_stress_fan(plan_id, await load_context(journal, _end_of(recorded).debate.context))
+        return build_stress_fan(plan_id, await recorded_request.load_context(journal, _end_of(recorded).debate.context))
 
     async def decision(self, plan_id: str, *, current: bool = False) -> DecidedPlan:
         """A plan with its hash checked. `current`: `Refused` unless it was argued by today's rules."""
@@ -272,9 +258,9 @@ class Archive:
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
                 "nothing of it is signed yet, so ask the desk again."
             )
-        content = await load_context_content(journal, ready.debate.context)
-        context = parse_context(ready.debate.context, content)
-        taken = ready if recorded.older else apply_owner_choice(recorded, context, ready)
+        content = await recorded_request.load_context_content(journal, ready.debate.context)
+        context = recorded_request.parse_context(ready.debate.context, content)
+        taken = ready if recorded.older else plan_replay.apply_owner_choice(recorded, context, ready)
         digest = recorded.check_hash(content, None if taken is ready else taken.model_dump(by_alias=True))
         index, verdict, rejected = taken.decision.index, taken.decision.verdict, None
         if plan is not None and recorded.older:
@@ -290,28 +276,27 @@ class Archive:
     async def why(self, reference: str) -> WhyView:
         journal = await self.open_journal()
         request_id, plan_id = await self._request_of(journal, reference)
-        entries = await load_entries(journal, request_id)
+        entries = await recorded_request.load_entries(journal, request_id)
         if _is_of_peer(entries):
             seen = await _list_what_peers_saw(request_id, [(journal, entries)])
         else:
             others = [] if entries else self.of_peers()
             seen = await _list_what_peers_saw(
-                request_id, [(peer, await load_entries(peer, request_id)) for peer in others]
+                request_id, [(peer, await recorded_request.load_entries(peer, request_id)) for peer in others]
             )
         if seen is not None:
             return seen
-        recorded = await read_request(journal, request_id, entries, plan_id)
-        plan = None if recorded.ready is None else await plan_decision(journal, recorded).show(self.code())
+        recorded = await recorded_request.read_request(journal, request_id, entries, plan_id)
+        plan = None if recorded.ready is None else await plan_replay.plan_decision(journal, recorded).show(self.code())
         argued = _last_own_debate(recorded) if plan is None else None
-        context = None if argued is None else await load_context(journal, argued.context)
-        return WhyView(
-            request_id=recorded.request_id,
-            code=recorded.code,
+        context = None if argued is None else await recorded_request.load_context(journal, argued.context)
+        return derive(
+            WhyView,
+            recorded,
             messages=_message_lines(recorded.messages),
             transcript=plan.transcript if plan else _thought_views(context, argued) if argued and context else (),
             sources=plan.sources if plan else (),
             plan=plan,
-            failed=recorded.failed,
         )
 
     async def thoughts_in(self, entry: Entry) -> tuple[Thought, ...]:
@@ -320,29 +305,35 @@ class Archive:
         if message is None or not isinstance(message.payload, Arguing):
             return ()
         debate = message.payload.debate
-        context = await load_context(await self.open_journal(), debate.context)
+        context = await recorded_request.load_context(await self.open_journal(), debate.context)
         printed = list(print_thoughts(context, debate))
         turn = (message.from_, printed[-1].round) if printed else None
         newest = [*takewhile(lambda thought: (thought.role, thought.round) == turn, reversed(printed))]
         return tuple(reversed(newest))
 
     async def diff(self, before: str, after: str) -> PlanDiffView:
-        views = [await plan_decision(*await self._load(plan_id)).show(self.code()) for plan_id in (before, after)]
+        views = [
+            await plan_replay.plan_decision(*await self._load(plan_id)).show(self.code()) for plan_id in (before, after)
+        ]
         changes = tuple(_compare_plans(*views))
         return PlanDiffView(before=views[0].plan_id, after=views[1].plan_id, changes=changes)
 
     async def replay(self, reference: str) -> ReplayView:
         """Hold the debate again from what was recorded, with no key and no network. The record itself is verified
         first: a debate with a part missing is not replayed to the rest of it."""
-        return await replay_plan(*await self._load(reference), self.open_replay, self.of_peers(), self.code())
+        return await plan_replay.replay_plan(
+            *await self._load(reference), self.open_replay, self.of_peers(), self.code()
+        )
 
     async def store_missing_views(self) -> JournalUpgradeView:
-        return await store_missing_plan_views(await self.open_journal())
+        return await plan_replay.store_missing_plan_views(await self.open_journal())
 
-    async def _load(self, reference: str) -> tuple[Journal, RecordedRequest]:
+    async def _load(self, reference: str) -> tuple[Journal, recorded_request.RecordedRequest]:
         journal = await self.open_journal()
         request_id, plan_id = await self._request_of(journal, reference)
-        return journal, await read_request(journal, request_id, await load_entries(journal, request_id), plan_id)
+        return journal, await recorded_request.read_request(
+            journal, request_id, await recorded_request.load_entries(journal, request_id), plan_id
+        )
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
         """The request, and the plan where one was named."""
@@ -360,7 +351,7 @@ class Archive:
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
 
 
-def _end_of(recorded: RecordedRequest) -> PlanReady:
+def _end_of(recorded: recorded_request.RecordedRequest) -> PlanReady:
     if recorded.ready is None:
         raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
     return recorded.ready
@@ -390,7 +381,7 @@ async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, S
             if debate and (furthest is None or len(debate.transcript) > len(furthest[1].transcript)):
                 # What does not hold, or cannot be computed with, is not shown, whoever said it.
                 with suppress(ZunoError, *NO_FIGURES):
-                    context = await load_context(journal, debate.context)
+                    context = await recorded_request.load_context(journal, debate.context)
                     check_debate(context, debate.rounds)
                     check_transcript(context, debate, decided)
                     furthest = context, debate, decided
@@ -403,7 +394,7 @@ async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, S
         transcript=() if furthest is None else _thought_views(*furthest),
         sources=() if furthest is None else tuple(map(SourceView.model_validate, furthest[0].sources)),
         plan=None,
-        failed=explain_failure(request_id, [*messages.values()], "", unchecked=False),
+        failed=recorded_request.explain_failure(request_id, [*messages.values()], "", unchecked=False),
         seen_by=tuple(role.value for role in seen),
     )
 
@@ -439,7 +430,7 @@ async def _read_actions(journal: Journal, chain: str) -> dict[str, tuple[Action,
     return acted
 
 
-def _last_own_debate(recorded: RecordedRequest) -> Debate | None:
+def _last_own_debate(recorded: recorded_request.RecordedRequest) -> Debate | None:
     """The newest state of the debate under this process's own key. What peers elsewhere sent is shown once checked."""
     own = [message.payload for message in recorded.messages if message.key == recorded.key]
     debates = [payload.debate for payload in own if isinstance(payload, Arguing)]

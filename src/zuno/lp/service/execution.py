@@ -15,6 +15,7 @@ from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.logs import logged_by_id
 from zuno.kernel.text import parse_units
 from zuno.kernel.units import Seconds, Wei
+from zuno.kernel.wire import derive
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import gas_usd, usd_value
 from zuno.lp.execute.context import ExecutionContext
@@ -223,8 +224,6 @@ class Execution:
         there = any(int(position.liquidity) for position in positions)
         return None if there else f"position {line.position_id} is gone"
 
-    # -- plans without a debate
-
     async def collect(self, position: str | None, chain: str | None, *, every: bool = False) -> ExecutionView:
         """Of one position, or of every one that is owed something."""
         return await self._instruct_one_or_all(Action.COLLECT, position, chain, every=every)
@@ -326,16 +325,9 @@ class Execution:
         if action is Action.COLLECT:
             check_owed(own)
         capital, counterpart = await _fix_capital(execution, own, amounts) if amounts else ((0, 0), None)
+        brought: dict[str, Any] = {"capital0": capital[0], "capital1": capital[1], "counterpart": counterpart}
         return await self._record(
-            execution,
-            action,
-            own.pool,
-            position_id=own.id,
-            capital0=capital[0],
-            capital1=capital[1],
-            counterpart=counterpart,
-            share=share,
-            anyway=anyway,
+            execution, action, own.pool, position_id=own.id, **brought, share=share, anyway=anyway
         )
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
@@ -356,8 +348,6 @@ class Execution:
         event = PlanInstructed(plan_id=plan_id, plan_hash=digest, instruction=instruction)
         await append_event(execution.journal, progress, event)
         return await execution_view(execution, progress, instruction)
-
-    # -- from a plan's name to what is to be done
 
     async def _open_task(self, plan_id: str, **wanted: bool) -> tuple[PlanTask, ExecutionContext]:
         """A plan, and what it takes to act on its chain."""
@@ -400,13 +390,8 @@ class Execution:
             for position in (draft.position, *draft.others)
             for attribution, why in [await self._attribute(draft.instruction.chain, position.id)]
         ]
-        outcome = PlanOutcome(
-            plan_id=progress.plan_id,
-            position_id=first.position_id,
-            gas_cost=gas_spent(progress),
-            attribution=first.attribution,
-            why=first.why,
-            others=tuple(others),
+        outcome = derive(
+            PlanOutcome, first, plan_id=progress.plan_id, gas_cost=gas_spent(progress), others=tuple(others)
         )
         await append_event(execution.journal, progress, outcome)
 

@@ -10,19 +10,10 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
+from zuno.kernel.wire import derive
+from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.checks import approval_hash
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import (
-    SimulatedDraft,
-    all_steps,
-    data_fee,
-    decode_step,
-    find_position_of_step,
-    list_positions,
-    plan_currencies,
-    step_name,
-    wrapped_native,
-)
 from zuno.lp.execute.handed_out import explain_waiting, is_incomplete_batch
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress
 from zuno.lp.execute.verify_outcome import gas_spent, measure_proceeds, position_actions
@@ -33,34 +24,24 @@ from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction
 from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
-from zuno.lp.service.execution_view import (
-    ApprovalView,
-    BoundsView,
-    CallView,
-    CapitalView,
-    ExecutionView,
-    FlowView,
-    SimulationView,
-    StepView,
-    UnsignedView,
-)
+from zuno.lp.service import execution_view as views
 from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
 
 IMPACT_DIGITS = 4
 
 
 def approval_view(
-    execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote, approval: Approval
-) -> ApprovalView:
+    execution: ExecutionContext, drafted: drafts.SimulatedDraft, gas: GasQuote, approval: Approval
+) -> views.ApprovalView:
     same = approval.model_dump(include={"plan_hash", "chain_id", "genesis", "who"}, by_alias=False)
     shown = dict(simulation_view(execution, drafted, gas))
-    return ApprovalView(**shown, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval))
+    return views.ApprovalView(**shown, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval))
 
 
-def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: GasQuote) -> SimulationView:
+def simulation_view(execution: ExecutionContext, drafted: drafts.SimulatedDraft, gas: GasQuote) -> views.SimulationView:
     draft, simulation = drafted.draft, drafted.simulation
     pool, tokens = draft.pool, draft_tokens(execution, draft)
-    steps, used = all_steps(draft), [call.gas_used for call in simulation.calls]
+    steps, used = drafts.all_steps(draft), [call.gas_used for call in simulation.calls]
     after = drafted.sqrt_price_after_x96
     before = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     then = None if after is None else whole_price(after, pool.token0, pool.token1)
@@ -72,24 +53,23 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
     )
     span = next(opened, None)
     edges = None if span is None else tick_prices(pool, span.lower, span.upper)
-    return SimulationView(
-        plan_id=draft.plan_id,
+    return derive(
+        views.SimulationView,
+        draft,
+        drafted,
         action=draft.instruction.action,
         chain=draft.instruction.chain,
         play_money=execution.local,
-        wallet=draft.wallet,
         position_id=_id(draft.instruction.position_id),
         other_position_ids=tuple(str(position.id) for position in draft.others),
         pool=key_view(pool.key, pool.token0, pool.token1),
         block=simulation.block.number,
         ok=drafted.error is None,
-        error=drafted.error,
-        how=drafted.how,
         changes=tuple(
             flow_view(Flow(currency, amount), tokens) for currency, amount in drafted.changes.items() if amount
         ),
         gas_used=sum(used),
-        gas_cost=format_units(sum(used) * gas.price + data_fee(steps, gas), 18),
+        gas_cost=format_units(sum(used) * gas.price + drafts.data_fee(steps, gas), 18),
         gas_coin=execution.info.native.symbol,
         price_before=decimal_text(before, 10),
         price_after=None if then is None else decimal_text(then, 10),
@@ -100,24 +80,21 @@ def simulation_view(execution: ExecutionContext, drafted: SimulatedDraft, gas: G
         leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
-        exits=draft.exits,
-        notes=draft.notes,
     )
 
 
-def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> BoundsView:
+def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> views.BoundsView:
     bounds, instruction = draft.bounds, draft.instruction
     low, high = tick_prices(draft.pool, instruction.tick - bounds.tick_drift, instruction.tick + bounds.tick_drift)
-    return BoundsView(
-        slippage_bps=bounds.slippage_bps,
-        tick_drift=bounds.tick_drift,
+    return derive(
+        views.BoundsView,
+        bounds,
+        draft,
         tick_low=instruction.tick - bounds.tick_drift,
         tick_high=instruction.tick + bounds.tick_drift,
         price_low=low,
         price_high=high,
-        expires=draft.expires,
         expires_text=time_text(draft.expires),
-        permit2_seconds=bounds.permit2_seconds,
         max_fee_gwei=decimal_text(Fraction(draft.gas.max_fee, 10**9), 9),
         most_gas=format_units(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee, 18),
         most_out=tuple(flow_view(flow, tokens) for flow in (*draft.caps, *draft.proceeds)),
@@ -129,11 +106,11 @@ def _call_view(
     draft: Draft,
     index: int,
     step: Step,
-    drafted: SimulatedDraft,
+    drafted: drafts.SimulatedDraft,
     tokens: Mapping[Address, Token],
-) -> CallView:
+) -> views.CallView:
     tried = drafted.simulation.calls
-    return CallView(
+    return views.CallView(
         index=index,
         kind=step.kind,
         later=index >= len(draft.steps),
@@ -151,7 +128,7 @@ def _call_view(
 def in_words(execution: ExecutionContext, draft: Draft, step: Step, tokens: Mapping[Address, Token]) -> tuple[str, ...]:
     """A call from its bytes alone; times as people read them."""
     names = AddressBook(execution.info.deployment, execution.wallet, tokens, time_text)
-    return describe_call(decode_step(execution, step), names, find_position_of_step(draft, step)[0].key)
+    return describe_call(drafts.decode_step(execution, step), names, drafts.find_position_of_step(draft, step)[0].key)
 
 
 def tokens_of(pool: PoolState, coin: NativeCoin) -> dict[Address, Token]:
@@ -161,14 +138,14 @@ def tokens_of(pool: PoolState, coin: NativeCoin) -> dict[Address, Token]:
 def draft_tokens(execution: ExecutionContext, draft: Draft) -> dict[Address, Token]:
     """The tokens of the chain and of all the plan's pools."""
     tokens = {token.address: token for token in execution.info.tokens}
-    for pool, _ in list_positions(draft):
+    for pool, _ in drafts.list_positions(draft):
         tokens |= tokens_of(pool, execution.info.native)
     return tokens
 
 
-def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
+def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> views.FlowView:
     token = tokens[flow.currency]
-    return FlowView(
+    return views.FlowView(
         currency=flow.currency,
         symbol=token.display_name,
         amount=str(flow.amount),
@@ -178,13 +155,13 @@ def flow_view(flow: Flow, tokens: Mapping[Address, Token]) -> FlowView:
 
 async def execution_view(
     execution: ExecutionContext, progress: PlanProgress, instruction: Instruction, *, late: bool = False
-) -> ExecutionView:
+) -> views.ExecutionView:
     draft, over = progress.draft, progress.over
     state = PlanState.EXPIRED if late else progress.state
     outcome = progress.outcome
     resting = await _resting_tokens(execution, progress)
     left = (None if draft is None else draft.leftover) if over is None else over.leftover
-    return ExecutionView(
+    return views.ExecutionView(
         plan_id=progress.plan_id,
         state=state,
         action=instruction.action,
@@ -215,17 +192,17 @@ async def execution_view(
     )
 
 
-async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -> list[FlowView]:
+async def _resting_tokens(execution: ExecutionContext, progress: PlanProgress) -> list[views.FlowView]:
     """What a plan that is half done, or ended so, has left in the wallet."""
     draft, over = progress.draft, progress.over
     if draft is None or not progress.halfway or (over is not None and over.state is PlanState.CONFIRMED):
         return []
-    wallet_state = await execution.writer.wallet_state(execution.wallet, plan_currencies(draft), ())
+    wallet_state = await execution.writer.wallet_state(execution.wallet, drafts.plan_currencies(draft), ())
     paid = measure_proceeds(progress, draft, wallet_state.holdings)
     return [flow_view(flow, tokens_of(draft.pool, execution.info.native)) for flow in paid if flow.amount]
 
 
-def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
+def _offer_create(chain: str, resting: Sequence[views.FlowView]) -> str:
     """The command that puts tokens that rest in the wallet to work again."""
     if not resting:
         return ""
@@ -237,16 +214,18 @@ def _offer_create(chain: str, resting: Sequence[FlowView]) -> str:
 
 async def _capital_views(
     execution: ExecutionContext, draft: Draft | None, instruction: Instruction
-) -> tuple[CapitalView, ...]:
+) -> tuple[views.CapitalView, ...]:
     if not instruction.capital0 and not instruction.capital1:
         return ()
     pool = await execution.chain.pool(HexId(instruction.pool_id)) if draft is None else draft.pool
     tokens = tokens_of(pool, execution.info.native)
-    wrapper = wrapped_native(execution) if instruction.brings_ether else None
+    wrapper = drafts.wrapped_native(execution) if instruction.brings_ether else None
     sides = ((pool.key.currency0, instruction.capital0), (pool.key.currency1, instruction.capital1))
     taken = (Flow(NATIVE if currency == wrapper else currency, amount) for currency, amount in sides)
-    views = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
-    return tuple(CapitalView(**view.model_dump(), named=side in instruction.named_amounts) for side, view in views)
+    flows = ((side, flow_view(flow, tokens)) for side, flow in enumerate(taken) if flow.amount)
+    return tuple(
+        views.CapitalView(**flow.model_dump(), named=side in instruction.named_amounts) for side, flow in flows
+    )
 
 
 def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
@@ -258,21 +237,20 @@ def _list_steps_to_show(progress: PlanProgress) -> list[StepProgress]:
     return [*progress.steps, *(StepProgress(step, PlanPart.LATER) for step in draft.later.preview)]
 
 
-def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> StepView:
+def _step_view(execution: ExecutionContext, index: int, step: StepProgress, draft: Draft | None) -> views.StepView:
     mined = step.mined
     newest = step.signed[-1] if step.signed else None
-    return StepView(
+    return derive(
+        views.StepView,
+        step,
         index=index,
         kind=step.step.kind,
-        part=step.part,
-        state=step.state,
         tx_hash=step.tx,
         nonce=newest.nonce if newest else None,
         block=mined.block.number if mined else None,
         gas_used=mined.gas_used if mined else None,
         gas_cost=format_units(mined.cost, 18) if mined else None,
         attempts=len(step.signed),
-        why=step.why,
         words=() if draft is None else in_words(execution, draft, step.step, draft_tokens(execution, draft)),
     )
 
@@ -297,7 +275,7 @@ def _next(plan_id: str, state: PlanState, action: Action, begun: bool) -> str:
             return ""
 
 
-def unsigned_view(progress: PlanProgress) -> UnsignedView:
+def unsigned_view(progress: PlanProgress) -> views.UnsignedView:
     """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
     draft = progress.draft
     events = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
@@ -311,7 +289,7 @@ def unsigned_view(progress: PlanProgress) -> UnsignedView:
     advised = build_unsigned(
         chain_id=chain_id, wallet=wallet, nonce=first.nonce, call=first, gas=gas, max_fee=max_fee, tip=tip
     )
-    return UnsignedView(
+    return views.UnsignedView(
         plan_id=progress.plan_id,
         state=progress.state,
         chain=draft.instruction.chain,
@@ -327,7 +305,7 @@ def unsigned_view(progress: PlanProgress) -> UnsignedView:
 
 
 def _describe_batch(draft: Draft, steps: Sequence[Step]) -> str:
-    kinds = ", ".join(map(step_name, steps))
+    kinds = ", ".join(map(drafts.step_name, steps))
     about = "" if draft.instruction.position_id is None else f" of position {draft.instruction.position_id}"
     return f"{draft.instruction.action}{about} on {draft.instruction.chain}: {kinds}"
 

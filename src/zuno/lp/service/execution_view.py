@@ -14,20 +14,7 @@ from zuno.kernel.view import View
 from zuno.lp.model.plan_events import ExitWorth, SafeBatch, UnsignedTransaction
 from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
 from zuno.lp.watch.alerts import chain_label
-from zuno.present.document import (
-    Act,
-    Document,
-    Lines,
-    Mark,
-    Section,
-    Tone,
-    Value,
-    document,
-    facts,
-    lines,
-    section,
-    table,
-)
+from zuno.present.document import Act, Block, Document, Mark, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, good, id_, number, strong
 
 
@@ -94,7 +81,7 @@ class CallView(View):
     LEFT_OUT: ClassVar = frozenset({"to", "value", "data", "most_out", "least_in", "gas_used"})
 
     @property
-    def blocks(self) -> tuple[Lines | None, ...]:
+    def blocks(self) -> tuple[Block | None, ...]:
         later = " (as it would be now; it is built again from what the first half pays)" if self.later else ""
         return (
             lines(strong(f"{self.index + 1}. {self.kind.replace('_', ' ')}{later}")),
@@ -144,7 +131,7 @@ class SimulationView(View):
     def to_document(self) -> Document:
         return self._write((Act("Approve…", f"plan approve {self.plan_id}"),) if self.ok else ())
 
-    def _write(self, acts: Sequence[Act], *more: Section) -> Document:
+    def _write(self, acts: Sequence[Act], *more: Part) -> Document:
         about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
         outcome = good("it goes through") if self.error is None else foreign(f"it would fail: {self.error}", Tone.BAD)
         words = Value if self.pool.verified else foreign
@@ -372,7 +359,7 @@ class UnsignedView(View):
 
     def to_document(self) -> Document:
         """What is copied from it stands on one line: a break inside would spoil it."""
-        sections = []
+        sections: list[Part] = []
         for index, transaction in enumerate(self.transactions, 1):
             fields = transaction.model_dump(by_alias=True, exclude={"data", "serialized"})
             shown = facts(*((name, id_(str(value))) for name, value in fields.items()))
@@ -419,5 +406,5 @@ def _describe_result(outcome: Mapping[str, Any] | None) -> str:
     return f"{short_text(str(terms['result']))} {terms['token']} against its deposits (`zuno lp pnl`)"
 
 
-def _copyable(title: str, content: BaseModel) -> Section:
+def _copyable(title: str, content: BaseModel) -> Part:
     return section(title, lines(content.model_dump_json(by_alias=True), mark=Mark.VERBATIM))

@@ -9,6 +9,7 @@ from zuno.kernel import arguments
 from zuno.kernel.errors import UsageError
 from zuno.kernel.numbers_text import decimal_text, time_text
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.ports.world import LocalNode, NodeStatus, ResettableWorld, World
 from zuno.lp.service.to_views import PRICE_DIGITS, place
 from zuno.lp.service.views import ChainView, bare_amount, describe_place
@@ -145,12 +146,6 @@ class Devnet:
         return self._view(await self._node.down())
 
     def _view(self, status: NodeStatus) -> NodeView:
-        return NodeView(
-            running=status.running,
-            url=status.url,
-            pid=status.pid,
-            block=status.block.number if status.block else None,
-            timestamp=status.block.timestamp if status.block else None,
-            file=str(self._file),
-            note=status.note,
-        )
+        block = status.block
+        number, timestamp = (block.number, block.timestamp) if block else (None, None)
+        return derive(NodeView, status, block=number, timestamp=timestamp, file=str(self._file))

@@ -194,8 +194,6 @@ class MeshService:
     end_process: Callable[[int], Awaitable[bool]]
     end_orphans: Callable[[], Awaitable[tuple[int, ...]]]
 
-    # -- setting up
-
     async def init(self, host: str | None, join: str | None, there: Sequence[str]) -> MeshTableView:
         """Make what is missing and leave the rest: keys are never written again, lines of roles elsewhere stay.
 
@@ -257,8 +255,6 @@ class MeshService:
             RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
         )
         return MeshTableView(folder=self.where, roles=lines, said=text)
-
-    # -- looking
 
     def exists(self) -> bool:
         return self.folder.table() is not None
@@ -375,8 +371,6 @@ class MeshService:
         kept = self.folder.running_mesh()
         return parse_transport(transport) or (kept.transport if kept else None) or self.default_transport()
 
-    # -- debates
-
     async def endpoint_for(
         self, transport: str | None, code: Callable[[], str], tell: Callable[[str], None], listen: Listen
     ) -> OwnerEndpoint | None:
@@ -417,8 +411,6 @@ class MeshService:
         if others:
             tell(f"Not every peer is this version of Zuno ({code()}): {', '.join(others)}; their plans may not pass.")
         return endpoint
-
-    # -- ending and joining
 
     async def down(self) -> DownView:
         pid = self.folder.lock("up").holder()

@@ -301,8 +301,6 @@ class MeshDebateRunner:
                 return Envelope.model_validate(dict(entry.payload))
         return None
 
-    # -- believing
-
     async def check(
         self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
     ) -> tuple[str, ...]:

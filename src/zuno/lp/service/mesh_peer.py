@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View, sanitise
+from zuno.kernel.wire import derive
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer, Think
 from zuno.lp.mesh.peer_process import run_concurrently
@@ -172,16 +173,14 @@ class PeerService:
 
     def _build_report(self, since: Millis, trips: dict[str, float], strangers: int) -> PeerReport:
         stats = self.running.peer.stats
-        return PeerReport(
+        return derive(
+            PeerReport,
+            stats,
             pid=os.getpid(),
             since=since,
             at=self.now(),
             code=self.code,
             transport=self.transport,
-            heard=stats.heard,
-            said=stats.said,
-            again=stats.again,
-            dead=stats.dead,
             rejected=dict(stats.rejected),
             round_trips=dict(trips),
             strangers=strangers + self.running.transport.strangers,

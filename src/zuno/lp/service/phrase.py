@@ -67,9 +67,6 @@ class Term:
         return self.text.lower()
 
 
-# -- vocabulary
-
-
 _RAW: Final = tomllib.loads((files("zuno.lp.service") / "words.toml").read_text(encoding="utf-8"))
 
 

@@ -15,6 +15,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import format_units
+from zuno.kernel.wire import derive
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.pool_inputs import build_own_moves
@@ -26,23 +27,7 @@ from zuno.lp.plan.inventory import leftover_of
 from zuno.lp.rules.ballot import owner_decides
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, least_edge, worth_token1
-from zuno.lp.service.plan_view import (
-    CandidateView,
-    CarryView,
-    EarlierView,
-    EdgeView,
-    PlanRecord,
-    PlanView,
-    PoolRegimeView,
-    RecommendedView,
-    SourceView,
-    SpeakerView,
-    StressPointView,
-    StressView,
-    ThoughtView,
-    hash_decided,
-    plan_id_of,
-)
+from zuno.lp.service import plan_view as views
 from zuno.lp.service.to_views import both_ways, key_view, leftover_view, tick_prices
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cite_round, list_cited, render
@@ -75,19 +60,21 @@ def decided_hash(context: Context, ready: PlanReady) -> str:
 
     The context counts with all its figures; of its sources their names and whether they were stale, not their times.
     """
-    return hash_decided(context.model_dump(by_alias=True), ready.model_dump(by_alias=True))
+    return views.hash_decided(context.model_dump(by_alias=True), ready.model_dump(by_alias=True))
 
 
-def record_of(plan: PlanView, owner_choice: int | None, message: Digest, doubts: Sequence[str] = ()) -> PlanRecord:
-    same = plan.model_dump(include=set(PlanRecord.model_fields), by_alias=False)
-    return PlanRecord(
+def record_of(
+    plan: views.PlanView, owner_choice: int | None, message: Digest, doubts: Sequence[str] = ()
+) -> views.PlanRecord:
+    same = plan.model_dump(include=set(views.PlanRecord.model_fields), by_alias=False)
+    return views.PlanRecord(
         **same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message, doubts=tuple(doubts)
     )
 
 
 def build_plan(
     request_id: str, context: Context, ready: PlanReady, recorded_hash: str | None = None
-) -> tuple[PlanView, Facts]:
+) -> tuple[views.PlanView, Facts]:
     """The view of a plan, and every fact that its texts cite. `recorded_hash`: of a plan of an older edition, whose
     decided bytes are not made again."""
     debate, decision = ready.debate, ready.decision
@@ -102,8 +89,8 @@ def build_plan(
         print_thought(thought, sheets[min(thought.round, len(sheets) - 1)], decision.index)
         for thought in debate.transcript
     )
-    view = PlanView(
-        plan_id=plan_id_of(request_id, digest),
+    view = views.PlanView(
+        plan_id=views.plan_id_of(request_id, digest),
         request_id=request_id,
         kind=context.flow,
         chain=context.chain,
@@ -126,13 +113,20 @@ def build_plan(
             for candidate in ballot
             if CandidateKind(candidate.kind).move and not candidate.own
         ),
-        transcript=tuple(map(ThoughtView.model_validate, thoughts)),
-        voices=tuple(map(SpeakerView.model_validate, debate.spoke)),
-        sources=tuple(map(SourceView.model_validate, context.sources)),
+        transcript=tuple(map(views.ThoughtView.model_validate, thoughts)),
+        voices=tuple(map(views.SpeakerView.model_validate, debate.spoke)),
+        sources=tuple(map(views.SourceView.model_validate, context.sources)),
         block=context.block.number,
         timestamp=context.block.timestamp,
         hash=digest,
-        regimes=_regime_views(context, facts),
+        regimes=tuple(
+            views.PoolRegimeView(
+                pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
+                regime=pool_facts.regime,
+                why=render(cite_pool(context, index, pool_facts.regime_why), facts),
+            )
+            for index, pool_facts in enumerate(context.scenes)
+        ),
         own_range=_own_range_text(context),
     )
     return view, _list_cited(context, ready, facts)
@@ -148,20 +142,9 @@ def _list_cited(context: Context, ready: PlanReady, facts: FactSheet) -> Facts:
     return list_cited((*cited, *ready.decision.cautions), facts)
 
 
-def _earlier_view(number: int, view: CandidateView) -> EarlierView:
-    same = view.model_dump(include=set(EarlierView.model_fields) - {"pool"}, by_alias=False)
-    return EarlierView(round=number, pool=view.pool.label, **same)
-
-
-def _regime_views(context: Context, facts: FactSheet) -> tuple[PoolRegimeView, ...]:
-    return tuple(
-        PoolRegimeView(
-            pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
-            regime=pool_facts.regime,
-            why=render(cite_pool(context, index, pool_facts.regime_why), facts),
-        )
-        for index, pool_facts in enumerate(context.scenes)
-    )
+def _earlier_view(number: int, view: views.CandidateView) -> views.EarlierView:
+    same = view.model_dump(include=set(views.EarlierView.model_fields) - {"pool"}, by_alias=False)
+    return views.EarlierView(round=number, pool=view.pool.label, **same)
 
 
 def _own_range_text(context: Context) -> str | None:
@@ -177,10 +160,10 @@ def _own_range_text(context: Context) -> str | None:
     return f"{context.own_range}: {'; '.join(placed)}"
 
 
-def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> EdgeView | None:
+def _edge_view(chosen: Candidate, hold: Candidate, pool: PoolState) -> views.EdgeView | None:
     if chosen.kind is CandidateKind.HOLD:
         return None
-    return EdgeView(
+    return views.EdgeView(
         worth=_money(edge_over_hold(chosen, hold), pool),
         cost=_money(chosen.carry.cost.total_token1, pool),
         breakeven_hours=_hours(chosen.carry.breakeven_hours),
@@ -220,10 +203,12 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
     return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
-def _recommended_view(view: CandidateView, candidate: Candidate, pool: PoolState, context: Context) -> RecommendedView:
+def _recommended_view(
+    view: views.CandidateView, candidate: Candidate, pool: PoolState, context: Context
+) -> views.RecommendedView:
     put_in = candidate.deposit
     left = leftover_view(leftover_of(put_in, pool.sqrt_price_x96), pool) if candidate.kind.move else None
-    return RecommendedView(
+    return views.RecommendedView(
         **dict(view),
         **both_ways("amount", put_in.amount0, put_in.amount1, pool.token0, pool.token1),
         leftover=left,
@@ -246,7 +231,7 @@ def _prep_action(candidate: Candidate, pool: PoolState, context: Context) -> str
     return ", then ".join(steps) + " first" if steps else None
 
 
-def _candidate_views(context: Context, round_: Round, facts: FactSheet) -> tuple[CandidateView, ...]:
+def _candidate_views(context: Context, round_: Round, facts: FactSheet) -> tuple[views.CandidateView, ...]:
     own = [(move.pool_index, move.range) for move in build_own_moves(context)]
     return tuple(
         _candidate_view(
@@ -259,13 +244,13 @@ def _candidate_views(context: Context, round_: Round, facts: FactSheet) -> tuple
     )
 
 
-def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *, own: bool) -> CandidateView:
+def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *, own: bool) -> views.CandidateView:
     span = candidate.range
     edges: Sequence[str | None] = (None, None)
     if span is not None:
         edges = tick_prices(pool, span.lower, span.upper)
     tested = candidate.stress
-    return CandidateView(
+    return views.CandidateView(
         index=candidate.index,
         kind=candidate.kind,
         pool=key_view(pool.key, pool.token0, pool.token1),
@@ -273,7 +258,9 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *
         tick_upper=None if span is None else span.upper,
         price_lower=edges[0],
         price_upper=edges[1],
-        stress=None if tested is None else StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
+        stress=None
+        if tested is None
+        else views.StressView(x1=_point(tested.x1), x2=_point(tested.x2), x3=_point(tested.x3)),
         carry=_carry_view(candidate, pool),
         verdict=judgment.verdict,
         reason=judgment.reason,
@@ -281,19 +268,14 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *
     )
 
 
-def _point(point: StressPoint) -> StressPointView:
-    return StressPointView(
-        median_hours=point.median_hours,
-        p10_hours=point.p10_hours,
-        p_exit24h=float(point.p_exit_24h),
-        in_range_share=round(float(point.in_range_share), 6),
-        censored=point.censored,
-    )
+def _point(point: StressPoint) -> views.StressPointView:
+    inside = round(float(point.in_range_share), 6)
+    return derive(views.StressPointView, point, p_exit24h=float(point.p_exit_24h), in_range_share=inside)
 
 
-def _carry_view(candidate: Candidate, pool: PoolState) -> CarryView:
+def _carry_view(candidate: Candidate, pool: PoolState) -> views.CarryView:
     carry = candidate.carry
-    return CarryView(
+    return views.CarryView(
         fees24h=_money(carry.fees24h_token1, pool),
         lvr24h=_money(carry.lvr24h_token1, pool),
         net24h=_money(carry.net24h_token1, pool),

@@ -17,6 +17,7 @@ from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import Fact, Pair
@@ -447,15 +448,8 @@ class PortfolioDesk:
                 return None, to_clause(error)
         if fact.stale:
             return None, f"the newest price of {token.symbol} is {fact.age} s old"
-        price = PortfolioPriceView(
-            chain=seen.name,
-            token=token.display_name,
-            usd=decimal_text(fact.value, to_views.PRICE_DIGITS),
-            source=fact.source,
-            as_of=fact.as_of,
-            age_seconds=fact.age,
-        )
-        seen.prices.append(price)
+        usd, name = decimal_text(fact.value, to_views.PRICE_DIGITS), token.display_name
+        seen.prices.append(derive(PortfolioPriceView, fact, chain=seen.name, token=name, usd=usd, age_seconds=fact.age))
         return fact.value, ""
 
 
@@ -491,15 +485,8 @@ def _chain_view(seen: _ChainLines) -> ChainView:
 def _wallet_view(wallet: _WalletRead, lines: Sequence[_Line]) -> PortfolioWalletView:
     worths = [line.worth(fees=True, principal=True) for line in lines if line.wallet is wallet]
     nothing = Fraction(0) if wallet.complete and not wallet.positions else None
-    return PortfolioWalletView(
-        label=wallet.label,
-        address=wallet.address,
-        chain=wallet.watch.chain,
-        positions=len(wallet.positions),
-        worth=_usd_text(_sum_known([*worths, nothing])),
-        complete=wallet.complete,
-        note=wallet.note,
-    )
+    worth = _usd_text(_sum_known([*worths, nothing]))
+    return derive(PortfolioWalletView, wallet, chain=wallet.watch.chain, positions=len(wallet.positions), worth=worth)
 
 
 def _position_view(line: _Line) -> PortfolioPositionView:

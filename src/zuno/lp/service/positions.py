@@ -34,22 +34,9 @@ from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
-from zuno.lp.service import arguments, to_views
+from zuno.lp.service import arguments, to_views, views
 from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView
 from zuno.lp.service.to_views import liquidity_view
-from zuno.lp.service.views import (
-    FactView,
-    FeePeriodView,
-    InspectView,
-    LiquidityView,
-    MarketView,
-    MissingView,
-    PoolsView,
-    PoolView,
-    PositionHistoryView,
-    PositionsView,
-    fee_text,
-)
 
 if TYPE_CHECKING:
     from zuno.kernel.taxable import TaxableEvent
@@ -79,16 +66,16 @@ class LpDesk:
     now: Callable[[], Seconds] | None = None
     """What a head is held against; None for local chains, which keep their own time."""
 
-    async def pools(self) -> PoolsView:
+    async def pools(self) -> views.PoolsView:
         pools = await self.chain.pools()
         name = self.chain.info.name
-        return PoolsView(
+        return views.PoolsView(
             **to_views.place(name, pools.block),
             pools=tuple(to_views.pool_view(pool, name) for pool in pools.pools),
             notes=(*pools.notes, *self._clock_notes(pools.block)),
         )
 
-    async def pool(self, which: str, fee: str | None = None) -> PoolView:
+    async def pool(self, which: str, fee: str | None = None) -> views.PoolView:
         """One pool by its id, or by its pair and fee."""
         name, description = self.chain.info.name, " ".join(filter(None, (which, fee)))
         wanted = self._pool_of(which, fee) if re.search("[/-]", which) else arguments.pool_id(which)
@@ -105,11 +92,11 @@ class LpDesk:
             raise NotFound(f"No pool {description} on {name}; `zuno lp pools --chain {name}` lists them.") from error
         return to_views.pool_view(state, name)
 
-    async def liquidity(self, which: str) -> LiquidityView:
+    async def liquidity(self, which: str) -> views.LiquidityView:
         """How a pool's liquidity lies around its price."""
         return liquidity_view(self.chain.info.name, await self.chain.depth(arguments.pool_id(which)))
 
-    async def history(self, text: str) -> PositionHistoryView:
+    async def history(self, text: str) -> views.PositionHistoryView:
         """The price of the last 30 days beside a position's range, and what it earned on each of the last 7."""
         position = await self.position(arguments.position_id(text))
         pool, now, notes = position.pool, position.block.timestamp, []
@@ -123,7 +110,7 @@ class LpDesk:
         except (Unavailable, Malformed) as error:
             fees = ()
             notes.append(f"no fees by day: {error}")
-        return PositionHistoryView(
+        return views.PositionHistoryView(
             **to_views.place_position(position),
             price_now=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
             price_unit=to_views.price_unit(pool.token0, pool.token1),
@@ -134,7 +121,7 @@ class LpDesk:
             notes=tuple(notes),
         )
 
-    async def _fees_by_day(self, position: LpPosition) -> tuple[FeePeriodView, ...]:
+    async def _fees_by_day(self, position: LpPosition) -> tuple[views.FeePeriodView, ...]:
         """A day is the difference of two windows that end now."""
         now = position.block.timestamp
         moments = [Seconds(now - day * DAY) for day in range(FEE_DAYS, -1, -1)]
@@ -163,7 +150,7 @@ class LpDesk:
 
     async def positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
-    ) -> PositionsView:
+    ) -> views.PositionsView:
         """The positions named, or all that the wallet holds; or of these only those in one state."""
         keep = arguments.state(only)
         whole = await self._positions(ids, wallet)
@@ -173,7 +160,7 @@ class LpDesk:
         note = f"{len(kept)} of {len(whole.positions)} positions are {only}"
         return whole.model_copy(update={"positions": kept, "note": "; ".join(filter(None, (whole.note, note)))})
 
-    async def _positions(self, ids: Sequence[str], wallet: str | None) -> PositionsView:
+    async def _positions(self, ids: Sequence[str], wallet: str | None) -> views.PositionsView:
         if ids and wallet is not None:
             raise UsageError("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: OwnedPositions | None = None
@@ -189,13 +176,13 @@ class LpDesk:
             owned, snapshot = holdings.owned, holdings.snapshot
             if not (owned.complete or snapshot.positions):
                 raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
-        return PositionsView(
+        return views.PositionsView(
             **to_views.place(self.chain.info.name, snapshot.block),
             wallet=owned.owner if owned else None,
             complete=(owned is None or owned.complete) and not snapshot.missing,
             note="; ".join(filter(None, (owned.note if owned else "", *self._clock_notes(snapshot.block)))),
             positions=tuple(to_views.position_view(position) for position in snapshot.positions),
-            missing=tuple(MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
+            missing=tuple(views.MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
         )
 
     def _clock_notes(self, head: Block) -> tuple[str, ...]:
@@ -291,9 +278,9 @@ class LpDesk:
         rows = [row for group in events.values() for row in group]
         return sorted(rows, key=lambda row: row.at), list(dict.fromkeys(notes))
 
-    async def inspect(self, text: str) -> InspectView:
+    async def inspect(self, text: str) -> views.InspectView:
         position = await self.position(arguments.position_id(text))
-        return InspectView(
+        return views.InspectView(
             **dict(to_views.position_view(position)),
             pool_state=to_views.pool_view(position.pool, self.chain.info.name),
             market=await self._market(position),
@@ -378,7 +365,7 @@ class LpDesk:
             raise UsageError(f"Which fee? A pair has several pools: write it like {'/'.join(names)} 0.3%.")
         pips, usual = arguments.fee_of(fee), dict(FEE_TIERS)
         if pips not in usual:
-            tiers = ", ".join(map(fee_text, usual))
+            tiers = ", ".join(map(views.fee_text, usual))
             raise UsageError(f"{fee[:40]} is not one of the usual fees ({tiers}); give that pool's id instead.")
         low, high = sorted(map(self._currency, names), key=lambda address: int(address, 16))
         if low == high:
@@ -412,14 +399,14 @@ class LpDesk:
             f"No position {missing.id} on {name} ({missing.reason}); `zuno lp positions --chain {name}` lists yours."
         )
 
-    async def _market(self, position: LpPosition) -> MarketView:
+    async def _market(self, position: LpPosition) -> views.MarketView:
         """What is known around the position; a feed that fails leaves its reason, never a number."""
         pool, now = position.pool, position.block.timestamp
         feeds = self.feeds_of(pool.id)
         base, quote = base_and_quote(pool.token0, pool.token1)
         pair, unit = Pair(market_name(base), market_name(quote)), to_views.price_unit(pool.token0, pool.token1)
         gas, no_gas = await _ask(feeds.gas.gas(now))
-        return MarketView(
+        return views.MarketView(
             reference_price=await _fact(feeds.prices.spot(pair, now), unit),
             realized_vol=await self._volatility(feeds, pair, now),
             gas_price=to_views.fact_view(None if gas is None else _gwei(gas, gas.value.price), "gwei", no_gas),
@@ -429,7 +416,7 @@ class LpDesk:
             ),
         )
 
-    async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> FactView:
+    async def _volatility(self, feeds: Feeds, pair: Pair, now: Seconds) -> views.FactView:
         unit = "bps per day"
         series, why_not = await _ask(feeds.prices.history(pair, VOLATILITY_HOURS, now))
         if series is None:
@@ -457,7 +444,7 @@ async def _ask(question: Awaitable[Fact[T]]) -> tuple[Fact[T] | None, str]:
         return None, str(error)
 
 
-async def _fact(question: Awaitable[Fact[Fraction]], unit: str) -> FactView:
+async def _fact(question: Awaitable[Fact[Fraction]], unit: str) -> views.FactView:
     fact, why_not = await _ask(question)
     return to_views.fact_view(fact, unit, why_not)
 
@@ -466,7 +453,7 @@ def _gwei(gas: Fact[GasQuote], wei: int) -> Fact[Fraction]:
     return Fact(Fraction(wei, 10**9), gas.source, gas.as_of, gas.read_at, gas.limit, gas.notes)
 
 
-def _data_fee(gas: Fact[GasQuote] | None, why_not: str) -> FactView:
+def _data_fee(gas: Fact[GasQuote] | None, why_not: str) -> views.FactView:
     unit = "gwei per byte"
     if gas is None:
         return to_views.fact_view(None, unit, why_not)
@@ -475,7 +462,7 @@ def _data_fee(gas: Fact[GasQuote] | None, why_not: str) -> FactView:
     return to_views.fact_view(_gwei(gas, gas.value.l1_fee_per_byte), unit)
 
 
-def token_amounts(view: PositionsView) -> dict[str, Decimal]:
+def token_amounts(view: views.PositionsView) -> dict[str, Decimal]:
     """The amounts in these positions by verified token symbol, uncollected fees included. `Unavailable` where some
     positions could not be read."""
     if not view.complete:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Seque
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from zuno.journal.decision_view import DECISION_VIEW, Facts, pack_view
 from zuno.journal.port import Author, Journal
@@ -251,14 +251,8 @@ class RecommendService:
         _check_choice(candidate)
         risk = _profile(profile or self.profile)
         room = await self.open_room(request_id, listen)
-        start = FlowStart(
-            chain=chain or self.chain,
-            position_id=position_id,
-            profile=risk,
-            max_rounds=room.max_rounds,
-            own_range=own_range,
-            hooks=tuple(sorted(self.hooks)),
-        )
+        terms = self._list_terms(chain or self.chain, risk, room, own_range)
+        start = FlowStart(position_id=position_id, **terms)
         return await self._plan(room, start, candidate, listen)
 
     async def create(
@@ -280,17 +274,15 @@ class RecommendService:
         where = chain or asked_for.chain or self.chain
         await self._check_capital(where, asked_for.position)
         room = await self.open_room(request_id, listen)
-        start = FlowCreateStart(
-            chain=where,
-            wish=asked_for.position,
-            profile=risk,
-            max_rounds=room.max_rounds,
-            own_range=own_range,
-            hooks=tuple(sorted(self.hooks)),
-        )
+        start = FlowCreateStart(wish=asked_for.position, **self._list_terms(where, risk, room, own_range))
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
         return await self._plan(room, start, candidate, listen)
+
+    def _list_terms(self, chain: str, risk: RiskProfile, room: DebateRunner, own: OwnRange | None) -> dict[str, Any]:
+        """What every debate starts with."""
+        rounds, hooks = room.max_rounds, tuple(sorted(self.hooks))
+        return {"chain": chain, "profile": risk, "max_rounds": rounds, "own_range": own, "hooks": hooks}
 
     async def _check_capital(self, chain: str, request: PositionRequest) -> None:
         """`Refused` for more of a token than the acting wallet holds. Without a wallet, or where it cannot be read, the

@@ -79,7 +79,9 @@ async def read_request(
         raise NotFound(f"No request {request_id} in this journal; `zuno plan list` shows what was asked.")
     debate = [entry for entry in entries if entry.kind != DECISION_VIEW]
     view = next((entry.payload for entry in entries if entry.kind == DECISION_VIEW), None)
-    record = next((entry for entry in debate if _records(entry, plan_id)), None)
+    record = next(
+        (entry for entry in debate if (entry.kind == PLAN_KIND and plan_id in (None, entry.payload["planId"]))), None
+    )
     ended = record or next((entry for entry in debate if entry.kind == Kind.FLOW_FAILED.value), None)
     await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
     messages = {entry.seq: message for entry in debate if (message := read_entry(entry)) is not None}
@@ -113,11 +115,6 @@ async def read_request(
         plan=plan,
         view=view,
     )
-
-
-def _records(entry: Entry, plan_id: str | None) -> bool:
-    """Whether the entry is the record of that plan; of any plan if `plan_id` is None."""
-    return entry.kind == PLAN_KIND and plan_id in (None, entry.payload["planId"])
 
 
 def _find_end(

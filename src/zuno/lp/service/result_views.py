@@ -10,16 +10,7 @@ from typing import ClassVar, Final
 from zuno.kernel.numbers_text import short_text, time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.view import View
-from zuno.lp.service.views import (
-    POOL_DETAILS,
-    ChainView,
-    PoolKeyView,
-    bare_amount,
-    describe_place,
-    draw_edges,
-    format_moment,
-    warn_unverified,
-)
+from zuno.lp.service import views
 from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Document, Mark, Row, Table, Tone, Value, document, facts, lines, row, section, table
 from zuno.present.values import amount, bad, foreign, good, id_, percent, quiet, when
@@ -34,7 +25,7 @@ class ClosedPositionView(View):
     new_position_id: str | None
     plan_id: str | None
     """The plan of this home that did it."""
-    pool: PoolKeyView | None
+    pool: views.PoolKeyView | None
     position_ids: tuple[str, ...]
     """It and those it was rebalanced from, oldest first: the figures are of all of them."""
     opened_at: int | None
@@ -57,20 +48,20 @@ class ClosedPositionView(View):
             quiet("?") if self.pool is None else self.pool.name,
             self.became if self.new_position_id is None else f"{self.became} into {self.new_position_id}",
             quiet("?") if self.result is None else replace(amount(self.result, self.unit or ""), unit=unit),
-            bare_amount(self.fees, unit),
-            bare_amount(self.lvr, unit),
+            views.bare_amount(self.fees, unit),
+            views.bare_amount(self.lvr, unit),
             *("" if at is None else time_text(at).split(" ")[0] for at in (self.opened_at, self.closed_at)),
         )
 
 
-class ClosedPositionsView(ChainView):
+class ClosedPositionsView(views.ChainView):
     wallet: str
     complete: bool
     note: str
     positions: tuple[ClosedPositionView, ...]
     """The newest first."""
     LEFT_OUT: ClassVar = (
-        POOL_DETAILS
+        views.POOL_DETAILS
         | {"wallet"}
         | {f"ClosedPositionView.{field}" for field in ("plan_id", "divergence_loss", "gas", "swap_cost")}
     )
@@ -89,10 +80,10 @@ class ClosedPositionsView(ChainView):
             table(columns, cells, spare=("from", "to", "LVR", "fees")) if known else None,
             lines(*lineages, mark=Mark.NOTE),
             lines(*(foreign(f"{line.id}: {line.why}") for line in known if line.why), mark=Mark.NOTE),
-            lines(*warn_unverified(line.pool for line in known if line.pool is not None), mark=Mark.WARNING),
-            context=describe_place(self.chain, self.block),
+            lines(*views.warn_unverified(line.pool for line in known if line.pool is not None), mark=Mark.WARNING),
+            context=views.describe_place(self.chain, self.block),
             notes=[foreign(self.note)],
-            as_of=format_moment(self.timestamp),
+            as_of=views.format_moment(self.timestamp),
         )
 
 
@@ -135,7 +126,7 @@ class TermsView(View):
         """A term as it counts in the result."""
         raw: str = getattr(self, field)
         shown = str(-Decimal(raw)) if field in _COSTS and Decimal(raw) else raw
-        value = bare_amount(shown, unit)
+        value = views.bare_amount(shown, unit)
         if field in _WORTHS or not value.number:
             return value if value.number else value.with_tone(Tone.QUIET)
         return value.with_tone(Tone.GOOD if value.number > 0 else Tone.BAD)
@@ -164,7 +155,7 @@ _PARTS: Final = (
 class PnlView(View):
     id: str
     chain: str
-    pool: PoolKeyView
+    pool: views.PoolKeyView
     position_ids: tuple[str, ...]
     """This position and those it was rebalanced from, oldest first."""
     from_block: int
@@ -188,7 +179,7 @@ class PnlView(View):
     computed: tuple[str, ...]
     """What could not be measured: a residual of zero proves nothing about these."""
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = POOL_DETAILS | {"from_block", "to_block", "fees0", "fees1", "gas_wei", "gas_valued"}
+    LEFT_OUT: ClassVar = views.POOL_DETAILS | {"from_block", "to_block", "fees0", "fees1", "gas_wei", "gas_valued"}
 
     def to_document(self) -> Document:
         pool = self.pool
@@ -230,10 +221,10 @@ class PnlView(View):
             build(_SUM),
             section("Where the money went", build(_PARTS), lines(proof)),
             lines(*(foreign(f"computed: {figure}") for figure in self.computed), mark=Mark.NOTE),
-            lines(*warn_unverified([pool]), mark=Mark.WARNING),
+            lines(*views.warn_unverified([pool]), mark=Mark.WARNING),
             context=f"{chain_label(self.chain)} · {self.chain}, {'open' if self.open else 'closed'}",
             notes=map(foreign, self.notes),
-            as_of=format_moment(self.to_timestamp),
+            as_of=views.format_moment(self.to_timestamp),
         )
 
 
@@ -246,7 +237,7 @@ class HodlView(View):
     hodl_worth: str
     divergence_loss: str
 
-    def build_loss(self, pool: PoolKeyView, unit: str) -> Value:
+    def build_loss(self, pool: views.PoolKeyView, unit: str) -> Value:
         loss, held = pool.amount_of(self.divergence_loss, unit), Decimal(self.hodl_worth)
         share = f" ({Decimal(self.divergence_loss) / held * 100:.2f} %)" if held else ""
         return replace(loss, text=f"{loss.text}{share}")
@@ -273,25 +264,25 @@ class PriceCaseView(HodlView):
     def change(self) -> Value:
         return percent(self.percent, len(self.percent.partition(".")[2]), signed=Decimal(self.percent) != 0)
 
-    def build_row(self, pool: PoolKeyView, unit: str) -> Row:
+    def build_row(self, pool: views.PoolKeyView, unit: str) -> Row:
         since, unit = None if self.since_mint is None else self.since_mint.divergence_loss, pool.trust_unit(unit)
         return row(
             self.change,
-            bare_amount(self.price, unit),
+            views.bare_amount(self.price, unit),
             pool.pair(self.amount0_human, self.amount1_human),
-            bare_amount(self.worth, unit),
-            bare_amount(self.divergence_loss, unit),
-            bare_amount(since, unit),
+            views.bare_amount(self.worth, unit),
+            views.bare_amount(self.divergence_loss, unit),
+            views.bare_amount(since, unit),
             good("in") if self.in_range else bad("out"),
             tone=Tone.PLAIN if Decimal(self.percent) else Tone.STRONG,
         )
 
 
-class WhatIfView(PriceCaseView, ChainView):
+class WhatIfView(PriceCaseView, views.ChainView):
     """A position at a price that is not today's."""
 
     id: str
-    pool: PoolKeyView
+    pool: views.PoolKeyView
     price_now: str
     price_lower: str
     price_upper: str
@@ -304,7 +295,7 @@ class WhatIfView(PriceCaseView, ChainView):
     """The same from -50 % to +50 %."""
     notes: tuple[str, ...]
     LEFT_OUT: ClassVar = (
-        POOL_DETAILS
+        views.POOL_DETAILS
         | {"amount0", "amount1", "deposited0_human", "deposited1_human"}
         | {f"PriceCaseView.{field}" for field in ("amount0", "amount1", "hodl_worth", "fees_worth")}
     )
@@ -319,7 +310,7 @@ class WhatIfView(PriceCaseView, ChainView):
         at = f"Position {self.id} at {short_text(self.price)} ({self.change.text})"
         return document(
             pool.sentence(f"{at}: {state.text}, worth {worth.text}", state.tone),
-            draw_edges(self.price_lower, self.price_upper, self.price),
+            views.draw_edges(self.price_lower, self.price_upper, self.price),
             facts(
                 ("position", id_(self.id)),
                 ("pool", pool.name),
@@ -339,8 +330,8 @@ class WhatIfView(PriceCaseView, ChainView):
             ),
             lines(pool.sentence(about, Tone.QUIET)),
             table(columns, (case.build_row(pool, unit) for case in self.table), spare=("price", "holds", "since mint")),
-            lines(*warn_unverified([pool]), mark=Mark.WARNING),
-            context=describe_place(self.chain, self.block),
+            lines(*views.warn_unverified([pool]), mark=Mark.WARNING),
+            context=views.describe_place(self.chain, self.block),
             notes=map(foreign, self.notes),
-            as_of=format_moment(self.timestamp),
+            as_of=views.format_moment(self.timestamp),
         )

@@ -11,23 +11,13 @@ from zuno.amm.model import Block, Depth, LpPosition, PoolKey, PoolState, quote_w
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
+from zuno.kernel.wire import derive
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
 from zuno.lp.rules.attribution import Attribution, PnlTerms
+from zuno.lp.service import views
 from zuno.lp.service.result_views import ExactTermsView, HodlView, PnlView, PriceCaseView, TermsView
-from zuno.lp.service.views import (
-    FactView,
-    FeePeriodView,
-    LeftoverView,
-    LiquidityBandView,
-    LiquidityView,
-    PoolKeyView,
-    PoolView,
-    PositionView,
-    PricePointView,
-    fee_text,
-)
 
 if TYPE_CHECKING:
     from zuno.lp.rules.worth import PositionAtPrice
@@ -35,8 +25,8 @@ if TYPE_CHECKING:
 PRICE_DIGITS = 10
 
 
-def leftover_view(left: Leftover, pool: PoolState) -> LeftoverView:
-    return LeftoverView(
+def leftover_view(left: Leftover, pool: PoolState) -> views.LeftoverView:
+    return views.LeftoverView(
         token0=format_units(left.amount0, pool.token0.decimals),
         token1=format_units(left.amount1, pool.token1.decimals),
         symbol0=pool.token0.display_name,
@@ -46,19 +36,12 @@ def leftover_view(left: Leftover, pool: PoolState) -> LeftoverView:
     )
 
 
-def key_view(key: PoolKey, token0: Token, token1: Token) -> PoolKeyView:
-    fee = "dynamic fee" if key.dynamic_fee else fee_text(key.fee)
+def key_view(key: PoolKey, token0: Token, token1: Token) -> views.PoolKeyView:
+    fee = "dynamic fee" if key.dynamic_fee else views.fee_text(key.fee)
     hooks = " hooked" if key.has_hooks else ""
-    return PoolKeyView(
-        id=pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks),
-        currency0=token0,
-        currency1=token1,
-        fee=key.fee,
-        tick_spacing=key.tick_spacing,
-        hooks=key.hooks,
-        dynamic_fee=key.dynamic_fee,
-        label=f"{token0.display_name}/{token1.display_name} {fee}{hooks}",
-    )
+    id_ = pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks)
+    label = f"{token0.display_name}/{token1.display_name} {fee}{hooks}"
+    return derive(views.PoolKeyView, key, id=id_, currency0=token0, currency1=token1, label=label)
 
 
 def place(chain: str, block: Block) -> dict[str, Any]:
@@ -97,28 +80,29 @@ def tick_prices(pool: PoolState, *ticks: int) -> list[str]:
     return [decimal_text(price, PRICE_DIGITS) for price in prices]
 
 
-def pool_view(pool: PoolState, chain: str) -> PoolView:
-    return PoolView(
+def pool_view(pool: PoolState, chain: str) -> views.PoolView:
+    return derive(
+        views.PoolView,
+        pool,
         **dict(key_view(pool.key, pool.token0, pool.token1)),
         **place(chain, pool.block),
         sqrt_price_x96=str(pool.sqrt_price_x96),
-        tick=pool.tick,
-        lp_fee=pool.lp_fee,
-        protocol_fee=pool.protocol_fee,
         liquidity=str(pool.liquidity),
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
         price_unit=price_unit(pool.token0, pool.token1),
     )
 
 
-def position_view(position: LpPosition) -> PositionView:
+def position_view(position: LpPosition) -> views.PositionView:
     pool = position.pool
     token0, token1 = pool.token0, pool.token1
-    return PositionView(
+    to_edge = min(pool.tick - position.range.lower, position.range.upper - pool.tick)
+    return derive(
+        views.PositionView,
+        position,
         **place_position(position),
         **both_ways("amount", position.amount0, position.amount1, token0, token1),
         **both_ways("fees", position.fees0, position.fees1, token0, token1),
-        owner=position.owner,
         tick_lower=position.range.lower,
         tick_upper=position.range.upper,
         tick=pool.tick,
@@ -127,9 +111,7 @@ def position_view(position: LpPosition) -> PositionView:
         value_unit=base_and_quote(token0, token1)[1].display_name,
         price=price_text(pool.sqrt_price_x96, token0, token1),
         price_unit=price_unit(token0, token1),
-        in_range=position.in_range,
-        edge_distance_percent=_edge_distance(position),
-        subscribed=position.subscribed,
+        edge_distance_percent=decimal_text(Fraction(100 * to_edge, position.range.width), 4),
     )
 
 
@@ -141,24 +123,11 @@ def _value_text(position: LpPosition) -> str:
     return money_text(worth, quote.decimals)
 
 
-def _edge_distance(position: LpPosition) -> str:
-    nearer = min(position.pool.tick - position.range.lower, position.range.upper - position.pool.tick)
-    return decimal_text(Fraction(100 * nearer, position.range.width), 4)
-
-
-def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits: int = PRICE_DIGITS) -> FactView:
+def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits: int = PRICE_DIGITS) -> views.FactView:
     if fact is None:
         notes = (why_not,) if why_not else ()
-        return FactView(value=None, unit=unit, source=None, as_of=None, age_seconds=None, stale=None, notes=notes)
-    return FactView(
-        value=decimal_text(fact.value, digits),
-        unit=unit,
-        source=fact.source,
-        as_of=fact.as_of,
-        age_seconds=fact.age,
-        stale=fact.stale,
-        notes=fact.notes,
-    )
+        return views.FactView(value=None, unit=unit, source=None, as_of=None, age_seconds=None, stale=None, notes=notes)
+    return derive(views.FactView, fact, value=decimal_text(fact.value, digits), unit=unit, age_seconds=fact.age)
 
 
 def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution) -> PnlView:
@@ -216,19 +185,21 @@ def price_case_view(
     )
 
 
-def price_points(series: PriceSeries) -> tuple[PricePointView, ...]:
-    return tuple(PricePointView(at=point.at, price=decimal_text(point.price, PRICE_DIGITS)) for point in series.points)
+def price_points(series: PriceSeries) -> tuple[views.PricePointView, ...]:
+    return tuple(
+        views.PricePointView(at=point.at, price=decimal_text(point.price, PRICE_DIGITS)) for point in series.points
+    )
 
 
 def fee_period_view(
     position: LpPosition, since: int, until: int, from_start: tuple[int, int], from_end: tuple[int, int]
-) -> FeePeriodView:
+) -> views.FeePeriodView:
     """What was earned between two moments, from what was earned since each of them."""
     pool = position.pool
     fees0, fees1 = from_start[0] - from_end[0], from_start[1] - from_end[1]
     _, quote = base_and_quote(pool.token0, pool.token1)
     worth = quote_worth(fees0, fees1, pool.sqrt_price_x96, pool.token0, pool.token1)
-    return FeePeriodView(
+    return views.FeePeriodView(
         from_timestamp=since,
         to_timestamp=until,
         fees0_human=format_units(fees0, pool.token0.decimals),
@@ -269,21 +240,14 @@ def list_bands(depth: Depth) -> Iterator[tuple[int, int, int]]:
         lower = upper
 
 
-def liquidity_view(chain: str, depth: Depth) -> LiquidityView:
+def liquidity_view(chain: str, depth: Depth) -> views.LiquidityView:
     pool = depth.pool
     bands = []
     for lower, upper, liquidity in list_bands(depth):
-        price_lower, price_upper = tick_prices(pool, lower, upper)
-        bands.append(
-            LiquidityBandView(
-                tick_lower=lower,
-                tick_upper=upper,
-                price_lower=price_lower,
-                price_upper=price_upper,
-                liquidity=str(liquidity),
-            )
-        )
-    return LiquidityView(
+        low, high = tick_prices(pool, lower, upper)
+        edges: dict[str, Any] = {"tick_lower": lower, "tick_upper": upper, "price_lower": low, "price_upper": high}
+        bands.append(views.LiquidityBandView(**edges, liquidity=str(liquidity)))
+    return views.LiquidityView(
         **place(chain, pool.block),
         pool=key_view(pool.key, pool.token0, pool.token1),
         price=price_text(pool.sqrt_price_x96, pool.token0, pool.token1),

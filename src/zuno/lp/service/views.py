@@ -17,21 +17,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lp.watch.alerts import chain_label
-from zuno.present.document import (
-    Act,
-    Document,
-    Fact,
-    Kind,
-    Lines,
-    Mark,
-    Tone,
-    Value,
-    document,
-    facts,
-    lines,
-    section,
-    table,
-)
+from zuno.present.document import Act, Block, Document, Fact, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, good, id_, name, quiet
 
 _BAR_WIDTH: Final = 24
@@ -81,7 +67,7 @@ def draw_range(low: str, high: str, price: str) -> str:
         return ""
 
 
-def draw_ranges(positions: Iterable[tuple[str, str, str, str]]) -> Lines | None:
+def draw_ranges(positions: Iterable[tuple[str, str, str, str]]) -> Block | None:
     """By id, lower edge, upper edge and price: one under another."""
     bars = [(id_, draw_range(low, high, price)) for id_, low, high, price in positions]
     width = max((len(id_) for id_, _ in bars), default=0)
@@ -89,7 +75,7 @@ def draw_ranges(positions: Iterable[tuple[str, str, str, str]]) -> Lines | None:
     return lines(*drawn, mark=Mark.VERBATIM)
 
 
-def draw_edges(low: str, high: str, price: str) -> Lines | None:
+def draw_edges(low: str, high: str, price: str) -> Block | None:
     """A range with its edges under it."""
     bar, left, right = draw_range(low, high, price), short_text(low), short_text(high)
     between = max(_BAR_WIDTH + 2 - len(left), len(right) + 1)
@@ -128,7 +114,7 @@ class PoolKeyView(View):
 
     def sentence(self, text: str, tone: Tone = Tone.PLAIN) -> Value:
         """Words of ours that name its tokens."""
-        return Value(text, tone, Kind.TEXT if self.verified else Kind.FOREIGN)
+        return Value(text, tone) if self.verified else foreign(text, tone)
 
     def pair(self, amount0: str, amount1: str, between: str = ", ") -> Value:
         """Amounts of its two tokens."""

@@ -10,6 +10,7 @@ from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import Token, format_units
 from zuno.kernel.units import Address
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.model.plan import WalletState
 from zuno.lp.plan.unsigned import checksum_address, has_wrong_checksum
 from zuno.lp.ports.chain import Chain
@@ -189,14 +190,8 @@ class WalletService:
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
     def _wallet_view(self, kept: StoredWallet) -> WalletView:
-        return WalletView(
-            address=kept.address,
-            checksummed=checksum_address(kept.address),
-            watch_only=kept.watch_only,
-            acts=kept.address == self._acting(),
-            file=kept.place or None,
-            notes=kept.notes,
-        )
+        checksummed, acts = checksum_address(kept.address), kept.address == self._acting()
+        return derive(WalletView, kept, checksummed=checksummed, acts=acts, file=kept.place or None)
 
 
 class WalletOnChain:
@@ -213,7 +208,11 @@ class WalletOnChain:
         return BalancesView(
             **place(self._chain.info.name, seen.block),
             wallet=self._wallet,
-            balances=tuple(_balance(token, seen.holdings[token.address]) for token in tokens),
+            balances=tuple(
+                BalanceView(token=token, amount=str(held), amount_human=format_units(held, token.decimals))
+                for token in tokens
+                for held in (seen.holdings[token.address],)
+            ),
             notes=notes,
         )
 
@@ -270,10 +269,6 @@ def _address(text: str) -> Address:
     if has_wrong_checksum(text):
         raise UsageError(f"{text} has a letter in the wrong case, so its checksum fails; copy the address again.")
     return address
-
-
-def _balance(token: Token, amount: int) -> BalanceView:
-    return BalanceView(token=token, amount=str(amount), amount_human=format_units(amount, token.decimals))
 
 
 def _allowance_views(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
@@ -17,17 +17,8 @@ from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
-from zuno.lp.model.alerts import (
-    Alert,
-    AlertBook,
-    AlertEventKind,
-    AlertRule,
-    Condition,
-    Event,
-    Subject,
-    alert_id,
-    rule_id,
-)
+from zuno.kernel.wire import pick
+from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
@@ -41,20 +32,7 @@ from zuno.lp.watch.rules import (
     remove_rule,
     snooze_by_id,
 )
-from zuno.present.document import (
-    Act,
-    Document,
-    Kind,
-    Section,
-    Table,
-    Tone,
-    Value,
-    document,
-    facts,
-    lines,
-    section,
-    table,
-)
+from zuno.present.document import Act, Block, Document, Kind, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import count, foreign, good, id_, quiet
 
 ENTRY: Final = "alert"
@@ -208,7 +186,7 @@ def judge_severity(severity: str) -> Tone:
     return {"critical": Tone.BAD, "info": Tone.GOOD}.get(severity, Tone.WARN)
 
 
-def list_alerts(alerts: tuple[AlertView, ...]) -> Table | None:
+def list_alerts(alerts: tuple[AlertView, ...]) -> Block | None:
     def cells(alert: AlertView) -> tuple[Value | str, ...]:
         state = alert.state if alert.snoozed_until is None else f"snoozed until {time_text(alert.snoozed_until)}"
         what = f"{alert.condition.replace('_', ' ')} ({alert.severity})"
@@ -224,7 +202,7 @@ def list_alerts(alerts: tuple[AlertView, ...]) -> Table | None:
     return table(("", "position", "chain", "state", "alert", "why"), map(cells, alerts)) if alerts else None
 
 
-def _list_rules(rules: tuple[AlertRuleView, ...]) -> Section | None:
+def _list_rules(rules: tuple[AlertRuleView, ...]) -> Part:
     def cells(rule: AlertRuleView) -> tuple[Value | str, ...]:
         level = f"{rule.condition.replace('_', ' ')} {rule.level} {rule.unit}"
         kind = Kind.FOREIGN if "?" in rule.unit else Kind.TEXT  # the mark of a token that nobody vouches for
@@ -286,16 +264,8 @@ class AlertDesk:
         fees = condition is Condition.FEES_ABOVE
         unit = quote.display_name if fees else f"{quote.display_name} per {base.display_name}"
         name = f"{position.chain}|{position.owner}|{position.id}|{condition}|{level}|{now}"
-        wanted = AlertRule(
-            f"rule_{sha256(name.encode()).hexdigest()[:12]}",
-            position.chain,
-            position.owner,
-            position.id,
-            condition,
-            level,
-            unit,
-            now,
-        )
+        rule_name = f"rule_{sha256(name.encode()).hexdigest()[:12]}"
+        wanted = AlertRule(rule_name, position.chain, position.owner, position.id, condition, level, unit, now)
         rule = await self.store.change(lambda book: add_rule(book, wanted))
         if rule is None:
             raise Refused(f"There are {MOST_RULES} alert rules already; `zuno alerts remove RULE` makes room.")
@@ -404,10 +374,9 @@ def rule_view(rule: AlertRule, book: AlertBook) -> AlertRuleView:
 def alert_view(alert: Alert, now: Seconds) -> AlertView:
     asleep = alert.snoozed_until is not None and now < alert.snoozed_until
     state = "snoozed" if asleep else "active" if alert.acknowledged_at is None else "acknowledged"
-    same = {name: getattr(alert, name) for name in ("id", "condition", "reason", "raised_at", "told_at")}
     return AlertView(
-        **same,
-        **_subject_fields(alert.subject),
+        **pick(alert, "id", "condition", "reason", "raised_at", "told_at"),
+        **alert.subject.describe(),
         severity=alert.condition.severity,
         rule=alert.subject.rule,
         state=state,
@@ -416,13 +385,8 @@ def alert_view(alert: Alert, now: Seconds) -> AlertView:
 
 
 def event_view(event: Event) -> AlertEventView:
-    shown = _subject_fields(event.subject) | {"title": event_title(event), "severity": event.severity}
+    shown = event.subject.describe() | {"title": event_title(event), "severity": event.severity}
     return AlertEventView(**{name: value for name, value in asdict(event).items() if name != "subject"} | shown)
-
-
-def _subject_fields(subject: Subject) -> dict[str, Any]:
-    position = None if subject.position is None else str(subject.position)
-    return {"chain": subject.chain, "wallet": subject.wallet, "position": position}
 
 
 def _most_severe_first(book: AlertBook) -> list[Alert]:

@@ -24,6 +24,7 @@ from zuno.kernel.view import View
 from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
 from zuno.lp.ports.chain import STALE, Chain, Holdings
 from zuno.lp.ports.samples import AlertStore, GasSample, PoolSample, Samples
+from zuno.lp.watch import rules
 from zuno.lp.watch.alerts import (
     AlertEventView,
     AlertView,
@@ -32,15 +33,6 @@ from zuno.lp.watch.alerts import (
     event_view,
     journal_events,
     list_alerts,
-)
-from zuno.lp.watch.rules import (
-    LIMITS,
-    AlertThresholds,
-    ChainReading,
-    WalletReading,
-    end_unwatched,
-    pending_events,
-    record_reading,
 )
 from zuno.present.document import Document, Value, document, facts, lines, section, table
 from zuno.present.values import count, foreign
@@ -143,7 +135,7 @@ class _ChainRead:
 
     chain: str
     block: Block | None = None
-    wallets: list[WalletReading] = field(default_factory=list)
+    wallets: list[rules.WalletReading] = field(default_factory=list)
     gas: GasSample | None = None
     failures: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -171,7 +163,7 @@ class Monitor:
     clock: Clock
     period: float
     tell: Callable[[str], None]
-    limits: AlertThresholds = LIMITS
+    limits: rules.AlertThresholds = rules.LIMITS
     patience: float = PATIENCE
     ping: Callable[[bool], Awaitable[None]] | None = None
     """Asked after each round, with whether anything could be read. It never raises."""
@@ -246,7 +238,7 @@ class Monitor:
             resting=tuple(sorted(by_chain.keys() - awake.keys())),
             events=tuple(map(event_view, events)),
             alerts=tuple(alert_view(alert, now) for alert in book.active),
-            waiting=len(pending_events(book)) + await self._count_waiting(),
+            waiting=len(rules.pending_events(book)) + await self._count_waiting(),
             notes=notes,
         )
 
@@ -264,10 +256,10 @@ class Monitor:
             seen.failures.append(f"Zuno has a bug ({type(bug).__name__})")
         self._record_result(name, failed=bool(seen.failures))
         now = self.clock.now()
-        look = ChainReading(
+        look = rules.ChainReading(
             name, tuple(seen.wallets), "; ".join(seen.failures), None if seen.block is None else seen.block.timestamp
         )
-        happened = await self.store.change(lambda book: record_reading(book, look, now, self.limits))
+        happened = await self.store.change(lambda book: rules.record_reading(book, look, now, self.limits))
         if happened:
             seen.notes += await self._append_alerts()  # what this chain has to say does not wait for a slower one
         try:
@@ -341,7 +333,7 @@ class Monitor:
                 seen.failures.append(owned.note)
                 return
         seen.wallets.append(
-            WalletReading(
+            rules.WalletReading(
                 wallet,
                 snapshot.positions,
                 gone=frozenset(missing.id for missing in snapshot.missing if not missing.unread),
@@ -360,7 +352,7 @@ class Monitor:
             return bool(mine) and (subject.wallet is None or not mine.isdisjoint({None, subject.wallet}))
 
         now = self.clock.now()
-        return await self.store.change(lambda book: end_unwatched(book, is_watched, now))
+        return await self.store.change(lambda book: rules.end_unwatched(book, is_watched, now))
 
     async def _append_alerts(self) -> tuple[str, ...]:
         """An outbox that cannot be written is reported; what it lacks waits in the book for the next look."""

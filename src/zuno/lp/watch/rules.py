@@ -265,7 +265,9 @@ def record_reading(
         if held is not None:
             settle(rule.subject, judge_rule(on.get(rule.subject), rule, held, now, limits))
         if why:
-            settle(rule.subject, (None, (_rule_ended(rule, on.get(rule.subject), why, now),)))
+            alert = previous.id if (previous := on.get(rule.subject)) else _id_of(rule.subject, now)
+            ended = Event(alert, now, AlertEventKind.ENDED, rule.subject, rule.condition, why)
+            settle(rule.subject, (None, (ended,)))  # the owner is told that the level is no longer watched
         else:
             rules.append(rule)
     return _append_events(
@@ -290,12 +292,6 @@ def _find_position(rule: AlertRule, look: ChainReading) -> tuple[LpPosition | No
         if wallet.complete:
             return None, "the wallet no longer holds it, and its price and fee alerts ended"
     return None, ""
-
-
-def _rule_ended(rule: AlertRule, previous: Alert | None, why: str, now: Seconds) -> Event:
-    """The event that tells the owner that a level is no longer watched."""
-    alert = _id_of(rule.subject, now) if previous is None else previous.id
-    return Event(alert, now, AlertEventKind.ENDED, rule.subject, rule.condition, why)
 
 
 def add_rule(book: AlertBook, rule: AlertRule) -> tuple[AlertBook, AlertRule | None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel
+from zuno.kernel.wire import derive as derive  # the desk's records are derived from one another
+from zuno.kernel.wire import pick as pick
 
 T = TypeVar("T")
-M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +24,6 @@ class NotRecorded(Missing):
 
 
 Known: TypeAlias = T | Missing
-
-
-def pick(source: object, *names: str) -> dict[str, Any]:
-    """These attributes by name, for a record that has fields of the same names."""
-    return {name: getattr(source, name) for name in names}
-
-
-def derive(shape: type[M], *sources: object, **own: Any) -> M:
-    """A record of these fields; any other is that of the first source which has one of its name."""
-    fields = {
-        name: getattr(source, name)
-        for source in reversed(sources)
-        for name in shape.model_fields
-        if name not in own and hasattr(source, name)
-    }
-    return shape(**fields, **own)
 
 
 def figure_in(known: Known[Any], name: str) -> Known[float]:

@@ -352,7 +352,7 @@ class Unread:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.parsed = self.unpacked = self.verified = 0
-        parse, unpack, verify = delivery.from_bytes, zlib.decompressobj, KeyFile.verify  # type: ignore[attr-defined]
+        parse, unpack, verify = delivery.wire.from_bytes, zlib.decompressobj, KeyFile.verify  # type: ignore[attr-defined]
 
         def parsing(data: bytes) -> Envelope:
             self.parsed += 1
@@ -376,7 +376,7 @@ class Unread:
             def __getattr__(self, name: str) -> Any:
                 return getattr(self._opener, name)
 
-        monkeypatch.setattr(delivery, "from_bytes", parsing)
+        monkeypatch.setattr(delivery.wire, "from_bytes", parsing)  # type: ignore[attr-defined]
         monkeypatch.setattr(delivery.zlib, "decompressobj", Counting)  # type: ignore[attr-defined]
         monkeypatch.setattr(KeyFile, "verify", verifying)
 

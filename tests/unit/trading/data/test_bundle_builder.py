@@ -159,7 +159,7 @@ async def build_bundle_of_bitcoin(**asked: Any) -> Bundle:
 
 
 async def test_what_is_traded_or_held_beside_has_its_mark_in_the_bundle() -> None:
-    """One series each, and of what is held the days by which markets are grouped: of ten markets a bundle does not become
+    """One series each, and of what is held the days that group markets: of ten markets a bundle does not become
     ten times as long."""
     held = Holding(
         id="x", exchange=Venue("BINANCE"), symbol=Symbol("LTCUSDT"), side=Side.LONG, quantity=1.0, entry=80.0,

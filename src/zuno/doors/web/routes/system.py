@@ -23,6 +23,7 @@ from zuno.doors.web_logins import LoginScope
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lp.model.chains import chain_named
 from zuno.lp.service.archive import PlanLine
 from zuno.lp.service.portfolio import PortfolioView
@@ -126,17 +127,16 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
         async def look(zuno: Zuno) -> View:
             config = zuno.config()
             trading, liquidity = judge_trading(config), judge_liquidity(config)
-            return SessionView(
+            return derive(
+                SessionView,
+                config,
                 scope=caller.login.scope,
                 may_act=access.may_act(caller),
-                home=config.home,
-                chain=config.chain,
                 mode=judge_mode(trading, liquidity),
                 trading=trading,
                 liquidity=liquidity,
                 accounts=await _list_accounts(zuno, trading),
                 markets=zuno.markets,
-                market=config.market,
                 version=version,
             )
 

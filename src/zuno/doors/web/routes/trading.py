@@ -11,18 +11,7 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobView
-from zuno.doors.web.look_route import (
-    TEXT_CHARS,
-    Account,
-    AccountField,
-    AsOf,
-    Cursor,
-    Id,
-    Limit,
-    LookRoute,
-    Mode,
-    Symbol,
-)
+from zuno.doors.web.look_route import TEXT_CHARS, Account, AsOf, BodyAccount, Cursor, Id, Limit, LookRoute, Mode, Symbol
 from zuno.doors.web.services import PageView, Services, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
@@ -54,7 +43,7 @@ class AnalyzeBody(Body):
     mode: Annotated[str, Field(max_length=TEXT_CHARS)] = "swing"
     execute: bool = False
     """Act on the ruling: place its orders in a paper account. Real money is traded by `zuno trade`, at a terminal."""
-    account: AccountField = None
+    account: BodyAccount = None
 
 
 class RunStartView(View):
@@ -72,7 +61,7 @@ class RunStartView(View):
 
 
 class AccountBody(ConfirmBody):
-    account: AccountField = None
+    account: BodyAccount = None
 
 
 class UnlockBody(AccountBody):
