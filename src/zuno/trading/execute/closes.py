@@ -229,7 +229,8 @@ async def why_unsellable(venue: VenueContext, position: OpenTrade) -> str | None
         mark = (await venue.port.quote(position.symbol)).mark
     except Unavailable:
         return None
-    if meets_minimum(position.quantity, mark, filters):
+    quantity, _ = await venue.fit_sale(position.symbol, position.quantity)
+    if meets_minimum(quantity, mark, filters):
         return None
     return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
 

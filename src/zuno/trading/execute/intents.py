@@ -314,7 +314,9 @@ def _find_leg_refusal(
     filters = state.filters
     if (refusal := _find_size_refusal(quantity, entry, filters)) is not None:
         return refusal
-    if not filters.holds_stops and not meets_minimum(quantity, stop, filters):
+    venue = filters.exchange
+    fee = Decimal(str(venue.taker)) / 100 if venue.fee_in_base else 0
+    if venue.spot and not meets_minimum(round_to_step(quantity * (1 - fee), filters.lot), stop, filters):
         return f"{quantity} could not be sold at the stop {stop}: it is less than it takes"
     low, high = (stop, target) if side is Side.LONG else (target, stop)
     if not 0 < low < state.quote.mark < high:

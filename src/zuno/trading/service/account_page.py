@@ -315,6 +315,11 @@ class AccountPageReader:
         prices = await self._read_prices(book, at, recorded=recorded) if priced else NO_PRICES
         book, liquidated = await self._end_liquidated(self.account, book, at, prices)
         notes += tuple(f"{close.id} is liquidated: its margin is lost" for close in liquidated)
+        notes += tuple(
+            f"{left.normalize():f} {symbol.base} at {exchange} is less than a lot: it is of the next trade there"
+            for exchange, rests in book.dust.items()
+            for symbol, left in rests.items()
+        )
         page = AccountPage(
             self.account, book, at, prices, (), notes, liquidated=liquidated, marks=marks or {}, recorded=recorded
         )
