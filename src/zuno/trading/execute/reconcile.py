@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from zuno.kernel.accounts import short_name
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
@@ -354,7 +355,15 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
 
 
 async def _reconcile_cash(venue: VenueContext) -> list[str]:
+    """Of venues with one wallet the first stands for all."""
     account, exchange = venue.account, venue.exchange
+    currency, mode, sharing = exchange.currency, account_mode(account.name), _list_sharing(venue)
+    if exchange is not sharing[0]:
+        if exchange in venue.book.ledger.balances:
+            return []
+        what = f"{exchange} has the cash of {sharing[0]}: they are one wallet"
+        await account.write([Adopted(at=account.event_time(), exchange=exchange, what=what)])
+        return [what]
     difference, before = await _find_difference(venue), ZERO
     for _ in range(MOST_LOOKS):
         if difference == before:
@@ -367,15 +376,14 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
         raise Unavailable(f"the balance of {exchange} is still moving")
     ours = _expect_balance(venue)
     total = ours + difference
-    currency, mode = exchange.currency, account_mode(account.name)
-    if mode != "paper" and not venue.book.ledger.debits.get(exchange):
+    if mode != "paper" and not any(map(venue.book.ledger.debits.__getitem__, sharing)):
         what = f"the account begins with the {total} {currency} at {exchange}"
     else:
         _check_settled(venue)
         if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
             why = f"{exchange} has {total} {currency}, the book {ours}"
             if mode != "paper":
-                why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
+                why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {short_name(account.name)}`"
             await account.lock(None, why)
             return [why]
         what = f"adopted {difference} {currency} that the balance of {exchange} differs by"
@@ -393,8 +401,13 @@ def _expect_balance(venue: VenueContext) -> Decimal:
     account, exchange = venue.account, venue.exchange
     if account_mode(account.name) == "paper" and exchange not in account.book.venues:
         return exchange.paper_cash
-    sharing = [each for each in account.venues if each.wallet == exchange.wallet and not venue.port.simulated]
-    return sum(map(account.book.venue_balance, sharing or [exchange]), ZERO)
+    return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
+
+
+def _list_sharing(venue: VenueContext) -> list[Venue]:
+    """Venues of the account with the same wallet, itself among them."""
+    wallet, alone = venue.exchange.wallet, venue.port.simulated
+    return [venue.exchange] if alone else [other for other in venue.account.venues if other.wallet == wallet]
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
@@ -489,5 +502,6 @@ class VenueComparison:
         if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await advance(account, settle=True, entries=False)
-        differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in account.venues}
+        first = {_list_sharing(account.at(exchange))[0]: None for exchange in account.venues}
+        differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in first}
         return {exchange: cash for exchange, cash in differences.items() if cash}
