@@ -68,9 +68,12 @@ def build_exchange_gate(
     *,
     entries: bool,
     watch_only: str | None = None,
+    store: SeriesStore | None = None,
 ) -> OrderGate:
-    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None."""
+    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None. `store`:
+    what a live market is read into."""
     from zuno.adapters.venues.orders.wires import build_funds
+    from zuno.trading.service.prices import read_rates
 
     context = GateContext(
         log=log,
@@ -81,6 +84,7 @@ def build_exchange_gate(
         killed=killed,
         entries=entries and watch_only is None,
         compare_every=COMPARE_EVERY_MS,
+        rates=None if store is None else lambda: read_rates(store, now()),
         funds=build_funds(venues),
     )
     return OrderGate(context if watch_only is None else replace(context, why_no_entries=watch_only))

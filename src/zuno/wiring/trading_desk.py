@@ -470,8 +470,11 @@ class TradingWiring(SharedWiring):
         killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
-            log = self._trade_log()
-            return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
+            log, live = self._trade_log(), self._settings.market == "live"
+            store = self._recordings.selected_store() if live else None
+            return build_exchange_gate(
+                log, account, venues, now, killed, entries=entries, watch_only=watch_only, store=store
+            )
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         return build_paper_gate(
             self._settings, self._recordings.selected_store(), paper_log, account, now, killed, self._catalogue.read()

@@ -12,6 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.model.known import Known
 from zuno.trading.model.orders import ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
@@ -49,6 +50,9 @@ class GateContext:
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
+    rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
+    """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
+    dollars."""
     funds: MarginFunds | None = None
     """None: no money can be moved between venues, and no position is opened whose margin may need it."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -19,6 +20,7 @@ from zuno.trading.model.market import (
     Series,
     Timeframe,
 )
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.wanted import DOLLAR_RATE, WON_RATE, mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import DOLLAR, Rates, currency_rates, mark_price, rate_of
@@ -90,6 +92,12 @@ async def read_prices(
         ages,
         {symbol: (series, age) for symbol, (_, series, age) in unmarked.items()},
     )
+
+
+async def read_rates(store: SeriesStore, moment: Millis) -> dict[str, Known[Decimal]]:
+    """What a dollar is in each currency."""
+    rates = (await read_prices(store, moment, ())).rates
+    return {currency: rate if isinstance(rate, Missing) else to_decimal(rate) for currency, rate in rates.items()}
 
 
 async def _last_closes(
