@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -42,9 +42,11 @@ def build_paper_gate(
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
     catalogue: Catalogue | None = None,
+    used: Iterable[Venue] = (),
 ) -> OrderGate:
-    """The gate of a paper account, which reaches paper venues alone: those of the routes."""
-    live, venues = settings.market == "live", settings.routes().venues
+    """The gate of a paper account, which reaches paper venues alone: those of the routes, and those that are `used`
+    whatever the routes say now."""
+    live, venues = settings.market == "live", tuple(dict.fromkeys((*settings.routes().venues, *used)))
     fees = read_fees(settings)
     return OrderGate(
         GateContext(

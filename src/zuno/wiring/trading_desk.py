@@ -114,7 +114,7 @@ class TradingWiring(SharedWiring):
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()
-        return self._markets.collector(self._recordings.own(), symbols, self.markets)
+        return self._markets.collector(self._recordings.own(), symbols, self.markets, self._list_held)
 
     def downloads(self) -> Downloads:
         self._chains.require_writable()
@@ -130,14 +130,24 @@ class TradingWiring(SharedWiring):
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
     def trading(self) -> TradingDesk:
-        live = self._settings.market == "live"
-        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None, self.markets)
+        live, store, markets = self._settings.market == "live", self._recordings.selected_store(), self.markets
+        return self._desk(self._markets.refresh(store, markets, self._list_held) if live else None, markets)
 
     def _marked_desk(self) -> TradingDesk:
         """A desk that asks a live market for marks alone."""
         live, store = self._settings.market == "live", self._recordings.selected_store()
         markets = self._settings.markets
-        return self._desk(self._markets.refresh_marks(store, markets) if live else None, markets)
+        return self._desk(self._markets.refresh_marks(store, markets, self._list_held) if live else None, markets)
+
+    async def _list_held(self) -> tuple[Symbol, ...]:
+        """What the accounts of this market and those at exchanges hold or wait for."""
+        from zuno.trading.model.trade_events import paper_account
+        from zuno.trading.service.account_page import list_held
+
+        log, own = self._trade_log(), paper_account(self._recordings.selected_store().origin.label)
+        names = [name for name in await log.accounts() if account_mode(name) != "paper" or name.startswith(own)]
+        books = [await log.history(name) for name in names]
+        return tuple(dict.fromkeys(symbol for book in books for symbol in list_held(book)))
 
     def _desk(self, refresh: Refresh | None, markets: tuple[Symbol, ...]) -> TradingDesk:
         """`refresh`: what is asked of the live sources before each look. `markets`: an account is read, closed and
@@ -442,15 +452,19 @@ class TradingWiring(SharedWiring):
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
         """Exchanges with keys of this account that its mandate names; `named` false: those of the routes too, for
         reading alone."""
+        from zuno.trading.service.account_page import list_held
         from zuno.wiring.venues import build_venue, exchanges_with_keys, list_venues
 
         known = await self._find_named_exchanges(account)
         if not named:
             known = (*known, *DEFAULT_VENUES, *self._settings.routes().venues, *list_venues(self._settings, account))
         usable = [venue for venue in exchanges_with_keys(self._settings, account) if venue in known]
+        held = dict.fromkeys(list_held(await self._trade_log().history(account)))
+        # What is held keeps its name: another market of the same coin has to wait until it is closed.
+        others = [symbol for symbol in self._settings.markets if symbol.base not in {known.base for known in held}]
         for venue in usable:
             if (account, venue) not in self._venues:
-                self._venues[account, venue] = build_venue(self._settings, venue, account)
+                self._venues[account, venue] = build_venue(self._settings, venue, account, (*held, *others))
         return {venue: self._venues[account, venue] for venue in usable}
 
     async def _open_gate(
@@ -465,6 +479,7 @@ class TradingWiring(SharedWiring):
         """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
         `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
+        from zuno.trading.service.live_start import list_used_exchanges
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
         killed = partial(self.kill_lock.why_locked, short_name(account))
@@ -476,6 +491,8 @@ class TradingWiring(SharedWiring):
                 log, account, venues, now, killed, entries=entries, watch_only=watch_only, store=store
             )
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(
-            self._settings, self._recordings.selected_store(), paper_log, account, now, killed, self._catalogue.read()
-        )
+        used: tuple[Venue, ...] = ()
+        with suppress(Unavailable):  # a kill waits for no log that can be read
+            used = list_used_exchanges(await self._trade_log().history(account))
+        store, catalogue = self._recordings.selected_store(), self._catalogue.read()
+        return build_paper_gate(self._settings, store, paper_log, account, now, killed, catalogue, used)

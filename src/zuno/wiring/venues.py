@@ -60,15 +60,18 @@ def list_venues(settings: Settings, account: str) -> tuple[Venue, ...]:
     return (DEFAULT_VENUE,) if own is None else own.venues
 
 
-def build_venue(settings: Settings, exchange: Venue, account: str | None = None) -> OrderVenue:
-    """An account at an exchange; None: by the keys of the environment. `Refused` without keys."""
+def build_venue(
+    settings: Settings, exchange: Venue, account: str | None = None, symbols: Sequence[Symbol] | None = None
+) -> OrderVenue:
+    """An account at an exchange; None: by the keys of the environment. `symbols`: where they are not the desk's
+    markets. `Refused` without keys."""
     own = None if account is None else _find_named(settings, account)
     keys = _read_keys(settings, exchange, own)
     if keys is None:
         where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
         raise Refused(f"There are no keys for {exchange}: set {where}.")
     demo = own.demo if own is not None else _is_demo(settings, exchange)
-    return _open_account(settings, exchange, keys, own, demo=demo)
+    return _open_account(settings, exchange, keys, own, symbols, demo=demo)
 
 
 async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
@@ -82,13 +85,20 @@ async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
 
 
 def _open_account(
-    settings: Settings, exchange: Venue, keys: ApiKeys, own: AccountSettings | None, *, demo: bool
+    settings: Settings,
+    exchange: Venue,
+    keys: ApiKeys,
+    own: AccountSettings | None,
+    symbols: Sequence[Symbol] | None = None,
+    *,
+    demo: bool,
 ) -> VenueAccount:
     from zuno.adapters.venues.orders.wires import build_account
 
     url = getattr(settings, f"{exchange.house}_order_url") if own is None else own.url
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    return build_account(exchange, keys, settings.markets, url, demo=demo, throttled=not is_loopback(url))
+    traded = tuple(symbols or settings.markets)
+    return build_account(exchange, keys, traded, url, demo=demo, throttled=not is_loopback(url))
 
 
 def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple[Venue, ...]:

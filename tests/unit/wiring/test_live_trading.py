@@ -18,7 +18,7 @@ from tests.wire.order_gate import card, rule
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Symbol, assume_market
 from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.execute import reconcile as reconciliation
@@ -523,3 +523,49 @@ async def test_the_doctor_shows_the_record_that_live_waits_for(zuno: Application
         (line,) = [line for line in view.checks if line.topic == "record"]
         assert (line.state, "0 of 40" in line.text) == (state, True)
     assert not view.ok
+
+
+@pytest.mark.parametrize("now", ["ETHUSDT", "binance:BTC/USDC:USDT", "bybit:BTC/USDT:USDT"])
+async def test_what_is_held_of_a_market_that_left_the_desk_is_compared_protected_and_closed(
+    zuno: Application, fake: FakeBinance, tmp_path: Path, now: str
+) -> None:
+    await grant(zuno)
+    settings = with_keys(tmp_path, fake)
+    await trade_once(zuno, settings)
+    await zuno.close()
+    later = Application(settings.model_copy(update={"markets": (Symbol(now),)}))
+    try:
+        assert await later._list_held() == (BTC,)
+        assert await reconcile(later) == ()
+        view = await later.account("live").positions()
+        assert [(held.symbol, held.mark) for held in view.positions] == [(BTC, 60_000.0)]
+        assert any("ZUNO_MARKETS" in note for note in view.notes)
+        gate = await later._open_gate("live", unix_millis, entries=True)
+        if now != "ETHUSDT":
+            other = await gate.execute(replace(opening(), symbol=Symbol(now), run_id="run_2"))
+            assert (other.state, str(BTC) in other.reason) == ("refused", True)
+        orders = (await gate.refresh()).open_orders.values()
+        assert {order.purpose for order in orders} == {"stop", "target"}
+        await later.account("live").close("BTCUSDT", yes)
+        assert fake.engine.position("BTCUSDT").amount == 0
+        assert (await later.account("live").positions()).positions == ()
+    finally:
+        await later.close()
+
+
+async def test_a_delisted_coin_that_is_held_is_said_and_its_close_is_tried(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    await grant(zuno)
+    await trade_once(zuno, with_keys(tmp_path, fake))
+    zuno._catalogue.renew(Venue("BINANCE"), [assume_market(Venue("BINANCE"), "BTC")], unix_millis())
+    assert not any("not traded" in note for note in (await zuno.account("live").positions()).notes)
+    zuno._catalogue.renew(Venue("BINANCE"), [assume_market(Venue("BINANCE"), "ETH")], unix_millis())
+    fake.delist("BTCUSDT")
+    assert any("BTCUSDT is not traded at BINANCE" in note for note in (await zuno.account("live").positions()).notes)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    refused = await gate.execute(replace(opening(), run_id="run_2", as_of=Millis(unix_millis() + 1)))
+    assert refused.state == "refused"
+    before = fake.server.count("POST /fapi/v1/order")
+    await zuno.account("live").close("BTCUSDT", yes)
+    assert fake.server.count("POST /fapi/v1/order") > before

@@ -220,6 +220,9 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
+    held = (trade.symbol for trade in account.book.trades.values() if trade.symbol.base == order.symbol.base)
+    if (other := next((symbol for symbol in held if symbol is not order.symbol), None)) is not None:
+        raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)

@@ -383,7 +383,8 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
         if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
             why = f"{exchange} has {total} {currency}, the book {ours}"
             if mode != "paper":
-                why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {short_name(account.name)}`"
+                command = f"`zuno trade adopt --account {short_name(account.name)}`"
+                why += f"; a deposit or withdrawal of yours is taken over by {command}"
             await account.lock(None, why)
             return [why]
         what = f"adopted {difference} {currency} that the balance of {exchange} differs by"

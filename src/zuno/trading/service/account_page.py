@@ -320,10 +320,23 @@ class AccountPageReader:
             for exchange, rests in book.dust.items()
             for symbol, left in rests.items()
         )
+        notes += self._describe_unwanted(book)
         page = AccountPage(
             self.account, book, at, prices, (), notes, liquidated=liquidated, marks=marks or {}, recorded=recorded
         )
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    def _describe_unwanted(self, book: TradingBook) -> tuple[str, ...]:
+        """What is held of markets in which nothing may be opened any more."""
+        kept, catalogue = "what is held is protected and closed, nothing is opened", self._with.catalogue()
+        notes: dict[str, None] = {}
+        for exchange, symbol in dict.fromkeys((trade.exchange, trade.symbol) for trade in book.trades.values()):
+            listed = catalogue.find_listed(exchange, symbol)
+            if listed is None or not listed.trading:
+                notes[f"{symbol} is not traded at {exchange} any more: {kept}"] = None
+            elif symbol not in self._with.desk.markets:
+                notes[f"{symbol} is none of this desk's markets (ZUNO_MARKETS): {kept}"] = None
+        return tuple(notes)
 
     async def _end_liquidated(
         self, account: str, book: AccountHistory, at: Millis, prices: Prices

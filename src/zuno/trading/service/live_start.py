@@ -161,7 +161,7 @@ class LiveStart:
         if not live and not here.demo and not named:
             missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
         book = await self._with.log.history(account)
-        granted, used = book.mandate, _list_used_exchanges(book)
+        granted, used = book.mandate, list_used_exchanges(book)
         keys, keyed = here.keys(account), tuple(here.keyed(account))
         good = self._why_mandate_is_over(granted) is None
         usual = tuple(keys)[:1] if granted is None else granted.mandate.venues
@@ -238,9 +238,9 @@ def _is_in_use(book: TradingBook) -> bool:
     return bool(book.positions or book.open_orders or book.open_intents)
 
 
-def _list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
+def list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
     """Where something is held, ordered or wanted."""
-    used = {exchange for exchange, _ in book.positions}
+    used = {trade.exchange for trade in book.trades.values()}
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
     return sort_venues(used)

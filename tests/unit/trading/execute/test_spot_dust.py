@@ -40,7 +40,7 @@ class RefusesStops:
 
     async def place(self, request: OrderRequest, expires: Millis | None = None) -> Order:
         if not request.reduce_only:
-            return await self._venue.place(request, expires)  # type: ignore[no-any-return]
+            return await self._venue.place(request, expires)
         at = await self._venue.now()
         return Order(request=request, status=OrderStatus.REJECTED, updated=at, reason="not now", venue_id="1")
 

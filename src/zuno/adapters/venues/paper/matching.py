@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
@@ -22,7 +23,7 @@ from typing import Final, NamedTuple
 from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
-from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.market import Catalogue, Market, Symbol, assume_market
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
@@ -113,11 +114,7 @@ class PaperExchange:
         return Order(**pick(known, *Order.model_fields))
 
     def filters(self, symbol: Symbol, now: Millis) -> Filters:
-        market_state, listed, lot = (
-            self.market_state[symbol],
-            self._catalogue.find(self.exchange, symbol),
-            self.lot(symbol),
-        )
+        market_state, listed, lot = self.market_state[symbol], self._find_market(symbol), self.lot(symbol)
         return Filters(
             exchange=self.exchange,
             symbol=symbol,
@@ -131,11 +128,16 @@ class PaperExchange:
         )
 
     def lot(self, symbol: Symbol) -> Decimal:
-        return to_decimal(self._catalogue.find(self.exchange, symbol).lot)
+        return to_decimal(self._find_market(symbol).lot)
+
+    def _find_market(self, symbol: Symbol) -> Market:
+        """What is held of a coin that the venue does not list can be sold by built-in rules; nothing is opened."""
+        listed = self._catalogue.find_listed(self.exchange, symbol)
+        return listed or replace(assume_market(self.exchange, symbol.base), trading=False)
 
     def tick(self, symbol: Symbol) -> Decimal:
         if self.exchange.currency != "KRW":
-            return to_decimal(self._catalogue.find(self.exchange, symbol).tick)
+            return to_decimal(self._find_market(symbol).tick)
         price = self.market_state[symbol].price or inf
         return Decimal(next((step for least, step in _KRW_TICKS if price >= least), 1))
 
