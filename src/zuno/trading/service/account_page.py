@@ -147,18 +147,20 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        found = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
-        return {symbol: mark for symbol, mark in found.items() if mark is not None}
+        """Of what is priced in another currency by its rate."""
+        rates, marks = self.rates, dict[Symbol, Decimal]()
+        for symbol in self.symbols:
+            mark, rate = self.mark(symbol, symbol.venue), rates.get(symbol.venue.currency)
+            if mark is not None and rate is not None:
+                marks[symbol] = mark / rate
+        return marks
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
-        missing = [
-            f"{trade.symbol} has no mark"
-            for trade in self.book.trades.values()
-            if self.mark(trade.symbol, trade.symbol.venue) is None
-        ]
-        if missing:
-            return None, missing[0]
-        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.rates), None
+        marks = self.usd_marks
+        missing = next((trade.symbol for trade in self.book.trades.values() if trade.symbol not in marks), None)
+        if missing is not None:
+            return None, f"{missing} has no mark"
+        return equity_usd(current_step(self.book, self.at), marks, self.rates), None
 
     def unrealised_usd(self) -> Decimal | None:
         total = ZERO

@@ -498,3 +498,14 @@ async def test_what_a_fee_in_coins_left_below_a_lot_is_said(market: Market) -> N
     view = await market.account().positions()
     assert view.positions == ()
     assert [note.split()[:4] for note in view.notes if "0.0000077" in note] == [["0.0000077", "BTC", "at", spot]]
+
+
+async def test_a_mark_in_another_currency_counts_in_dollars(market: Market) -> None:
+    upbit, won = Venue("UPBIT"), Symbol("upbit:BTC/KRW")
+    market.log = log = MemoryTradeLog()
+    story, at = AccountStory(log, ACCOUNT), Millis(END - HOUR_MS)
+    await story.open_trade(at, won, Side.LONG, "0.01", "84000000", "80000000", "90000000", exchange=upbit, leverage=1)
+    view = await market.account().status()
+    [row] = view.risk.rows
+    assert (row.symbol, row.positions, row.delta_usd) == (won, 0.01, pytest.approx(600.0))
+    assert view.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400, rel=1e-3)
