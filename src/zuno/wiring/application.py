@@ -179,6 +179,7 @@ class Application(LpWiring, TradingWiring):
         return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
+        from zuno.kernel.accounts import DEMO_ACCOUNT
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
@@ -200,12 +201,10 @@ class Application(LpWiring, TradingWiring):
                     lambda: memory_index(self._settings, self._settings.home), lambda: MemoryBook(self._read_journal)
                 ),
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
-                build_venue_check(
-                    self._settings, unix_millis, lambda named: self._trade_log().history(named or account)
-                ),
+                build_venue_check(self._settings, unix_millis, lambda name: self._trade_log().history(name)),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                *([] if self._settings.binance_demo else [record]),
+                *([] if account == DEMO_ACCOUNT else [record]),
             ],
         )
 

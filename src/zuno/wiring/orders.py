@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -71,6 +71,7 @@ def build_exchange_gate(
     entries: bool,
     watch_only: str | None = None,
     store: SeriesStore | None = None,
+    find_stale: Callable[[Venue], Awaitable[str | None]] | None = None,
 ) -> OrderGate:
     """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None. `store`:
     what a live market is read into."""
@@ -86,6 +87,7 @@ def build_exchange_gate(
         killed=killed,
         entries=entries and watch_only is None,
         compare_every=COMPARE_EVERY_MS,
+        find_stale=find_stale,
         rates=None if store is None else lambda: read_rates(store, now()),
         funds=build_funds(venues),
     )

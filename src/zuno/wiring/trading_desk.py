@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short_name
+from zuno.kernel.accounts import account_mode, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Market, Symbol
@@ -219,32 +219,34 @@ class TradingWiring(SharedWiring):
 
     def live_start(self) -> LiveStart:
         from zuno.trading.service.live_start import LiveBackends, LiveStart
-        from zuno.wiring.venues import exchanges_with_keys, name_keys
+        from zuno.wiring.venues import exchanges_with_keys, is_demo, name_keys
 
         async def find_failures() -> list[str]:
             view = await self.doctor().examine(live=True)
             unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
-        async def find_stale(venue: Venue) -> str | None:
-            if self._catalogue.read().find_stale(venue, unix_millis()) is not None:
-                await self.market_desk().list(venue, refresh=True)
-            return self._catalogue.read().find_stale(venue, unix_millis())
-
         return LiveStart(
             LiveBackends(
                 enabled=self._settings.live,
                 market_live=self._settings.market == "live",
-                demo=self._settings.binance_demo,
+                demo=partial(is_demo, self._settings),
                 keys=partial(name_keys, self._settings),
                 keyed=partial(exchanges_with_keys, self._settings),
-                find_stale=find_stale,
+                find_stale=self._find_stale,
                 log=self._trade_log(),
                 record=self._real_time_record(),
                 find_failures=find_failures,
                 now=unix_millis,
             )
         )
+
+    async def _find_stale(self, venue: Venue) -> str | None:
+        """Why a venue's list does not serve for live orders; an old one is read again first."""
+        if self._catalogue.read().find_stale(venue, unix_millis()) is not None:
+            with suppress(Unavailable):
+                await self.market_desk().list(venue, refresh=True)
+        return self._catalogue.read().find_stale(venue, unix_millis())
 
     def _real_time_record(self) -> LoggedTradeRecord:
         """Paper trades of runs over a live market; recorded data never count for going live."""
@@ -442,7 +444,9 @@ class TradingWiring(SharedWiring):
         return self._account_log
 
     def _exchange_account(self) -> str:
-        return DEMO_ACCOUNT if self._settings.binance_demo else LIVE_ACCOUNT
+        from zuno.wiring.venues import environment_account
+
+        return environment_account(self._settings)
 
     async def _find_named_exchanges(self, account: str) -> tuple[Venue, ...]:
         from zuno.trading.service.live_start import find_traded_exchanges
@@ -487,8 +491,17 @@ class TradingWiring(SharedWiring):
             venues = await self._open_exchanges(account)
             log, live = self._trade_log(), self._settings.market == "live"
             store = self._recordings.selected_store() if live else None
+            find_stale = self._find_stale if account_mode(account) == "live" else None
             return build_exchange_gate(
-                log, account, venues, now, killed, entries=entries, watch_only=watch_only, store=store
+                log,
+                account,
+                venues,
+                now,
+                killed,
+                entries=entries,
+                watch_only=watch_only,
+                store=store,
+                find_stale=find_stale,
             )
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         used: tuple[Venue, ...] = ()

@@ -46,6 +46,13 @@ def find_account(settings: Settings, name: str | None) -> str | None:
     return name if account is None else f"{DEMO_ACCOUNT if account.demo else LIVE_ACCOUNT}:{name}"
 
 
+def environment_account(settings: Settings) -> str:
+    """The account that is meant by the keys of the environment: with money, if any of them is."""
+    keyed = [house for house, names in KEY_SETTINGS.items() if any(getattr(settings, name) for name in names)]
+    trials = [_has_demo_keys(settings, house) for house in keyed or KEY_SETTINGS]
+    return DEMO_ACCOUNT if (all(trials) if keyed else any(trials)) else LIVE_ACCOUNT
+
+
 def name_keys(settings: Settings, account: str) -> dict[Venue, str]:
     """The settings that hold the keys of an account's venues."""
     own = _find_named(settings, account)
@@ -70,7 +77,7 @@ def build_venue(
     if keys is None:
         where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
         raise Refused(f"There are no keys for {exchange}: set {where}.")
-    demo = own.demo if own is not None else _is_demo(settings, exchange)
+    demo = own.demo if own is not None else is_demo(settings, exchange)
     return _open_account(settings, exchange, keys, own, symbols, demo=demo)
 
 
@@ -108,13 +115,19 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
     return tuple(
         venue
         for venue in (dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues)) if account is None else VENUES)
-        if account in (None, DEMO_ACCOUNT if _is_demo(settings, venue) else LIVE_ACCOUNT)
+        if account in (None, DEMO_ACCOUNT if is_demo(settings, venue) else LIVE_ACCOUNT)
+        and (venue.sandbox or not _has_demo_keys(settings, venue.house))
         and _read_keys(settings, venue, None) is not None
     )
 
 
-def _is_demo(settings: Settings, venue: Venue) -> bool:
-    return venue.sandbox and bool(getattr(settings, f"{venue.house}_demo", False))
+def is_demo(settings: Settings, venue: Venue) -> bool:
+    """Whether the keys of the environment are of the venue's demo trading."""
+    return venue.sandbox and _has_demo_keys(settings, venue.house)
+
+
+def _has_demo_keys(settings: Settings, house: str) -> bool:
+    return bool(getattr(settings, f"{house}_demo", False))
 
 
 def _find_named(settings: Settings, account: str) -> AccountSettings | None:
@@ -123,14 +136,17 @@ def _find_named(settings: Settings, account: str) -> AccountSettings | None:
 
 
 def build_venue_check(
-    settings: Settings, now: Callable[[], Millis], read_book: Callable[[str | None], Awaitable[TradingBook]]
+    settings: Settings, now: Callable[[], Millis], read_book: Callable[[str], Awaitable[TradingBook]]
 ) -> Check:
     """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
-    the log of its account; None: the account of the environment's keys."""
+    the log of its account."""
 
     async def look() -> Sequence[CheckView]:
-        own = [name for name in (find_account(settings, each) for each in settings.accounts) if name is not None]
-        keyed: list[tuple[Venue, str | None]] = [(venue, None) for venue in exchanges_with_keys(settings)]
+        own = [account for name in settings.accounts if (account := find_account(settings, name)) is not None]
+        keyed = [
+            (venue, DEMO_ACCOUNT if is_demo(settings, venue) else LIVE_ACCOUNT)
+            for venue in exchanges_with_keys(settings)
+        ]
         keyed += [(venue, account) for account in own for venue in exchanges_with_keys(settings, account)]
         if not keyed:
             names = " and ".join(KEY_VARIABLES[Venue("BINANCE")])

@@ -22,7 +22,14 @@ from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
-from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys, find_account, list_markets
+from zuno.wiring.venues import (
+    build_venue,
+    build_venue_check,
+    environment_account,
+    exchanges_with_keys,
+    find_account,
+    list_markets,
+)
 
 
 @pytest.fixture
@@ -225,3 +232,20 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
         limits = ("10", "30", "5", "1d", "venue")
         mandate = zuno.account("swiss").build_mandate((), (), *limits, judge_fallback=False)
         assert (mandate.venues, mandate.symbols) == ((Venue("BYBIT"),), settings.markets)
+
+
+def test_the_account_of_the_environment_is_of_demo_trading_where_all_its_keys_are(tmp_path: Path) -> None:
+    def account(**given: object) -> str:
+        return environment_account(Settings(home=tmp_path, **given))  # type: ignore[arg-type]
+
+    key = SecretStr("key")
+    bybit = {"bybit_api_key": key, "bybit_api_secret": key, "bybit_demo": True}
+    assert (account(), account(**bybit), account(binance_demo=True)) == ("live", "demo", "demo")
+    binance = {"binance_api_key": key, "binance_api_secret": key, "binance_demo": True}
+    assert account(**binance) == "demo"
+    keyed = exchanges_with_keys(Settings(home=tmp_path, **binance), "demo")  # type: ignore[arg-type]
+    assert keyed == (Venue("BINANCE"),), "its spot has no demo trading, and these keys are none of the real one"
+    assert exchanges_with_keys(Settings(home=tmp_path, **binance), "live") == ()  # type: ignore[arg-type]
+    assert account(**bybit, binance_api_key=key, binance_api_secret=key) == "live"
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))  # type: ignore[arg-type]
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "live") == ()  # type: ignore[arg-type]

@@ -220,6 +220,9 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
+    for venue in dict.fromkeys(leg.venue for leg in order.ruling.legs):
+        if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
+            raise EntryRefused(stale)
     held = (trade.symbol for trade in account.book.trades.values() if trade.symbol.base == order.symbol.base)
     if (other := next((symbol for symbol in held if symbol is not order.symbol), None)) is not None:
         raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")

@@ -50,6 +50,8 @@ class GateContext:
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
+    find_stale: Callable[[Venue], Awaitable[str | None]] | None = None
+    """Why a venue's list of markets does not serve for entries, if so; asked before each. None: any serves."""
     rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
     """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
     dollars."""

@@ -28,8 +28,8 @@ class LiveBackends:
     enabled: bool
     """`ZUNO_LIVE`."""
     market_live: bool
-    demo: bool
-    """Whether the keys of the environment are of demo trading."""
+    demo: Callable[[Venue], bool]
+    """Whether the keys of the environment are of a venue's demo trading."""
     keys: Callable[[str], Mapping[Venue, str]]
     """The settings that hold the keys of an account's venues."""
     keyed: Callable[[str], Sequence[Venue]]
@@ -155,11 +155,6 @@ class LiveStart:
             missing.append(("setting", "ZUNO_LIVE=1"))
         if not here.market_live:
             missing.append(("market", "ZUNO_MARKET=live"))
-        if live and here.demo and not named:
-            text = "keys of the real exchange: ZUNO_BINANCE_DEMO is set (`--account demo` trades there)"
-            missing.append(("keys", text))
-        if not live and not here.demo and not named:
-            missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
         book = await self._with.log.history(account)
         granted, used = book.mandate, list_used_exchanges(book)
         keys, keyed = here.keys(account), tuple(here.keyed(account))
@@ -167,7 +162,13 @@ class LiveStart:
         usual = tuple(keys)[:1] if granted is None else granted.mandate.venues
         wanted = used if used and not good else usual
         for exchange in wanted:
-            if exchange not in keyed:
+            setting = f"ZUNO_{exchange.house.upper()}_DEMO"
+            if live and not named and here.demo(exchange):
+                text = f"keys of the real {exchange.label}: {setting} is set (`--account demo` trades there)"
+                missing.append(("keys", text))
+            elif not live and not named and exchange.sandbox and not here.demo(exchange):
+                missing.append(("setting", f"{setting}=true, with keys of the demo trading of {exchange.label}"))
+            elif exchange not in keyed:
                 where = keys.get(exchange, f"the account {account} is none of {exchange.label}")
                 missing.append(("keys", f"keys for {exchange}: {where}"))
             elif live and good and (stale := await here.find_stale(exchange)) is not None:

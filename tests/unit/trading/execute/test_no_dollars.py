@@ -25,13 +25,17 @@ PLACE = Venue("HYPERLIQUID")
 @dataclass
 class DollarlessDesk(WireDesk):
     rates: dict[str, Known[Decimal]] = field(default_factory=dict)
+    stale: str | None = None
 
     def open_gate(self) -> OrderGate:
         async def read_rates() -> Mapping[str, Known[Decimal]]:
             return self.rates
 
+        async def find_stale(venue: Venue) -> str | None:
+            return self.stale
+
         ports, now = {PLACE: self.here.venue}, self.here.fake.clock.now
-        return OrderGate(GateContext(self.log, "live", ports, now, live=True, rates=read_rates))
+        return OrderGate(GateContext(self.log, "live", ports, now, live=True, rates=read_rates, find_stale=find_stale))
 
     async def grant(self) -> None:
         now, limit = self.here.fake.clock.now(), Decimal(5_000)
@@ -81,3 +85,17 @@ async def test_entries_that_wait_end_when_nobody_knows_what_was_lost() -> None:
         assert len(desk.gate.book.positions) == 1
         refused = await desk.gate.execute(desk.opening(BTC, 0.02))
         assert (refused.state, "nobody says" in refused.reason) == ("refused", True)
+
+
+async def test_a_list_that_grew_old_since_the_start_opens_nothing_and_closes() -> None:
+    async with over_wire(PLACE) as here:
+        desk = DollarlessDesk(here, rates={"USDC": Decimal(1)})
+        await desk.grant()
+        await desk.gate.reconcile()
+        assert await desk.open(quantity=0.02) == "open"
+        desk.stale = "the list is 30 hours old"
+        desk.wait(MINUTE_MS)
+        refused = await desk.gate.execute(desk.opening(BTC, 0.02))
+        assert (refused.state, refused.reason) == ("refused", desk.stale)
+        await desk.gate.close(None)
+        assert desk.gate.book.positions == {}

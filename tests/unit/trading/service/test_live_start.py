@@ -76,7 +76,7 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
     whole = LiveBackends(
         enabled=True,
         market_live=True,
-        demo=False,
+        demo=lambda venue: False,
         keys=lambda account: {Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
         keyed=lambda account: (Venue("BINANCE"),),
         find_stale=find_fresh,
@@ -124,7 +124,7 @@ async def test_each_piece_alone_keeps_it_back() -> None:
         ({"enabled": False}, "setting"),
         ({"market_live": False}, "market"),
         ({"keyed": nobody}, "keys"),
-        ({"demo": True}, "keys"),
+        ({"demo": lambda venue: True}, "keys"),
         ({"log": MemoryTradeLog()}, "mandate"),
         ({"log": await granted_log(account=PAPER)}, "mandate"),
         ({"log": await granted_log(expires=NOW)}, "mandate"),
@@ -231,16 +231,33 @@ async def test_what_is_held_is_watched_though_nothing_may_be_opened(why: str) ->
 
 
 async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
-    demo = await build_backends(trades=0, enabled=False, demo=True, log=await granted_log("demo"))
+    demo = await build_backends(trades=0, enabled=False, demo=lambda venue: True, log=await granted_log("demo"))
     assert (await LiveStart(demo).permit("demo", BTC, ORIGIN, PAPER, never)).account == "demo"
     assert await pieces(replace(demo, log=await granted_log("live")), "demo") == ["mandate"]
-    assert await pieces(replace(demo, demo=False), "demo") == ["setting"]
+    assert await pieces(replace(demo, demo=lambda venue: False), "demo") == ["setting"]
+
+
+async def test_demo_keys_of_any_venue_are_no_money() -> None:
+    """And those of another venue say nothing of it."""
+    bybit = Venue("BYBIT")
+    parts: dict[str, Any] = {"keys": lambda account: {bybit: "BYBIT_KEYS"}, "keyed": lambda account: (bybit,)}
+    demo = await build_backends(
+        trades=0, demo=lambda venue: venue is bybit, log=await granted_log("demo", venues=(bybit,)), **parts
+    )
+    assert (await LiveStart(demo).permit("demo", BTC, ORIGIN, PAPER, never)).account == "demo"
+    live = replace(demo, log=await granted_log("live", venues=(bybit,)))
+    assert await pieces(live) == ["keys"]
+    assert await pieces(replace(demo, demo=lambda venue: venue is not bybit), "demo") == ["setting"]
+    [missing] = await LiveStart(live).find_missing("live", BTC)
+    assert "ZUNO_BYBIT_DEMO" in missing.text
 
 
 async def test_a_named_account_needs_its_own_keys_and_its_venues_say_what_they_cannot_do() -> None:
     spot = Venue("BYBIT-SPOT")
     log = await granted_log("live:swiss", venues=(spot,))
-    backends = await build_backends(log=log, demo=True, keys=lambda account: {spot: "[accounts.swiss]"}, keyed=nobody)
+    backends = await build_backends(
+        log=log, demo=lambda venue: True, keys=lambda account: {spot: "[accounts.swiss]"}, keyed=nobody
+    )
     assert await pieces(backends, "live:swiss") == ["keys"]  # whosever demo keys the environment has
     start = LiveStart(replace(backends, keyed=lambda account: (spot,) if account == "live:swiss" else ()))
     permit = await start.permit("live:swiss", BTC, ORIGIN, PAPER, lambda word, what: word == "live")
