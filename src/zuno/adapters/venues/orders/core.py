@@ -379,13 +379,14 @@ class VenueAccount(VenueWire):
         raise AssertionError
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
-        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm."""
+        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm, but at a spot
+        exchange, where a second sale sells what is the owner's."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
             raise
         except Unavailable:
-            if not order.reduce_only or order.client_id in self._reducing:
+            if not order.reduce_only or self.wire.spot or order.client_id in self._reducing:
                 raise
             return None
 
@@ -394,16 +395,20 @@ class VenueAccount(VenueWire):
         if self.wire.spot and order.reduce_only and order.side is OrderSide.BUY:
             return "spot holds no position that a purchase could reduce"
         known = self._filters.get(order.symbol)
-        if order.reduce_only and known is not None and find_filter_breach(order, known[1]) is None:
+        if order.reduce_only and known is not None and find_filter_breach(order, self.fit(known[1], order)) is None:
             return None
         try:
-            return find_filter_breach(order, await self.fresh_filters(order.symbol))
+            return find_filter_breach(order, self.fit(await self.fresh_filters(order.symbol), order))
         except NotFound as delisted:
             return str(delisted)
         except Unavailable:
             if not order.reduce_only:
                 raise
             return None
+
+    def fit(self, filters: Filters, order: OrderRequest) -> Filters:
+        """What holds for an order, where that hangs on its price."""
+        return filters
 
     async def _admit(self) -> None:
         if self._admitted is not None and time.monotonic() - self._admitted < ADMITTED_FOR:
