@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.wire.exchanges import binance
+from tests.wire.exchanges import binance, hyperliquid
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.order_gate import card, rule
@@ -569,3 +569,43 @@ async def test_a_delisted_coin_that_is_held_is_said_and_its_close_is_tried(
     before = fake.server.count("POST /fapi/v1/order")
     await zuno.account("live").close("BTCUSDT", yes)
     assert fake.server.count("POST /fapi/v1/order") > before
+
+
+async def test_an_account_in_hedge_mode_is_not_started(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    fake.hedge = True
+    missing = await zuno.live_start().find_missing("live", (BTC,))
+    assert ["hedge mode" in found.text for found in missing if found.piece == "doctor"] == [True]
+
+
+async def test_the_main_key_of_a_wallet_is_not_started_with(tmp_path: Path) -> None:
+    found = hyperliquid.FakeHyperliquid()
+    async with serve_exchange(found.server):
+        settings = Settings(
+            home=tmp_path,
+            live=True,
+            hyperliquid_account=SecretStr(hyperliquid.owner()),
+            hyperliquid_agent_key=SecretStr(hyperliquid.OWNER_KEY),
+            hyperliquid_order_url=found.server.url,
+            route_binance=("hyperliquid",),
+        )
+        house = Application(settings)
+        try:
+            missing = await house.live_start().find_missing("live", (BTC,))
+            assert any(piece.piece == "doctor" and "main key" in piece.text for piece in missing)
+            assert found.actions == []
+        finally:
+            await house.close()
+
+
+async def test_a_position_of_another_hand_stops_its_symbol_and_stays(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    fake.hold_foreign("BTCUSDT", D("0.5"))
+    [lock] = await reconcile(zuno)
+    assert (lock.protection, lock.symbol) == (Protection.RECONCILIATION, BTC)
+    assert "0.5 BTC" in lock.reason
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    refused = await gate.execute(opening())
+    assert (refused.state, "0.5 BTC" in refused.reason) == ("refused", True)
+    await gate.kill()
+    assert fake.engine.position("BTCUSDT").amount == D("0.5")

@@ -274,7 +274,8 @@ async def _describe_live_entry(
         margin = ZERO
         for leg in tracked.intent.legs:
             orders = (book.orders[id] for id in tracked.orders)
-            entered = (o.booked for o in orders if o.purpose == "entry" and o.request.exchange == leg.exchange)
+            entries = (order for order in orders if order.purpose == "entry")
+            entered = (order.booked for order in entries if order.request.exchange == leg.exchange)
             margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
         return margin
 

@@ -40,7 +40,8 @@ LEGS_SETTLE_MS: Final = MINUTE_MS
 MOST_EXITS: Final = 16
 """Of one close: more are not looked for."""
 EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
-"""What an exit's client id is made with, and why it was sent: nothing else can be left for the next start to read."""
+"""Words that client ids of exits are made with, and the reason each stands for: an exit that no log has can be told
+apart by its id alone."""
 
 
 @dataclass(frozen=True, slots=True)

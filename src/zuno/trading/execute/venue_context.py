@@ -229,15 +229,15 @@ class VenueContext:
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:
-        """What of it can be sold, and the lot where something is left: at a spot exchange a fee in coins leaves what is
-        not in whole lots."""
+        """The part of a quantity that is in whole lots; and the lot, where a rest is left. At a spot exchange alone: a
+        fee in coins leaves such rests."""
         filters = await self.find_filters(symbol) if self.exchange.spot else None
         if filters is None or not quantity % filters.lot:
             return quantity, None
         return round_to_step(quantity, filters.lot), filters.lot
 
     async def find_filters(self, symbol: Symbol) -> Filters | None:
-        """None where they cannot be read: what protects or closes does not wait for them."""
+        """None where they cannot be read, which is noted as a failure: exits and stops are sent without them."""
         try:
             return await self.read_filters(symbol)
         except Broken:
@@ -247,6 +247,7 @@ class VenueContext:
             return None
 
     async def holds_stops(self, symbol: Symbol) -> bool:
+        """By the venue's filters of the symbol, else by its row."""
         filters = await self.find_filters(symbol)
         return self.exchange.holds_stops if filters is None else filters.holds_stops
 
