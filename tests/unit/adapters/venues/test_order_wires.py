@@ -12,7 +12,7 @@ from tests.wire.exchanges.harness import WIRES, open_long, open_wire, over_wire,
 from tests.wire.exchanges.serving import Answer, Request, serve_exchange
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.wires import ACCOUNTS, build_account
-from zuno.kernel.errors import NotFound, Refused, Unavailable
+from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import VENUES, Venue
@@ -97,35 +97,11 @@ async def test_a_price_is_judged_by_its_own_digits_wherever_the_market_is() -> N
     async with over_wire("HYPERLIQUID") as here:
         assert (await here.venue.filters(here.symbol)).tick == 1
         await open_long(here)
-        levels = {"kind": OrderType.STOP_MARKET, "reduce_only": True}
+        levels: dict[str, Any] = {"kind": OrderType.STOP_MARKET, "reduce_only": True}
         kept = request_order(here, "kept", OrderSide.SELL, trigger=Decimal("9999.9"), **levels)
         assert (await here.venue.place(kept)).status is OrderStatus.OPEN
         finer = request_order(here, "finer", OrderSide.SELL, trigger=Decimal("9999.95"), **levels)
         assert (await here.venue.place(finer)).status is OrderStatus.REJECTED
-
-
-@pytest.mark.parametrize(("venue", "sales"), [("BINANCE-SPOT", 0), ("BINANCE", 1)])
-async def test_what_cannot_be_looked_up_is_not_sold_again_at_a_spot_exchange(venue: str, sales: int) -> None:
-    async with over_wire(venue) as here:
-        held = await open_long(here)
-        quantity = held // Decimal("0.001") * Decimal("0.001")
-        answer, name = here.server.answer, here.find_name
-        blocked = True
-
-        def block(request: Request) -> Answer | None:
-            return Answer(503, b"{}") if blocked and request.name == name else answer(request)
-
-        here.server.answer = block
-        sale = request_order(here, "out", OrderSide.SELL, quantity=quantity, reduce_only=True)
-        if sales:
-            await here.venue.place(sale)
-        else:
-            with pytest.raises(Unavailable):
-                await here.venue.place(sale)
-        assert here.count_orders(sale.client_id) == sales
-        blocked = False
-        assert (await here.venue.place(sale)).status is OrderStatus.FILLED
-        assert here.count_orders(sale.client_id) == 1
 
 
 # -- who is paid for an order

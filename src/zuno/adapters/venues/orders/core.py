@@ -379,14 +379,13 @@ class VenueAccount(VenueWire):
         raise AssertionError
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
-        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm, but at a spot
-        exchange, where a second sale sells what is the owner's."""
+        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
             raise
         except Unavailable:
-            if not order.reduce_only or self.wire.spot or order.client_id in self._reducing:
+            if not order.reduce_only or order.client_id in self._reducing:
                 raise
             return None
 
