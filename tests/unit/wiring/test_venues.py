@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -235,17 +236,17 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
 
 
 def test_the_account_of_the_environment_is_of_demo_trading_where_all_its_keys_are(tmp_path: Path) -> None:
-    def account(**given: object) -> str:
-        return environment_account(Settings(home=tmp_path, **given))  # type: ignore[arg-type]
+    def account(**given: Any) -> str:
+        return environment_account(Settings(home=tmp_path, **given))
 
     key = SecretStr("key")
-    bybit = {"bybit_api_key": key, "bybit_api_secret": key, "bybit_demo": True}
+    bybit: dict[str, Any] = {"bybit_api_key": key, "bybit_api_secret": key, "bybit_demo": True}
     assert (account(), account(**bybit), account(binance_demo=True)) == ("live", "demo", "demo")
-    binance = {"binance_api_key": key, "binance_api_secret": key, "binance_demo": True}
+    binance: dict[str, Any] = {"binance_api_key": key, "binance_api_secret": key, "binance_demo": True}
     assert account(**binance) == "demo"
-    keyed = exchanges_with_keys(Settings(home=tmp_path, **binance), "demo")  # type: ignore[arg-type]
+    keyed = exchanges_with_keys(Settings(home=tmp_path, **binance), "demo")
     assert keyed == (Venue("BINANCE"),), "its spot has no demo trading, and these keys are none of the real one"
-    assert exchanges_with_keys(Settings(home=tmp_path, **binance), "live") == ()  # type: ignore[arg-type]
+    assert exchanges_with_keys(Settings(home=tmp_path, **binance), "live") == ()
     assert account(**bybit, binance_api_key=key, binance_api_secret=key) == "live"
-    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))  # type: ignore[arg-type]
-    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "live") == ()  # type: ignore[arg-type]
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "live") == ()
