@@ -46,6 +46,17 @@ def test_paper_is_each_home_s_own(homes: tuple[KillLockFile, KillLockFile]) -> N
     first.unlock("paper")
 
 
+def test_a_named_account_at_an_exchange_is_shared(tmp_path: Path, postgres: str) -> None:
+    first, second = (KillLockFile(tmp_path / name, postgres, ["mine"]) for name in ("first", "second"))
+    other = KillLockFile(tmp_path / "third", postgres)
+    first.lock("live:mine", "page")
+    first.share("mine", "page")
+    assert second.why_locked("mine")
+    assert other.why_locked("mine") is None, "a paper account of that name is the home's own"
+    second.unlock("mine")
+    assert (second.why_locked("mine"), bool(first.why_locked("mine"))) == (None, True)
+
+
 def test_a_database_that_does_not_answer_counts_as_locked_and_keeps_no_home_from_locking(tmp_path: Path) -> None:
     cut_off = KillLockFile(tmp_path, "postgresql://127.0.0.1:9/none")
     assert cut_off.why_locked("live")

@@ -5,7 +5,7 @@ It can be made by hand: `echo live >> kill.lock`. A file that is empty or cannot
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, LiteralString
@@ -21,8 +21,6 @@ FILE: Final = "kill.lock"
 DEFAULT_HOME: Final = "~/.zuno"
 _WAIT_SECONDS: Final = 0.5
 """How long a kill waits for another writer before it writes all the same."""
-_SHARED: Final = (LIVE_ACCOUNT, DEMO_ACCOUNT)
-"""Other homes may hold the keys of the same account; accounts on paper are each home's own."""
 _SCHEMA: Final[LiteralString] = "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)"
 
 
@@ -41,18 +39,21 @@ def _describe_kill(door: str) -> str:
 
 
 class KillLockFile:
-    """The `KillLock` of a home. `database_url`: of the Postgres that it shares with other homes."""
+    """The `KillLock` of a home. `database_url`: of the Postgres that it shares with other homes. `named`: accounts at
+    exchanges that settings name; other homes may hold the keys of the same, and accounts on paper are each home's
+    own."""
 
-    def __init__(self, home: Path, database_url: str | None = None) -> None:
+    def __init__(self, home: Path, database_url: str | None = None, named: Iterable[str] = ()) -> None:
         self.path = home / FILE
         self._turn = FileLock(home / "leases" / FILE, timeout=_WAIT_SECONDS)
         self._url = database_url
+        self._shared = {LIVE_ACCOUNT, DEMO_ACCOUNT, *named}
         self._ready = False
 
     def why_locked(self, account: str | None = None) -> str | None:
         try:
             kills = self._read()
-            if self._url is not None and (account in _SHARED or (account is None and not kills)):
+            if self._url is not None and (account in self._shared or (account is None and not kills)):
                 kills = self._shared_kills() | kills
         except ZunoError as error:
             return str(error)
@@ -86,7 +87,7 @@ class KillLockFile:
                 self._write({**kills, account: _describe_kill(door)})
 
     def share(self, account: str, door: str) -> None:
-        if self._url is not None and account in _SHARED:
+        if self._url is not None and account in self._shared:
             statement: LiteralString = "INSERT INTO zuno.kills VALUES (%s, %s) ON CONFLICT DO NOTHING"
             self._query(statement, account, f"{_describe_kill(door)} of another home")
 
@@ -95,7 +96,7 @@ class KillLockFile:
             kills = self._read()
             if kills.pop(account, None) is not None:
                 self._write(kills)
-        if self._url is not None and account in _SHARED:
+        if self._url is not None and account in self._shared:
             self._query("DELETE FROM zuno.kills WHERE account = %s", account)
 
     def read_content(self) -> bytes | None:

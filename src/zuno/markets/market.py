@@ -26,6 +26,8 @@ _OTHER_NAMES: Final[Mapping[str, str]] = {"XBT": "BTC", "XDG": "DOGE"}
 """Coins that a venue or its customers call otherwise, one for one."""
 _UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
 """How a venue's name of a coin begins whose unit is many coins."""
+DOLLARS: Final = ("USDT", "USDC")
+"""Currencies that a market of a desk may be priced in; what is held at venues of others is converted by its rate."""
 MOST_MARKETS: Final = 50
 """That one desk trades: each is a cycle, and a set of feeds."""
 
@@ -262,12 +264,19 @@ def parse_symbol(text: str, known: Iterable[Symbol] = DEFAULT_SYMBOLS) -> Symbol
 
 
 def parse_markets(texts: Iterable[str]) -> tuple[Symbol, ...]:
-    """Markets for a desk to trade, in this order. `UsageError` for none, for one that is named twice, and for more than
-    `MOST_MARKETS`."""
+    """Markets for a desk to trade, in this order. `UsageError` for none, for one that is named twice, for one that is
+    not priced in its venue's dollars, and for more than `MOST_MARKETS`."""
     several = tuple(map(spell_symbol, texts))
     twice = next((symbol for place, symbol in enumerate(several) if symbol in several[:place]), None)
     if twice is not None:
         raise UsageError(f"{twice} is named twice.")
+    for symbol in several:
+        if symbol.quote not in DOLLARS or symbol.quote != symbol.venue.quote:
+            other = f"{symbol.base}{DEFAULT_VENUE.quote}"
+            raise UsageError(
+                f"{symbol} is priced in {symbol.quote}: a desk decides in dollars, and pays at {symbol.venue.label} in "
+                f"{symbol.venue.quote}. {other} is carried by every venue of the routes."
+            )
     bases = [symbol.base for symbol in several]
     coin = next((base for base in bases if bases.count(base) > 1), None)
     if coin is not None:

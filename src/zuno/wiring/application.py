@@ -180,6 +180,7 @@ class Application(LpWiring, TradingWiring):
         return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
+        from zuno.kernel.accounts import DEMO_ACCOUNT
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
@@ -204,7 +205,7 @@ class Application(LpWiring, TradingWiring):
                 build_venue_check(self._settings, unix_millis, lambda name: self._trade_log().history(name)),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                *([record] if account == LIVE_ACCOUNT else []),
+                *([] if account == DEMO_ACCOUNT else [record]),
             ],
         )
 

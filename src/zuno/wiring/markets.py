@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh
+
+ListHeld: TypeAlias = Callable[[], Awaitable[Sequence[Symbol]]]
+"""What accounts hold or wait for, whatever markets the desk trades now."""
 
 
 class Markets:
@@ -36,7 +40,10 @@ class Markets:
             self._sources = self._open_venues()
         return self._sources
 
-    def collector(self, store: SeriesStore, symbols: Sequence[str], markets: tuple[Symbol, ...]) -> Collector:
+    def collector(
+        self, store: SeriesStore, symbols: Sequence[str], markets: tuple[Symbol, ...], held: ListHeld | None = None
+    ) -> Collector:
+        """`held`: what is collected whatever is asked for."""
         from zuno.markets.market import parse_symbol
         from zuno.trading.service.collector import Collector
 
@@ -48,6 +55,7 @@ class Markets:
             now=unix_millis,
             sleep=asyncio.sleep,
             chance=random.random,
+            held=held,
         )
 
     def downloads(self, store: SeriesStore, markets: tuple[Symbol, ...], *, read_here: bool) -> Downloads:
@@ -55,17 +63,25 @@ class Markets:
 
         return Downloads(self.sources(), store, unix_millis, read_here=read_here, markets=markets)
 
-    def refresh(self, store: SeriesStore) -> Refresh:
+    def refresh(self, store: SeriesStore, markets: Sequence[Symbol], held: ListHeld) -> Refresh:
         from zuno.trading.data.intake import refresh_market
 
-        return lambda symbol: refresh_market(self._open_intake(store), store, symbol, unix_millis)
+        async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            several = (*markets, *await held())
+            return await refresh_market(self._open_intake(store), store, symbol, unix_millis, markets=several)
 
-    def refresh_marks(self, store: SeriesStore, markets: Sequence[Symbol]) -> Refresh:
+        return refresh
+
+    def refresh_marks(self, store: SeriesStore, markets: Sequence[Symbol], held: ListHeld) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
         from zuno.trading.data.intake import refresh_series
         from zuno.trading.service.prices import list_marks
 
-        return lambda symbol: refresh_series(self._open_intake(store), list_marks(markets), unix_millis)
+        async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
+            marks = dict.fromkeys(list_marks((*markets, *await held())))
+            return await refresh_series(self._open_intake(store), tuple(marks), unix_millis)
+
+        return refresh
 
     def _open_intake(self, store: SeriesStore) -> Intake:
         from zuno.trading.data.intake import Intake

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final
@@ -42,9 +42,11 @@ def build_paper_gate(
     now: Callable[[], Millis],
     killed: Callable[[], str | None] = lambda: None,
     catalogue: Catalogue | None = None,
+    used: Iterable[Venue] = (),
 ) -> OrderGate:
-    """The gate of a paper account, which reaches paper venues alone: those of the routes."""
-    live, venues = settings.market == "live", settings.routes().venues
+    """The gate of a paper account, which reaches paper venues alone: those of the routes, and those that are `used`
+    whatever the routes say now."""
+    live, venues = settings.market == "live", tuple(dict.fromkeys((*settings.routes().venues, *used)))
     fees = read_fees(settings)
     return OrderGate(
         GateContext(
@@ -68,9 +70,13 @@ def build_exchange_gate(
     *,
     entries: bool,
     watch_only: str | None = None,
+    store: SeriesStore | None = None,
+    find_stale: Callable[[Venue], Awaitable[str | None]] | None = None,
 ) -> OrderGate:
-    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None."""
+    """The gate of an account at exchanges: new positions need a mandate, `entries`, and `watch_only` None. `store`:
+    what a live market is read into."""
     from zuno.adapters.venues.orders.wires import build_funds
+    from zuno.trading.service.prices import read_rates
 
     context = GateContext(
         log=log,
@@ -81,6 +87,8 @@ def build_exchange_gate(
         killed=killed,
         entries=entries and watch_only is None,
         compare_every=COMPARE_EVERY_MS,
+        find_stale=find_stale,
+        rates=None if store is None else lambda: read_rates(store, now()),
         funds=build_funds(venues),
     )
     return OrderGate(context if watch_only is None else replace(context, why_no_entries=watch_only))

@@ -122,7 +122,8 @@ class SharedWiring(ABC):
         self._started = False
         self._fences = Fences()
         url = settings.database_url
-        self.kill_lock = KillLockFile(settings.home, None if url is None else url.get_secret_value())
+        secret = None if url is None else url.get_secret_value()
+        self.kill_lock = KillLockFile(settings.home, secret, settings.accounts)
         self._own_outbox: SqliteOutbox | None = None
 
     @abstractmethod

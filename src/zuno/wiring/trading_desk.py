@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import desk_lock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short_name
+from zuno.kernel.accounts import account_mode, short_name
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Market, Symbol
-from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.settings import Settings
 from zuno.wiring.markets import Markets
 from zuno.wiring.outbox import build_pushes, print_line
@@ -114,7 +114,7 @@ class TradingWiring(SharedWiring):
 
     def collector(self, symbols: Sequence[str]) -> Collector:
         self._chains.require_writable()
-        return self._markets.collector(self._recordings.own(), symbols, self.markets)
+        return self._markets.collector(self._recordings.own(), symbols, self.markets, self._list_held)
 
     def downloads(self) -> Downloads:
         self._chains.require_writable()
@@ -130,14 +130,24 @@ class TradingWiring(SharedWiring):
         return Imports(HistoryFiles(), self._recordings.own(), unix_millis, read_here=read_here, first=first)
 
     def trading(self) -> TradingDesk:
-        live = self._settings.market == "live"
-        return self._desk(self._markets.refresh(self._recordings.selected_store()) if live else None, self.markets)
+        live, store, markets = self._settings.market == "live", self._recordings.selected_store(), self.markets
+        return self._desk(self._markets.refresh(store, markets, self._list_held) if live else None, markets)
 
     def _marked_desk(self) -> TradingDesk:
         """A desk that asks a live market for marks alone."""
         live, store = self._settings.market == "live", self._recordings.selected_store()
         markets = self._settings.markets
-        return self._desk(self._markets.refresh_marks(store, markets) if live else None, markets)
+        return self._desk(self._markets.refresh_marks(store, markets, self._list_held) if live else None, markets)
+
+    async def _list_held(self) -> tuple[Symbol, ...]:
+        """What the accounts of this market and those at exchanges hold or wait for."""
+        from zuno.trading.model.trade_events import paper_account
+        from zuno.trading.service.account_page import list_held
+
+        log, own = self._trade_log(), paper_account(self._recordings.selected_store().origin.label)
+        names = [name for name in await log.accounts() if account_mode(name) != "paper" or name.startswith(own)]
+        books = [await log.history(name) for name in names]
+        return tuple(dict.fromkeys(symbol for book in books for symbol in list_held(book)))
 
     def _desk(self, refresh: Refresh | None, markets: tuple[Symbol, ...]) -> TradingDesk:
         """`refresh`: what is asked of the live sources before each look. `markets`: an account is read, closed and
@@ -216,11 +226,6 @@ class TradingWiring(SharedWiring):
             unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
-        async def find_stale(venue: Venue) -> str | None:
-            if self._catalogue.read().find_stale(venue, unix_millis()) is not None:
-                await self.market_desk().list(venue, refresh=True)
-            return self._catalogue.read().find_stale(venue, unix_millis())
-
         return LiveStart(
             LiveBackends(
                 enabled=self._settings.live,
@@ -228,13 +233,20 @@ class TradingWiring(SharedWiring):
                 demo=self._settings.is_demo,
                 keys=partial(name_keys, self._settings),
                 keyed=partial(exchanges_with_keys, self._settings),
-                find_stale=find_stale,
+                find_stale=self._find_stale,
                 log=self._trade_log(),
                 record=self._real_time_record(),
                 find_failures=find_failures,
                 now=unix_millis,
             )
         )
+
+    async def _find_stale(self, venue: Venue) -> str | None:
+        """Why a venue's list does not serve for live orders; an old one is read again first."""
+        if self._catalogue.read().find_stale(venue, unix_millis()) is not None:
+            with suppress(Unavailable):
+                await self.market_desk().list(venue, refresh=True)
+        return self._catalogue.read().find_stale(venue, unix_millis())
 
     def _real_time_record(self) -> LoggedTradeRecord:
         """Paper trades of runs over a live market; recorded data never count for going live."""
@@ -432,11 +444,9 @@ class TradingWiring(SharedWiring):
         return self._account_log
 
     def _exchange_account(self) -> str:
-        """That of the keys which stand in settings of their own: live where one of its venues is."""
-        from zuno.wiring.venues import exchanges_with_keys
+        from zuno.wiring.venues import environment_account
 
-        keyed = exchanges_with_keys(self._settings) or (DEFAULT_VENUE,)
-        return DEMO_ACCOUNT if all(map(self._settings.is_demo, keyed)) else LIVE_ACCOUNT
+        return environment_account(self._settings)
 
     async def _find_named_exchanges(self, account: str) -> tuple[Venue, ...]:
         from zuno.trading.service.live_start import find_traded_exchanges
@@ -446,15 +456,19 @@ class TradingWiring(SharedWiring):
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
         """Exchanges with keys of this account that its mandate names; `named` false: those of the routes too, for
         reading alone."""
+        from zuno.trading.service.account_page import list_held
         from zuno.wiring.venues import build_venue, exchanges_with_keys, list_venues
 
         known = await self._find_named_exchanges(account)
         if not named:
             known = (*known, *DEFAULT_VENUES, *self._settings.routes().venues, *list_venues(self._settings, account))
         usable = [venue for venue in exchanges_with_keys(self._settings, account) if venue in known]
+        held = dict.fromkeys(list_held(await self._trade_log().history(account)))
+        # What is held keeps its name: another market of the same coin has to wait until it is closed.
+        others = [symbol for symbol in self._settings.markets if symbol.base not in {known.base for known in held}]
         for venue in usable:
             if (account, venue) not in self._venues:
-                self._venues[account, venue] = build_venue(self._settings, venue, account)
+                self._venues[account, venue] = build_venue(self._settings, venue, account, (*held, *others))
         return {venue: self._venues[account, venue] for venue in usable}
 
     async def _open_gate(
@@ -469,14 +483,29 @@ class TradingWiring(SharedWiring):
         """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
         `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
+        from zuno.trading.service.live_start import list_used_exchanges
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate
 
         killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
             venues = await self._open_exchanges(account)
-            log = self._trade_log()
-            return build_exchange_gate(log, account, venues, now, killed, entries=entries, watch_only=watch_only)
+            log, live = self._trade_log(), self._settings.market == "live"
+            store = self._recordings.selected_store() if live else None
+            find_stale = self._find_stale if account_mode(account) == "live" else None
+            return build_exchange_gate(
+                log,
+                account,
+                venues,
+                now,
+                killed,
+                entries=entries,
+                watch_only=watch_only,
+                store=store,
+                find_stale=find_stale,
+            )
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        return build_paper_gate(
-            self._settings, self._recordings.selected_store(), paper_log, account, now, killed, self._catalogue.read()
-        )
+        used: tuple[Venue, ...] = ()
+        with suppress(Unavailable):  # a kill waits for no log that can be read
+            used = list_used_exchanges(await self._trade_log().history(account))
+        store, catalogue = self._recordings.selected_store(), self._catalogue.read()
+        return build_paper_gate(self._settings, store, paper_log, account, now, killed, catalogue, used)

@@ -38,6 +38,13 @@ def find_account(settings: Settings, name: str | None) -> str | None:
     return name if account is None else f"{DEMO_ACCOUNT if account.demo else LIVE_ACCOUNT}:{name}"
 
 
+def environment_account(settings: Settings) -> str:
+    """The account that is meant by the keys of the environment: with money, if any of them is."""
+    keyed = [house for house, names in KEY_SETTINGS.items() if any(getattr(settings, name) for name in names)]
+    trials = [bool(getattr(settings, f"{house}_demo", False)) for house in keyed or KEY_SETTINGS]
+    return DEMO_ACCOUNT if (all(trials) if keyed else any(trials)) else LIVE_ACCOUNT
+
+
 def name_keys(settings: Settings, account: str) -> dict[Venue, str]:
     """The settings that hold the keys of an account's venues."""
     own = _find_named(settings, account)
@@ -52,15 +59,18 @@ def list_venues(settings: Settings, account: str) -> tuple[Venue, ...]:
     return (DEFAULT_VENUE,) if own is None else own.venues
 
 
-def build_venue(settings: Settings, exchange: Venue, account: str | None = None) -> OrderVenue:
-    """An account at an exchange; None: by the keys of the environment. `Refused` without keys."""
+def build_venue(
+    settings: Settings, exchange: Venue, account: str | None = None, symbols: Sequence[Symbol] | None = None
+) -> OrderVenue:
+    """An account at an exchange; None: by the keys of the environment. `symbols`: where they are not the desk's
+    markets. `Refused` without keys."""
     own = (_find_named(settings, account) if account else None) or _read_keys(settings, exchange)
     if exchange not in own.venues or not own.secrets():
         where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
         raise Refused(f"There are no keys for {exchange}: set {where}.")
     if not own.key or not own.secret:
         raise UsageError(f"{exchange} needs all of its key and its secret.")
-    return _open_account(settings, exchange, own)
+    return _open_account(settings, exchange, own, symbols)
 
 
 async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
@@ -74,12 +84,15 @@ async def list_markets(settings: Settings, exchange: Venue) -> Sequence[Market]:
         await venue.close()
 
 
-def _open_account(settings: Settings, exchange: Venue, own: AccountSettings) -> VenueAccount:
+def _open_account(
+    settings: Settings, exchange: Venue, own: AccountSettings, symbols: Sequence[Symbol] | None = None
+) -> VenueAccount:
     from zuno.adapters.venues.orders.wires import build_account
 
     keys, throttled = ApiKeys(own.key, own.secret, own.passphrase), not is_loopback(own.url)
     # A stand-in on this machine has no pace; whatever else is asked is asked at the exchange's own.
-    return build_account(exchange, keys, settings.markets, own.url, demo=own.demo, throttled=throttled)
+    traded = tuple(symbols or settings.markets)
+    return build_account(exchange, keys, traded, own.url, demo=own.demo, throttled=throttled)
 
 
 def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple[Venue, ...]:
@@ -90,6 +103,7 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
         venue
         for venue in (dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues)) if account is None else VENUES)
         if account in (None, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)
+        and (venue.sandbox or not getattr(settings, f"{venue.house}_demo", False))
         and _read_keys(settings, venue).secrets()
     )
 

@@ -133,3 +133,11 @@ def test_a_venue_says_what_it_cannot_do() -> None:
     assert "stop orders" in words["UPBIT"]
     assert "agent key" in words["HYPERLIQUID"]
     assert all(("sold short" in text) == (not Venue(name).shorts) for name, text in words.items())
+
+
+@pytest.mark.parametrize("text", ["upbit:BTC/KRW", "binance:ETH/BTC", "binance:SOL/FDUSD", "binance:SOL/USDC"])
+def test_a_market_that_is_not_priced_in_its_venue_s_dollars_is_refused_where_it_is_named(text: str) -> None:
+    quote = text.partition("/")[2]
+    with pytest.raises(UsageError, match=rf"priced in {quote}.*{text[text.index(':') + 1 : text.index('/')]}USDT"):
+        parse_markets([text])
+    assert parse_markets(["hyperliquid:SOL/USDC:USDC", "BTCUSDT"])

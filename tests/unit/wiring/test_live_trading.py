@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from tests.wire.exchanges import binance
+from tests.wire.exchanges import binance, hyperliquid
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.order_gate import card, rule
 from zuno.adapters.clock.system import unix_millis
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Symbol, assume_market
 from zuno.markets.venues import Venue
 from zuno.settings import Settings
 from zuno.trading.execute import reconcile as reconciliation
@@ -523,3 +523,89 @@ async def test_the_doctor_shows_the_record_that_live_waits_for(zuno: Application
         (line,) = [line for line in view.checks if line.topic == "record"]
         assert (line.state, "0 of 40" in line.text) == (state, True)
     assert not view.ok
+
+
+@pytest.mark.parametrize("now", ["ETHUSDT", "binance:BTC/USDC:USDT", "bybit:BTC/USDT:USDT"])
+async def test_what_is_held_of_a_market_that_left_the_desk_is_compared_protected_and_closed(
+    zuno: Application, fake: FakeBinance, tmp_path: Path, now: str
+) -> None:
+    await grant(zuno)
+    settings = with_keys(tmp_path, fake)
+    await trade_once(zuno, settings)
+    await zuno.close()
+    later = Application(settings.model_copy(update={"markets": (Symbol(now),)}))
+    try:
+        assert await later._list_held() == (BTC,)
+        assert await reconcile(later) == ()
+        view = await later.account("live").positions()
+        assert [(held.symbol, held.mark) for held in view.positions] == [(BTC, 60_000.0)]
+        assert any("ZUNO_MARKETS" in note for note in view.notes)
+        gate = await later._open_gate("live", unix_millis, entries=True)
+        if now != "ETHUSDT":
+            other = await gate.execute(replace(opening(), symbol=Symbol(now), run_id="run_2"))
+            assert (other.state, str(BTC) in other.reason) == ("refused", True)
+        orders = (await gate.refresh()).open_orders.values()
+        assert {order.purpose for order in orders} == {"stop", "target"}
+        await later.account("live").close("BTCUSDT", yes)
+        assert fake.engine.position("BTCUSDT").amount == 0
+        assert (await later.account("live").positions()).positions == ()
+    finally:
+        await later.close()
+
+
+async def test_a_delisted_coin_that_is_held_is_said_and_its_close_is_tried(
+    zuno: Application, fake: FakeBinance, tmp_path: Path
+) -> None:
+    await grant(zuno)
+    await trade_once(zuno, with_keys(tmp_path, fake))
+    zuno._catalogue.renew(Venue("BINANCE"), [assume_market(Venue("BINANCE"), "BTC")], unix_millis())
+    assert not any("not traded" in note for note in (await zuno.account("live").positions()).notes)
+    zuno._catalogue.renew(Venue("BINANCE"), [assume_market(Venue("BINANCE"), "ETH")], unix_millis())
+    fake.delist("BTCUSDT")
+    assert any("BTCUSDT is not traded at BINANCE" in note for note in (await zuno.account("live").positions()).notes)
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    refused = await gate.execute(replace(opening(), run_id="run_2", as_of=Millis(unix_millis() + 1)))
+    assert refused.state == "refused"
+    before = fake.server.count("POST /fapi/v1/order")
+    await zuno.account("live").close("BTCUSDT", yes)
+    assert fake.server.count("POST /fapi/v1/order") > before
+
+
+async def test_an_account_in_hedge_mode_is_not_started(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    fake.hedge = True
+    missing = await zuno.live_start().find_missing("live", (BTC,))
+    assert ["hedge mode" in found.text for found in missing if found.piece == "doctor"] == [True]
+
+
+async def test_the_main_key_of_a_wallet_is_not_started_with(tmp_path: Path) -> None:
+    found = hyperliquid.FakeHyperliquid()
+    async with serve_exchange(found.server):
+        settings = Settings(
+            home=tmp_path,
+            live=True,
+            hyperliquid_account=SecretStr(hyperliquid.owner()),
+            hyperliquid_agent_key=SecretStr(hyperliquid.OWNER_KEY),
+            hyperliquid_order_url=found.server.url,
+            route_binance=("hyperliquid",),
+        )
+        house = Application(settings)
+        try:
+            missing = await house.live_start().find_missing("live", (BTC,))
+            assert any(piece.piece == "doctor" and "main key" in piece.text for piece in missing)
+            assert found.actions == []
+        finally:
+            await house.close()
+
+
+async def test_a_position_of_another_hand_stops_its_symbol_and_stays(zuno: Application, fake: FakeBinance) -> None:
+    await grant(zuno)
+    fake.hold_foreign("BTCUSDT", D("0.5"))
+    [lock] = await reconcile(zuno)
+    assert (lock.protection, lock.symbol) == (Protection.RECONCILIATION, BTC)
+    assert "0.5 BTC" in lock.reason
+    gate = await zuno._open_gate("live", unix_millis, entries=True)
+    refused = await gate.execute(opening())
+    assert (refused.state, "0.5 BTC" in refused.reason) == ("refused", True)
+    await gate.kill()
+    assert fake.engine.position("BTCUSDT").amount == D("0.5")

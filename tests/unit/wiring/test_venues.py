@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
@@ -22,7 +23,14 @@ from zuno.markets.venues import DEFAULT_VENUES, VENUES, Venue
 from zuno.settings import Settings
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.wiring import Application
-from zuno.wiring.venues import build_venue, build_venue_check, exchanges_with_keys, find_account, list_markets
+from zuno.wiring.venues import (
+    build_venue,
+    build_venue_check,
+    environment_account,
+    exchanges_with_keys,
+    find_account,
+    list_markets,
+)
 
 
 @pytest.fixture
@@ -253,3 +261,20 @@ def test_each_venue_has_a_demo_setting_of_its_own(tmp_path: Path) -> None:
     assert exchanges_with_keys(settings, "live") == (Venue("OKX"), Venue("OKX-SPOT"))
     assert not settings.is_demo(Venue("BINANCE"))
     assert all(hasattr(settings, f"{venue.house}_demo") for venue in VENUES if venue.sandbox)
+
+
+def test_the_account_of_the_environment_is_of_demo_trading_where_all_its_keys_are(tmp_path: Path) -> None:
+    def account(**given: Any) -> str:
+        return environment_account(Settings(home=tmp_path, **given))
+
+    key = SecretStr("key")
+    bybit: dict[str, Any] = {"bybit_api_key": key, "bybit_api_secret": key, "bybit_demo": True}
+    assert (account(), account(**bybit), account(binance_demo=True)) == ("live", "demo", "demo")
+    binance: dict[str, Any] = {"binance_api_key": key, "binance_api_secret": key, "binance_demo": True}
+    assert account(**binance) == "demo"
+    keyed = exchanges_with_keys(Settings(home=tmp_path, **binance), "demo")
+    assert keyed == (Venue("BINANCE"),), "its spot has no demo trading, and these keys are none of the real one"
+    assert exchanges_with_keys(Settings(home=tmp_path, **binance), "live") == ()
+    assert account(**bybit, binance_api_key=key, binance_api_secret=key) == "live"
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))
+    assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "live") == ()

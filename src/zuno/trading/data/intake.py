@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, TypeAlias, TypeVar
@@ -19,7 +19,7 @@ from zuno.kernel.errors import Broken, Unavailable, Unreachable, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.feeds import QUIET, ROWS
-from zuno.markets.market import Symbol
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model.market import (
     DAY_MS,
@@ -407,11 +407,17 @@ def describe_bug(bug: Exception, what: object) -> str:
 
 
 async def refresh_market(
-    intake: Intake, store: SeriesStore, symbol: Symbol, now: Now, *, within: float = LIVE_SECONDS
+    intake: Intake,
+    store: SeriesStore,
+    symbol: Symbol,
+    now: Now,
+    *,
+    within: float = LIVE_SECONDS,
+    markets: Iterable[Symbol] = DEFAULT_SYMBOLS,
 ) -> tuple[Millis, Mapping[str, str]]:
-    """Ask every source once: the moment from which all is known, and failures by series. `Unavailable` if nobody
-    answered."""
-    series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol)) if not is_streamed(each)]
+    """Ask every source once: the moment from which all is known, and failures by series. `markets`: what the desk
+    trades or holds; the marks of all are asked for. `Unavailable` if nobody answered."""
+    series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol, markets)) if not is_streamed(each)]
     moment, failures = await refresh_series(intake, series, now, within=within)
     asked = [each for each in series if each.venue not in intake.closed]
     if asked and all(str(each) in failures for each in asked):

@@ -220,8 +220,8 @@ def why_not_closed(account: AccountContext, tracked: TrackedIntent) -> str | Non
 
 
 async def why_unsellable(venue: VenueContext, position: OpenTrade) -> str | None:
-    """Why no exit of a position can be sent: at a spot exchange it has the minimum of every order. None where it can,
-    and where nobody can say."""
+    """Why no exit of a position can be sent: a spot exchange takes no order under its minimum, exits included. None
+    where one can be, and where filters or price cannot be read."""
     if not venue.exchange.spot:
         return None
     try:
@@ -229,7 +229,8 @@ async def why_unsellable(venue: VenueContext, position: OpenTrade) -> str | None
         mark = (await venue.port.quote(position.symbol)).mark
     except Unavailable:
         return None
-    if meets_minimum(position.quantity, mark, filters):
+    quantity, _ = await venue.fit_sale(position.symbol, position.quantity)
+    if meets_minimum(quantity, mark, filters):
         return None
     return f"{position.quantity} {position.symbol} at {mark} is less than {position.exchange} takes"
 
@@ -268,9 +269,9 @@ async def find_unlogged_exits(venue: VenueContext, symbol: Symbol, besides: tupl
 
 async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: bool) -> list[str]:
     """Cancel our entries and close what is ours, under the ids of the close that could not be written: sent again, they
-    are the same orders. `unlocked_kill`: the kill switch closes and its lock is not written, which the ids tell. What
-    became of them is said."""
-    exchange, port, said = venue.exchange, venue.port, list[str]()
+    are the same orders. `unlocked_kill`: the kill switch closes and its lock is not written, which shows in the ids.
+    Returns what became of each order, in words."""
+    exchange, port, report = venue.exchange, venue.port, list[str]()
     position = venue.position(symbol)
     side, ours = (None, ZERO) if position is None else (opening_side(position.side), position.quantity)
     for order in venue.entry_orders(symbol):
@@ -280,11 +281,11 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         except NotFound:
             continue  # it was never sent
         except ZunoError as error:
-            said.append(f"the entry {request.client_id} may still wait: {error}")
+            report.append(f"the entry {request.client_id} may still wait: {error}")
             # It may be filled. A spot balance may be the owner's, and says nothing.
             filled = order.booked if venue.exchange.spot else request.quantity
         else:
-            said.append(f"the entry {request.client_id} is {ended.status}")
+            report.append(f"the entry {request.client_id} is {ended.status}")
             filled = ended.filled
         side, ours = side or request.side, ours + filled - order.booked
     for order in venue.open_orders(symbol) if venue.binds_balance else ():
@@ -295,9 +296,9 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
             except NotFound:
                 continue
             except ZunoError as error:
-                said.append(f"the {order.purpose} {order.request.client_id} may still bind the balance: {error}")
+                report.append(f"the {order.purpose} {order.request.client_id} may still bind the balance: {error}")
     if side is None or ours <= 0:
-        return said
+        return report
     id = find_close_id(venue.book, venue.account.name, symbol)
     # At a spot exchange a desk that works the stored close beside this must find the same order.
     sending = "kill" if unlocked_kill and (not venue.exchange.spot or id not in venue.book.intents) else "exit"
@@ -312,23 +313,23 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         # Nothing keeps a second sale at a spot exchange from selling what is the owner's.
         unread = f"earlier exits are unread: {others.unread}"
         why = f"the exit {others.waiting} is not over" if others.waiting else unread
-        return [*said, f"no exit of {symbol} at {exchange}: {why}"]
+        return [*report, f"no exit of {symbol} at {exchange}: {why}"]
     if ours <= 0:
-        return said
+        return report
     with suppress(ZunoError):
         ours = min(ours, (await venue.read_filters(symbol)).max_quantity)
         ours = (await venue.fit_sale(symbol, ours))[0]
     try:
         sent = await port.place(build_exit(client_id, exchange, symbol, side.opposite, ours, position))
-        said.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
+        report.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
     except ZunoError as error:
-        said.append(f"the exit of {ours} {symbol} at {exchange} may not have arrived: {error}")
-    return said
+        report.append(f"the exit of {ours} {symbol} at {exchange} may not have arrived: {error}")
+    return report
 
 
 async def _walk_exits(venue: VenueContext, symbol: Symbol, id: str, series: str) -> tuple[ClientId, UnloggedExits]:
-    """Past the exits that have ended, here or in the book: the id of the next, and what is known of those before it and
-    of itself."""
+    """Looks up the exits of one series in turn, up to the first that has not ended: its id, and what the exits up to it
+    closed without being booked."""
     closed, numbers = ZERO, count()
     while True:
         client_id = client_order_id(id, venue.exchange, series, next(numbers))

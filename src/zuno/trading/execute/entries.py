@@ -80,6 +80,8 @@ class RiskChecker:
         self._account = account
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
+        self._unknown_since: Millis | None = None
+        """From when nobody knows what was lost today."""
 
     async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
@@ -92,7 +94,7 @@ class RiskChecker:
 
     async def store_hit_protections(self) -> str | None:
         """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
-        daily loss is reached."""
+        daily loss is reached or stays unknown."""
         account, book = self._account, self._account.book
         if not book.positions and not book.closed:
             return None
@@ -111,7 +113,12 @@ class RiskChecker:
         if not account.gate.live or granted is None or not account.open_entries():
             return None
         lost, most = self.sum_lost_today(state), granted.mandate.max_daily_loss_usd
-        if isinstance(lost, Missing) or lost < most:
+        if isinstance(lost, Missing):
+            self._unknown_since = self._unknown_since or account.now()
+            unknown = account.now() - self._unknown_since >= JUDGE_EVERY_MS
+            return f"what was lost today is not known: {lost.reason}" if unknown else None
+        self._unknown_since = None
+        if lost < most:
             return None
         return f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}"
 
@@ -157,11 +164,13 @@ class RiskChecker:
             return Missing(str(error).rstrip("."))
 
     async def _read_rates(self, quotes: Mapping[Place, Known[VenueQuote]], symbol: Symbol) -> dict[str, Known[Decimal]]:
-        """What one dollar is in each currency: by what the same coin costs in both."""
-        rates: dict[str, Known[Decimal]] = {DOLLAR: Decimal(1)}
-        dollars: Known[VenueQuote] = Missing(f"nothing is quoted in {DOLLAR} here")
+        """What one dollar is in each currency: by what the same coin costs in both, else by the market that is read."""
+        gate, rates = self._account.gate, dict[str, Known[Decimal]]({DOLLAR: Decimal(1)})
         by_currency = {exchange.currency: exchange for exchange in reversed([*self._account.venues])}
         in_dollars = by_currency.pop(DOLLAR, None)
+        if in_dollars is None and gate.rates is not None:
+            return {**await gate.rates(), **rates}
+        dollars: Known[VenueQuote] = Missing(f"nothing is quoted in {DOLLAR} here")
         if by_currency and in_dollars is not None:
             dollars = quotes.get((in_dollars, symbol)) or await self.known_quote(in_dollars, symbol)
         for currency, exchange in by_currency.items():
@@ -211,6 +220,12 @@ async def prepare_entry(
     gate = account.gate
     if not gate.entries:
         raise EntryRefused(gate.why_no_entries)
+    for venue in dict.fromkeys(leg.venue for leg in order.ruling.legs):
+        if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
+            raise EntryRefused(stale)
+    held = (trade.symbol for trade in account.book.trades.values() if trade.symbol.base == order.symbol.base)
+    if (other := next((symbol for symbol in held if symbol is not order.symbol), None)) is not None:
+        raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
@@ -259,7 +274,8 @@ async def _describe_live_entry(
         margin = ZERO
         for leg in tracked.intent.legs:
             orders = (book.orders[id] for id in tracked.orders)
-            entered = (o.booked for o in orders if o.purpose == "entry" and o.request.exchange == leg.exchange)
+            entries = (order for order in orders if order.purpose == "entry")
+            entered = (order.booked for order in entries if order.request.exchange == leg.exchange)
             margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
         return margin
 

@@ -65,7 +65,7 @@ FUNDING_PATIENCE: Final = 3.0
 async def plan_and_send(
     venue: VenueContext, intent: str, purpose: Purpose, request: OrderRequest, lot: Decimal | None = None
 ) -> None:
-    """Of an order that protects or closes."""
+    """Write down an order that protects or closes, then send it."""
     at = venue.account.event_time()
     await venue.account.write([OrderPlanned(at=at, intent=intent, purpose=purpose, order=request, lot=lot)])
     await _send_exit(venue, venue.book.orders[request.client_id])
@@ -295,7 +295,7 @@ async def _read_fills(venue: VenueContext, symbol: Symbol, since: Millis, orders
         fills = _list_new(venue, await venue.port.fills(symbol, start))
         short = _find_short(venue, orders, fills)
     if short:
-        raise Unavailable(f"{venue.exchange} lists less fills of {short[0].request.client_id} than it says it has")
+        raise Unavailable(f"{venue.exchange} lists fewer fills of {short[0].request.client_id} than it says it has")
     return fills
 
 
@@ -337,10 +337,10 @@ def _first_moment(venue: VenueContext, symbol: Symbol) -> Millis:
 # -- funding
 
 
-async def settle_funding(venue: VenueContext, told: Sequence[Symbol], *, anew: bool) -> None:
-    """Book what was paid for open positions whose news was told, and for those that ended a moment ago."""
+async def settle_funding(venue: VenueContext, symbols: Sequence[Symbol], *, anew: bool) -> None:
+    """Book what was paid for positions in these symbols, and for those that ended a moment ago."""
     now, memory = venue.now(), venue.memory
-    symbols = [symbol for symbol in told if venue.position(symbol) is not None]
+    symbols = [symbol for symbol in symbols if venue.position(symbol) is not None]
     for summary in reversed(venue.book.closed):
         if summary.closed < now - LATE_FUNDING_MS:
             break

@@ -40,7 +40,8 @@ LEGS_SETTLE_MS: Final = MINUTE_MS
 MOST_EXITS: Final = 16
 """Of one close: more are not looked for."""
 EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
-"""What an exit's client id is made with, and why it was sent: nothing else can be left for the next start to read."""
+"""Words that client ids of exits are made with, and the reason each stands for: an exit that no log has can be told
+apart by its id alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +315,9 @@ def _find_leg_refusal(
     filters = state.filters
     if (refusal := _find_size_refusal(quantity, entry, filters)) is not None:
         return refusal
-    if not filters.holds_stops and not meets_minimum(quantity, stop, filters):
+    venue = filters.exchange
+    fee = Decimal(str(venue.taker)) / 100 if venue.fee_in_base else 0
+    if venue.spot and not meets_minimum(round_to_step(quantity * (1 - fee), filters.lot), stop, filters):
         return f"{quantity} could not be sold at the stop {stop}: it is less than it takes"
     low, high = (stop, target) if side is Side.LONG else (target, stop)
     if not 0 < low < state.quote.mark < high:

@@ -230,9 +230,9 @@ class OrderGate:
         """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
         said."""
         await advance(self._account, settle=True, entries=False)
-        said = await self._comparison.compare(tuple(self._account.venues))
+        report = await self._comparison.compare(tuple(self._account.venues))
         await advance(self._account)
-        return tuple(said)
+        return tuple(report)
 
     @_exclusive
     async def find_cash_differences(self) -> dict[Venue, Decimal]:
@@ -244,25 +244,27 @@ class OrderGate:
     async def adopt_cash(self, shown: Mapping[Venue, Decimal]) -> None:
         """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
         lifted."""
-        found = await self._comparison.find_cash_differences()
-        if found != dict(shown):
+        differences = await self._comparison.find_cash_differences()
+        if differences != dict(shown):
             raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
-        at, what = self._account.event_time(), "adopted by the owner: a deposit or a withdrawal"
-        events: list[TradeEvent] = [Adopted(at=at, exchange=venue, what=what, cash=found[venue]) for venue in found]
-        lock, why = Protection.RECONCILIATION, "the owner adopted the difference"
+        at, why = self._account.event_time(), "adopted by the owner: a deposit or a withdrawal"
+        events: list[TradeEvent] = [
+            Adopted(at=at, exchange=venue, what=why, cash=cash) for venue, cash in differences.items()
+        ]
+        lock, reason = Protection.RECONCILIATION, "the owner adopted the difference"
         if (lock, None) in self._account.book.locks:
-            events.append(LockLifted(at=at, protection=lock, symbol=None, reason=why))
+            events.append(LockLifted(at=at, protection=lock, symbol=None, reason=reason))
         await self._account.write(events)
 
     @_exclusive
     async def marks(self) -> dict[Place, Decimal]:
         """The market's price of everything that is open, where it is known."""
-        found: dict[Place, Decimal] = {}
+        marks: dict[Place, Decimal] = {}
         for trade in self._account.book.trades.values():
             quote = await self._protections.known_quote(trade.exchange, trade.symbol)
             if not isinstance(quote, Missing):
-                found[trade.exchange, trade.symbol] = quote.mark
-        return found
+                marks[trade.exchange, trade.symbol] = quote.mark
+        return marks
 
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
@@ -494,13 +496,13 @@ class OrderGate:
             return done
         killed = reason is ExitReason.KILL_SWITCH
         locked = self._account.has_written_lock(Protection.KILL_SWITCH)
-        said = [
-            what
+        report = [
+            line
             for exchange in self._account.venues
             for symbol in self._list_symbols(which)
-            for what in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
+            for line in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
         ]
-        sent = f"Sent all the same: {'; '.join(said)}." if said else "Nothing was left to send."
+        sent = f"Sent all the same: {'; '.join(report)}." if report else "Nothing was left to send."
         unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
         raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
 
@@ -555,8 +557,8 @@ class OrderGate:
             state = "closing" if closing else "working"
         elif tracked.state in ("done", "partial") and any(place in self.book.positions for place in places):
             state = "open"
-        what = self._describe_orders(tracked) if working and not closing else tracked.reason
-        return ExecutionResult(state, "; ".join(filter(None, (what, intent.left_out))), id)
+        reason = self._describe_orders(tracked) if working and not closing else tracked.reason
+        return ExecutionResult(state, "; ".join(filter(None, (reason, intent.left_out))), id)
 
     def _describe_orders(self, tracked: TrackedIntent) -> str:
         entries = [order for order in map(self.book.orders.__getitem__, tracked.orders) if order.purpose == "entry"]

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Final, Literal
 
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
 from zuno.trading.execute.fills import cancel_order, cancel_protection, plan_and_send
@@ -15,7 +16,7 @@ from zuno.trading.execute.venue_context import VenueContext
 from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, TradeIntent
-from zuno.trading.rules.book_state import OpenTrade
+from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.margin import liquidation_price
 
@@ -65,7 +66,7 @@ async def _watch_margin(venue: VenueContext, position: OpenTrade, hedge: TradeIn
     # What is too small to be sold in parts goes as a whole.
     places = [account.at(leg.exchange) for leg in hedge.legs if leg.exchange in account.venues]
     filters = [await place.read_filters(symbol) for place in places]
-    if gone < position.quantity and all(meets_minimum(gone, mark, each) for each in filters):
+    if gone < position.quantity and all(meets_minimum(gone, mark, rules) for rules in filters):
         number = sum(tracked.intent.kind is IntentKind.CUT for tracked in account.book.intents.values())
         cut = build_cut_intent(hedge, number, gone, mark)
         await account.write([IntentStored(at=account.event_time(), intent=cut, ruling=None)])
@@ -87,29 +88,30 @@ async def _place_level(
     the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
     quantity, lot = await venue.fit_sale(position.symbol, position.quantity)
-    wanted = next((o for o in standing if o.request.trigger == trigger and o.left == quantity), None)
-    if wanted is None and trigger is not None and quantity:
-        if standing and venue.binds_balance:
-            await cancel_protection(venue, position.symbol)
-            if venue.position(position.symbol) is not position:
-                return
-        number = len(venue.orders_of(venue.book.intents[position.intent], purpose))
-        request = OrderRequest(
-            client_id=client_order_id(position.intent, venue.exchange, purpose, number),
-            exchange=venue.exchange,
-            symbol=position.symbol,
-            side=opening_side(position.side).opposite,
-            type=_TYPES[purpose],
-            quantity=quantity,
-            trigger=trigger,
-            reduce_only=True,
-            leverage=max(1, int(position.leverage)),
-        )
-        await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
-        wanted = venue.book.orders.get(request.client_id)
-        if wanted is None:
-            return  # it could not be written down
-        if wanted.status is OrderStatus.REJECTED:
+    wanted = next((order for order in standing if (order.request.trigger, order.left) == (trigger, quantity)), None)
+    if wanted is None and trigger is not None and quantity and await _is_taken(venue, position, quantity, trigger):
+        tried = venue.orders_of(venue.book.intents[position.intent], purpose)
+        if not (tried and _is_refused(tried[-1], quantity, trigger, venue.now())):
+            if standing and venue.binds_balance:
+                await cancel_protection(venue, position.symbol)
+                if venue.position(position.symbol) is not position:
+                    return
+            request = OrderRequest(
+                client_id=client_order_id(position.intent, venue.exchange, purpose, len(tried)),
+                exchange=venue.exchange,
+                symbol=position.symbol,
+                side=opening_side(position.side).opposite,
+                type=_TYPES[purpose],
+                quantity=quantity,
+                trigger=trigger,
+                reduce_only=True,
+                leverage=max(1, int(position.leverage)),
+            )
+            await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
+            wanted = venue.book.orders.get(request.client_id)
+            if wanted is None:
+                return  # it could not be written down
+        if wanted is None or wanted.status is OrderStatus.REJECTED:
             # Most often because the market has passed the level while the order was on its way.
             try:
                 passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
@@ -125,6 +127,19 @@ async def _place_level(
     for order in standing:
         if order is not wanted and not order.status.final:
             await cancel_order(venue, order)
+
+
+async def _is_taken(venue: VenueContext, position: OpenTrade, quantity: Decimal, trigger: Decimal) -> bool:
+    """Whether a spot exchange takes an order of that size at the level; the desk watches the level where it does
+    not."""
+    filters = await venue.find_filters(position.symbol) if venue.exchange.spot else None
+    return filters is None or meets_minimum(quantity, trigger, filters)
+
+
+def _is_refused(order: TrackedOrder, quantity: Decimal, trigger: Decimal, now: Millis) -> bool:
+    """Whether the venue refused the same order a moment ago: asked again at once, it would at every pass of a look."""
+    same = (order.request.trigger, order.request.quantity) == (trigger, quantity)
+    return same and order.status is OrderStatus.REJECTED and now - order.planned < CLOSE_AGAIN_MS
 
 
 async def _watch_levels(venue: VenueContext, position: OpenTrade) -> None:

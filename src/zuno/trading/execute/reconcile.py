@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from zuno.kernel.accounts import short_name
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
@@ -85,8 +86,8 @@ async def advance(account: AccountContext, *, settle: bool = False, entries: boo
             venue = account.at(exchange)
             await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
             account.troubles.pop(exchange, None)
-            if said := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
-                account.troubles[exchange] = "; ".join(said)
+            if failures := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
+                account.troubles[exchange] = "; ".join(failures)
         _note_missing(account)
         await _end_intents(account)
         await _settle_hedges(account)
@@ -103,18 +104,18 @@ def _note_missing(account: AccountContext) -> None:
             continue
         account.troubles.pop(exchange, None)
         if exchange in held or exchange in ordered:
-            what = "positions are open" if exchange in held else "orders are open"
-            account.troubles[exchange] = f"{what} there, and this desk has no access to it: nobody looks after them"
+            text = "positions are open" if exchange in held else "orders are open"
+            account.troubles[exchange] = f"{text} there, and this desk has no access to it: nobody looks after them"
 
 
 async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> None:
     """Symbol by symbol, and in each what is held comes first. What fails for one keeps no other from being closed or
     protected."""
-    told: list[Symbol] = []
+    read: list[Symbol] = []
     for _ in range(MAX_PASSES):
         before = venue.book.count
-        told = [symbol for symbol in venue.symbols() if await _secure_symbol(venue, symbol)]
-        for symbol in told:
+        read = [symbol for symbol in venue.symbols() if await _secure_symbol(venue, symbol)]
+        for symbol in read:
             if not venue.is_unresponsive():
                 await _work_entries(venue, symbol, placing=placing)
         if venue.book.count == before:
@@ -122,7 +123,7 @@ async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> No
     for symbol in venue.symbols():
         await venue.attempt(undo_unbooked(venue, symbol))
     if not venue.is_unresponsive():
-        await settle_funding(venue, told, anew=settle)
+        await settle_funding(venue, read, anew=settle)
 
 
 async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
@@ -135,7 +136,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
         await work_closes(venue, symbol)
     else:
         watched = None
-    told = not venue.is_unresponsive() and await venue.attempt(take_news(venue, symbol))
+    has_news = not venue.is_unresponsive() and await venue.attempt(take_news(venue, symbol))
     await venue.attempt(undo_given_up(venue, symbol))
     await _resolve_planned(venue, symbol, "exit")
     await work_closes(venue, symbol)
@@ -146,7 +147,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
             await protect(venue, symbol)
     if not venue.is_unresponsive():
         await cancel_leftovers(venue, symbol)
-    return told
+    return has_news
 
 
 async def _resolve_planned(venue: VenueContext, symbol: Symbol, *purposes: Purpose) -> None:
@@ -238,7 +239,7 @@ async def reconcile_venue(venue: VenueContext) -> list[str]:
     """What was found different, and what was done about it. `Unavailable` where the venue's news could not be taken,
     it does not answer, or what differs is another thing at every look: nothing can be said of it then."""
     _check_news(venue)
-    said: list[str] = []
+    report: list[str] = []
     differing, before = await find_differing_positions(venue.port, venue.book), dict[Symbol, Unbooked]()
     for _ in range(MOST_LOOKS):
         if differing == before:
@@ -246,15 +247,15 @@ async def reconcile_venue(venue: VenueContext) -> list[str]:
         # Something may have been filled since; or an order that was given up was filled after all.
         await _advance_all(venue)
         for symbol in differing:
-            said += await _book_late_fills(venue, symbol)
+            report += await _book_late_fills(venue, symbol)
         differing, before = await find_differing_positions(venue.port, venue.book), differing
     if differing and differing != before:
         raise Unavailable(f"{'; '.join(map(str, differing.values()))}: it is still moving")
     for symbol, difference in differing.items():
         await venue.account.lock(symbol, str(difference))
-        said.append(str(difference))
-    said += await _reconcile_orders(venue, differing)
-    return [*said, *await _reconcile_cash(venue)]
+        report.append(str(difference))
+    report += await _reconcile_orders(venue, differing)
+    return [*report, *await _reconcile_cash(venue)]
 
 
 async def find_cash_difference(venue: VenueContext) -> Decimal:
@@ -309,7 +310,7 @@ async def find_differing_positions(port: OrderVenue, book: TradingBook) -> dict[
 
 async def _book_late_fills(venue: VenueContext, symbol: Symbol) -> list[str]:
     """Fills of our own orders that the book has as over."""
-    said: list[str] = []
+    report: list[str] = []
     since = venue.book.newest - RECENT_MS
     for known in list(reversed(venue.book.orders.values())):
         request = known.request
@@ -320,33 +321,33 @@ async def _book_late_fills(venue: VenueContext, symbol: Symbol) -> list[str]:
         order = await find_order(venue, known)
         if order is not None and order.filled > known.booked:
             await book_orders(venue, symbol, [order])
-            said.append(f"booked what {request.client_id} was filled with after it was given up")
-    return said
+            report.append(f"booked what {request.client_id} was filled with after it was given up")
+    return report
 
 
 async def _reconcile_orders(venue: VenueContext, differing: dict[Symbol, Unbooked]) -> list[str]:
     """Orders at the venue that the book does not know, or has as over: our own are cancelled, but none that may protect
     a position nobody understands; a stranger's stops the symbol."""
-    said, account = list[str](), venue.account
+    report, account = list[str](), venue.account
     standing = await venue.port.open_orders()
     await account.refresh()  # another process may have planned and sent one meanwhile
     for order in find_unbooked_orders(standing, venue.book):
         request = order.request
         known = venue.book.orders.get(request.client_id)
         if not request.client_id.startswith(OUR_PREFIX):
-            what = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
-            await account.lock(request.symbol, what)
+            text = f"an order at {venue.exchange} is not of this desk: {request.client_id}"
+            await account.lock(request.symbol, text)
         elif request.reduce_only and request.symbol in differing:
-            what = f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds"
+            text = f"left the order {request.client_id} standing: it may protect what {venue.exchange} holds"
         else:
             cancelled = await venue.port.cancel(request.symbol, request.client_id, request.type)
             standing_as = "does not know" if known is None else "has as over"
-            what = f"cancelled the order {request.client_id}, which the book {standing_as}"
-            await account.write([Adopted(at=account.event_time(), exchange=venue.exchange, what=what)])
+            text = f"cancelled the order {request.client_id}, which the book {standing_as}"
+            await account.write([Adopted(at=account.event_time(), exchange=venue.exchange, what=text)])
             if known is not None:
                 await book_orders(venue, request.symbol, [cancelled])
-        said.append(what)
-    return said
+        report.append(text)
+    return report
 
 
 def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[Order]:
@@ -354,7 +355,15 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
 
 
 async def _reconcile_cash(venue: VenueContext) -> list[str]:
+    """Of venues with one wallet the first stands for all."""
     account, exchange = venue.account, venue.exchange
+    currency, mode, sharing = exchange.currency, account_mode(account.name), _list_sharing(venue)
+    if exchange is not sharing[0]:
+        if exchange in venue.book.ledger.balances:
+            return []
+        text = f"{exchange} has the cash of {sharing[0]}: they are one wallet"
+        await account.write([Adopted(at=account.event_time(), exchange=exchange, what=text)])
+        return [text]
     difference, before = await _find_difference(venue), ZERO
     for _ in range(MOST_LOOKS):
         if difference == before:
@@ -367,20 +376,20 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
         raise Unavailable(f"the balance of {exchange} is still moving")
     ours = _expect_balance(venue)
     total = ours + difference
-    currency, mode = exchange.currency, account_mode(account.name)
-    if mode != "paper" and not venue.book.ledger.debits.get(exchange):
-        what = f"the account begins with the {total} {currency} at {exchange}"
+    if mode != "paper" and not any(map(venue.book.ledger.debits.__getitem__, sharing)):
+        text = f"the account begins with the {total} {currency} at {exchange}"
     else:
         _check_settled(venue)
         if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
             why = f"{exchange} has {total} {currency}, the book {ours}"
             if mode != "paper":
-                why += f"; a deposit or withdrawal of yours is taken over by `zuno trade adopt --account {mode}`"
+                command = f"`zuno trade adopt --account {short_name(account.name)}`"
+                why += f"; a deposit or withdrawal of yours is taken over by {command}"
             await account.lock(None, why)
             return [why]
-        what = f"adopted {difference} {currency} that the balance of {exchange} differs by"
-    await account.write([Adopted(at=account.event_time(), exchange=exchange, what=what, cash=difference)])
-    return [what]
+        text = f"adopted {difference} {currency} that the balance of {exchange} differs by"
+    await account.write([Adopted(at=account.event_time(), exchange=exchange, what=text, cash=difference)])
+    return [text]
 
 
 async def _find_difference(venue: VenueContext) -> Decimal:
@@ -393,8 +402,13 @@ def _expect_balance(venue: VenueContext) -> Decimal:
     account, exchange = venue.account, venue.exchange
     if account_mode(account.name) == "paper" and exchange not in account.book.venues:
         return exchange.paper_cash
-    sharing = [each for each in account.venues if each.wallet == exchange.wallet and not venue.port.simulated]
-    return sum(map(account.book.venue_balance, sharing or [exchange]), ZERO)
+    return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
+
+
+def _list_sharing(venue: VenueContext) -> list[Venue]:
+    """Venues of the account with the same wallet, itself among them."""
+    wallet, alone = venue.exchange.wallet, venue.port.simulated
+    return [venue.exchange] if alone else [other for other in venue.account.venues if other.wallet == wallet]
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
@@ -446,10 +460,10 @@ class VenueComparison:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
         locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
         ask."""
-        said, unknown, account = list[str](), False, self._account
+        report, unknown, account = list[str](), False, self._account
         for exchange in exchanges:
             try:
-                said += await reconcile_venue(account.at(exchange))
+                report += await reconcile_venue(account.at(exchange))
                 self._uncompared.pop(exchange, None)
                 self._compared[exchange] = account.now()
             except Broken:
@@ -459,7 +473,7 @@ class VenueComparison:
                     unknown = True
                     continue
                 self._uncompared[exchange] = str(error)
-                said.append(f"{exchange} cannot be compared with the book yet: {error}")
+                report.append(f"{exchange} cannot be compared with the book yet: {error}")
         if self._uncompared:
             self._failures += 1
             self._compare_at = Millis(account.now() + round(RECONCILE_AGAIN.delay(self._failures)))
@@ -467,7 +481,7 @@ class VenueComparison:
             self._failures = 0
         if self._uncompared or not unknown:  # else no lock is set, and none that stands is lifted
             await self._lock_uncompared()
-        return said
+        return report
 
     async def _lock_uncompared(self) -> None:
         """A difference that somebody has to look at locks for longer, and stays."""
@@ -489,5 +503,6 @@ class VenueComparison:
         if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await advance(account, settle=True, entries=False)
-        differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in account.venues}
+        first = {_list_sharing(account.at(exchange))[0]: None for exchange in account.venues}
+        differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in first}
         return {exchange: cash for exchange, cash in differences.items() if cash}

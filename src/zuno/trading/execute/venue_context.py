@@ -12,6 +12,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.model.known import Known
 from zuno.trading.model.orders import ClientId, Filters, VenueQuote
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
@@ -49,6 +50,11 @@ class GateContext:
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
+    find_stale: Callable[[Venue], Awaitable[str | None]] | None = None
+    """Why a venue's list of markets does not serve for entries, if so; asked before each. None: any serves."""
+    rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
+    """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
+    dollars."""
     funds: MarginFunds | None = None
     """None: no money can be moved between venues, and no position is opened whose margin may need it."""
 
@@ -223,15 +229,15 @@ class VenueContext:
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:
-        """What of it can be sold, and the lot where something is left: at a spot exchange a fee in coins leaves what is
-        not in whole lots."""
+        """The part of a quantity that is in whole lots; and the lot, where a rest is left. At a spot exchange alone: a
+        fee in coins leaves such rests."""
         filters = await self.find_filters(symbol) if self.exchange.spot else None
         if filters is None or not quantity % filters.lot:
             return quantity, None
         return round_to_step(quantity, filters.lot), filters.lot
 
     async def find_filters(self, symbol: Symbol) -> Filters | None:
-        """None where they cannot be read: what protects or closes does not wait for them."""
+        """None where they cannot be read, which is noted as a failure: exits and stops are sent without them."""
         try:
             return await self.read_filters(symbol)
         except Broken:
@@ -241,6 +247,7 @@ class VenueContext:
             return None
 
     async def holds_stops(self, symbol: Symbol) -> bool:
+        """By the venue's filters of the symbol, else by its row."""
         filters = await self.find_filters(symbol)
         return self.exchange.holds_stops if filters is None else filters.holds_stops
 

@@ -415,8 +415,14 @@ class BookState:
         )
 
     def to_account(self, paper: Iterable[Venue] = ()) -> Account:
-        """The account as a bundle holds it. `paper`: venues that have the usual cash though nothing happened there."""
+        """The account as a bundle holds it. `paper`: venues that have the usual cash though nothing happened there; at
+        exchanges those with one wallet have equal parts of its cash, so that none is spent twice."""
         cash = {venue: float(self.cash(venue) + self.margin(venue)) for venue in self.venues}
+        for venue in () if paper else self.venues:
+            sharing = [other for other in self.venues if other.wallet == venue.wallet]
+            if len(sharing) > 1:
+                part = sum(map(self.cash, sharing), ZERO) / len(sharing)
+                cash[venue] = float(part + self.margin(venue))
         return Account(
             cash={venue: float(venue.paper_cash) for venue in paper} | cash,
             positions=tuple(map(_to_holding, self.trades.values())),

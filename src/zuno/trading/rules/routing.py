@@ -107,11 +107,14 @@ def with_margin(leg: Leg, margin: float) -> Leg:
 
 
 def least_notional(exchange: Venue, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """The least notional of an entry. Without stops at the exchange it must be sellable at the stop, too."""
-    least = inputs.market(exchange).min_notional
-    if exchange.holds_stops or stop is None or not 0 < stop < entry:
-        return least
-    return least * entry / stop * MIN_NOTIONAL_BUFFER
+    """The least notional of an entry. At a spot exchange it must be sellable at the stop, too, in whole lots of what a
+    fee in coins leaves of it."""
+    market = inputs.market(exchange)
+    if not exchange.spot or stop is None or not 0 < stop < entry:
+        return market.min_notional
+    price = price_at(exchange, entry, inputs) if exchange.fee_in_base else 0.0
+    rest = 0.0 if isinstance(price, Missing) else market.lot * price
+    return market.min_notional * entry / stop * MIN_NOTIONAL_BUFFER + rest
 
 
 def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:

@@ -142,18 +142,20 @@ class AccountPage:
 
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
-        marks = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols}
-        return {symbol: mark for symbol, mark in marks.items() if mark is not None}
+        """Of what is priced in another currency by its rate."""
+        rates, marks = self.rates, dict[Symbol, Decimal]()
+        for symbol in self.symbols:
+            mark, rate = self.mark(symbol, symbol.venue), rates.get(symbol.venue.currency)
+            if mark is not None and rate is not None:
+                marks[symbol] = mark / rate
+        return marks
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
-        missing = [
-            f"{trade.symbol} has no mark"
-            for trade in self.book.trades.values()
-            if self.mark(trade.symbol, trade.symbol.venue) is None
-        ]
-        if missing:
-            return None, missing[0]
-        return equity_usd(current_step(self.book, self.at), self.usd_marks, self.rates), None
+        marks = self.usd_marks
+        missing = next((trade.symbol for trade in self.book.trades.values() if trade.symbol not in marks), None)
+        if missing is not None:
+            return None, f"{missing} has no mark"
+        return equity_usd(current_step(self.book, self.at), marks, self.rates), None
 
     def unrealised_usd(self) -> Decimal | None:
         total = ZERO
@@ -316,10 +318,28 @@ class AccountPageReader:
         prices = await self._read_prices(book, at, recorded=recorded) if priced else NO_PRICES
         book, liquidated = await self._end_liquidated(self.account, book, at, prices)
         notes += tuple(f"{close.id} is liquidated: its margin is lost" for close in liquidated)
+        notes += tuple(
+            f"{left.normalize():f} {symbol.base} at {exchange} is less than a lot: it is of the next trade there"
+            for exchange, rests in book.dust.items()
+            for symbol, left in rests.items()
+        )
+        notes += self._describe_unwanted(book)
         page = AccountPage(
             self.account, book, at, prices, (), notes, liquidated=liquidated, marks=marks or {}, recorded=recorded
         )
         return replace(page, locks=self._add_kill(active_locks(page.risk_state(), self._with.limits), at))
+
+    def _describe_unwanted(self, book: TradingBook) -> tuple[str, ...]:
+        """What is held of markets in which nothing may be opened any more."""
+        kept, catalogue = "what is held is protected and closed, nothing is opened", self._with.catalogue()
+        notes: dict[str, None] = {}
+        for exchange, symbol in dict.fromkeys((trade.exchange, trade.symbol) for trade in book.trades.values()):
+            listed = catalogue.find_listed(exchange, symbol)
+            if listed is None or not listed.trading:
+                notes[f"{symbol} is not traded at {exchange} any more: {kept}"] = None
+            elif symbol not in self._with.desk.markets:
+                notes[f"{symbol} is none of this desk's markets (ZUNO_MARKETS): {kept}"] = None
+        return tuple(notes)
 
     async def _end_liquidated(
         self, account: str, book: AccountHistory, at: Millis, prices: Prices

@@ -25,7 +25,7 @@ from zuno.trading.service.profit_view import ProfitRowView
 
 def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBookView:
     """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure."""
-    rows = []
+    rows, marks = [], page.usd_marks
     delta_usd: Decimal | None = ZERO
     gross_usd: Decimal | None = ZERO
     for symbol in page.symbols:
@@ -38,7 +38,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBoo
         size = abs(held) + sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
-        mark = page.mark(symbol, symbol.venue)
+        mark = marks.get(symbol)
         delta = held + pending + lp
         rows.append(
             account_view.ExposureView(

@@ -289,24 +289,39 @@ class Collector:
         now: Now,
         sleep: Sleep,
         chance: Chance,
+        held: Callable[[], Awaitable[Sequence[Symbol]]] | None = None,
     ) -> None:
+        """`held`: symbols that are collected beside these, for something of them is held."""
         self._sources = sources
         self._seat = seat
         self._symbols = tuple(symbols)
+        self._held = held
         self._now = now
         self._sleep = sleep
         self._chance = chance
-        series = dict.fromkeys(each for symbol in symbols for each in wanted_series(symbol) if not is_streamed(each))
-        self._polls = [_PollState(each) for each in series if each.venue not in sources.closed]
-        heard = {venue for symbol in symbols for venue in tape_feeds(symbol)}
-        self._streams = [_StreamState(feed, now()) for venue, feed in sources.tapes.items() if venue in heard]
         self._writer = BatchWriter(store, now, sleep)
         self._intake = Intake(sources, store, self._writer.keep, now, patience=PATIENCE)
         self._everybody_visited = asyncio.Event()
+        self._plan()
+
+    def _plan(self) -> None:
+        """Who is asked and who is listened to."""
+        wanted = dict.fromkeys(series for symbol in self._symbols for series in wanted_series(symbol))
+        closed, tapes = self._sources.closed, self._sources.tapes
+        self._polls = [_PollState(each) for each in wanted if not is_streamed(each) and each.venue not in closed]
+        heard = {venue for symbol in self._symbols for venue in tape_feeds(symbol)}
+        self._streams = [_StreamState(feed, self._now()) for venue, feed in tapes.items() if venue in heard]
+
+    async def _add_held(self) -> None:
+        held = () if self._held is None else await self._held()
+        if new := [symbol for symbol in held if symbol not in self._symbols]:
+            self._symbols = tuple(dict.fromkeys((*self._symbols, *new)))
+            self._plan()
 
     async def once(self) -> RoundView:
         """Everybody is asked once, and what they say is kept."""
         with hold(self._seat):
+            await self._add_held()
             visits = [asyncio.ensure_future(self._visit(poll)) for poll in self._polls]
             await self._until(asyncio.gather(*visits), visits)
         return self._round()
@@ -314,6 +329,7 @@ class Collector:
     async def run(self, hear: Callable[[CollectView], None], stop: asyncio.Event) -> CollectedView:
         """Until `stop`; what came in by then is written first."""
         with hold(self._seat):
+            await self._add_held()
             endless = [self._tell(hear), *map(self._poll, self._polls), *map(self._listen, self._streams)]
             tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(task) for task in (stop.wait(), *endless)]
             first = asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

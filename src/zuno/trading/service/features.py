@@ -229,7 +229,7 @@ class TradingDesk:
     async def _latest(self, symbol: Symbol, end: Millis) -> MarketMoment:
         """The end of the recording. Rows that arrived in the same visit belong to it. Rows that filled or corrected it
         much later do not, because everything else would be stale by then; a note says that there are some."""
-        several = (*wanted_series(symbol), *neighbour_series(symbol))
+        several = (*wanted_series(symbol), *neighbour_series(symbol, self.markets))
         newest = zip(several, await self.store.all_known(several), strict=True)
         whole = {series: known for series, known in newest if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)

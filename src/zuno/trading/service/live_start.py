@@ -11,7 +11,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol, describe_venue
-from zuno.markets.venues import DEFAULT_VENUE, VENUES, Venue, sort_venues
+from zuno.markets.venues import VENUES, Venue, sort_venues
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
 from zuno.trading.ports.trade_log import TradeRecord
@@ -155,19 +155,20 @@ class LiveStart:
             missing.append(("setting", "ZUNO_LIVE=1"))
         if not here.market_live:
             missing.append(("market", "ZUNO_MARKET=live"))
-        if live and here.demo(DEFAULT_VENUE) and not named:
-            text = "keys of the real exchange: ZUNO_BINANCE_DEMO is set (`--account demo` trades there)"
-            missing.append(("keys", text))
-        if not live and not here.demo(DEFAULT_VENUE) and not named:
-            missing.append(("setting", "ZUNO_BINANCE_DEMO=true, with keys of Binance's demo trading"))
         book = await self._with.log.history(account)
-        granted, used = book.mandate, _list_used_exchanges(book)
+        granted, used = book.mandate, list_used_exchanges(book)
         keys, keyed = here.keys(account), tuple(here.keyed(account))
         good = self._why_mandate_is_over(granted) is None
         usual = tuple(keys)[:1] if granted is None else granted.mandate.venues
         wanted = used if used and not good else usual
         for exchange in wanted:
-            if exchange not in keyed:
+            setting = f"ZUNO_{exchange.house.upper()}_DEMO"
+            if live and not named and here.demo(exchange):
+                text = f"keys of the real {exchange.label}: {setting} is set (`--account demo` trades there)"
+                missing.append(("keys", text))
+            elif not live and not named and exchange.sandbox and not here.demo(exchange):
+                missing.append(("setting", f"{setting}=true, with keys of the demo trading of {exchange.label}"))
+            elif exchange not in keyed:
                 where = keys.get(exchange, f"the account {account} is none of {exchange.label}")
                 missing.append(("keys", f"keys for {exchange}: {where}"))
             elif live and good and (stale := await here.find_stale(exchange)) is not None:
@@ -238,9 +239,9 @@ def _is_in_use(book: TradingBook) -> bool:
     return bool(book.positions or book.open_orders or book.open_intents)
 
 
-def _list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
+def list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
     """Where something is held, ordered or wanted."""
-    used = {exchange for exchange, _ in book.positions}
+    used = {trade.exchange for trade in book.trades.values()}
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
     return sort_venues(used)

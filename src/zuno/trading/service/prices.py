@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 from zuno.kernel.units import Millis
@@ -11,6 +12,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import DAY_MS, SECOND_MS, STALE_AFTER, STALE_BARS, Feed, Series, Timeframe
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.wanted import RATE_SERIES, mark_series, own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
 from zuno.trading.rules.account import DOLLAR, Rates, currency_rates, mark_price, rate_of
@@ -78,6 +80,12 @@ async def read_prices(
         ages,
         {symbol: (series, age) for symbol, (_, series, age) in unmarked.items()},
     )
+
+
+async def read_rates(store: SeriesStore, moment: Millis) -> dict[str, Known[Decimal]]:
+    """What a dollar is in each currency."""
+    rates = (await read_prices(store, moment, ())).rates
+    return {currency: rate if isinstance(rate, Missing) else to_decimal(rate) for currency, rate in rates.items()}
 
 
 async def _last_closes(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.wire.exchanges import hyperliquid
-from tests.wire.exchanges.harness import WIRES, open_wire, over_wire, request_order
+from tests.wire.exchanges.harness import WIRES, open_long, open_wire, over_wire, request_order
 from tests.wire.exchanges.serving import Answer, Request, serve_exchange
 from zuno.adapters.venues.exchange import ApiKeys
 from zuno.adapters.venues.orders.wires import ACCOUNTS, build_account
@@ -90,6 +90,18 @@ def test_a_fill_without_a_fee_in_coins_keeps_its_bytes() -> None:
     named: dict[str, Any] = {"client_id": "zn", "exchange": "BINANCE", "symbol": "BTCUSDT", "side": OrderSide.BUY}
     assert "baseFee" not in Fill(id="1", **named, **numbers).model_dump()
     assert "baseFee" in Fill(id="1", **named, **numbers, base_fee=Decimal("0.1")).model_dump()
+
+
+async def test_a_price_is_judged_by_its_own_digits_wherever_the_market_is() -> None:
+    """A stop of yesterday's tick is placed anew at the price it was ruled at."""
+    async with over_wire("HYPERLIQUID") as here:
+        assert (await here.venue.filters(here.symbol)).tick == 1
+        await open_long(here)
+        levels: dict[str, Any] = {"kind": OrderType.STOP_MARKET, "reduce_only": True}
+        kept = request_order(here, "kept", OrderSide.SELL, trigger=Decimal("9999.9"), **levels)
+        assert (await here.venue.place(kept)).status is OrderStatus.OPEN
+        finer = request_order(here, "finer", OrderSide.SELL, trigger=Decimal("9999.95"), **levels)
+        assert (await here.venue.place(finer)).status is OrderStatus.REJECTED
 
 
 # -- who is paid for an order

@@ -38,7 +38,7 @@ from zuno.trading.model.market import (
     open_interest,
     texts,
 )
-from zuno.trading.model.wanted import neighbour_series, wanted_series
+from zuno.trading.model.wanted import mark_series, neighbour_series, wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore
 
 START = Millis(END - 4 * HOUR_MS)
@@ -455,5 +455,26 @@ def test_nobody_is_known_for_a_series_of_another_venue() -> None:
         for series in wanted_series(Symbol("BTCUSDT")):
             with pytest.raises(Unavailable, match=r"Nobody|stream"):
                 await Sources().ask(series, START, START)
+
+    leaping(START, story)
+
+
+def test_marks_of_everything_the_desk_trades_or_holds_are_asked_for() -> None:
+    async def story(now: Any) -> None:
+        store, asked = MemorySeries(OWN), list[str]()
+        given = sources(await market(), now)
+
+        class Noting(Intake):
+            async def visit(self, series: Any, *args: Any, **more: Any) -> Any:
+                asked.append(str(series))
+                return await super().visit(series, *args, **more)
+
+        async def keep(batch: Batch[Any]) -> None:
+            await store.write([batch])
+
+        several = [Symbol("BTCUSDT"), Symbol("SOLUSDT")]
+        await refresh_market(Noting(given, store, keep, now), store, Symbol("BTCUSDT"), now, markets=several)
+        assert str(mark_series(Symbol("SOLUSDT"))) in asked
+        assert str(mark_series(Symbol("ETHUSDT"))) not in asked
 
     leaping(START, story)

@@ -24,6 +24,8 @@ from zuno.kernel.units import Millis
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.account_writer import AccountWriter
+from zuno.trading.execute.intents import build_close_intent, build_exit
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.learn.evaluator import Evaluation
@@ -45,8 +47,16 @@ from zuno.trading.model.market import (
     candles,
     rates,
 )
-from zuno.trading.model.orders import ExchangeAnswer
-from zuno.trading.model.trade_events import ManualChange, Protection, paper_account
+from zuno.trading.model.orders import ExchangeAnswer, Fill, OrderSide, client_order_id
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    FillBooked,
+    IntentStored,
+    ManualChange,
+    OrderPlanned,
+    Protection,
+    paper_account,
+)
 from zuno.trading.ports.series import Batch, Origin
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.performance import trace_account
@@ -462,3 +472,40 @@ async def test_a_close_finds_what_was_liquidated_at_its_margin(market: Market) -
     await market.account().close("all")
     trades = (await market.account().trades()).trades
     assert [trade.net_pnl for trade in trades if trade.id == "pos_1"] == [pytest.approx(-200.0)]
+
+
+async def test_what_a_fee_in_coins_left_below_a_lot_is_said(market: Market) -> None:
+    spot, btc, sold = Venue("BINANCE-SPOT"), Symbol("BTCUSDT"), Decimal("0.01228")
+    market.log = log = MemoryTradeLog()
+    writer, at = AccountWriter(log, ACCOUNT), Millis(END - HOUR_MS)
+    story = AccountStory(log, ACCOUNT)
+    await story.open_trade(at, btc, Side.LONG, "0.0122877", "60000", "59000", "62000", exchange=spot, leverage=1)
+    await writer.refresh()
+    assert not any("0.0000077" in note for note in (await market.account().positions()).notes)
+    close = build_close_intent("int_" + "c" * 24, "owner", btc, Side.LONG, Decimal(60_000), ExitReason.OWNER)
+    request = build_exit(client_order_id(close.id, spot, "exit"), spot, btc, OrderSide.SELL, sold)
+    fill = Fill(
+        id="sold", client_id=request.client_id, exchange=spot, symbol=btc, side=OrderSide.SELL, quantity=sold,
+        price=Decimal(60_000), fee=Decimal(0), maker=False, at=Millis(END - MINUTE_MS),
+    )  # fmt: skip
+    await writer.write(
+        [
+            IntentStored(at=fill.at, intent=close, ruling=None),
+            OrderPlanned(at=fill.at, intent=close.id, purpose="exit", order=request, lot=Decimal("0.00001")),
+            FillBooked(at=fill.at, fill=fill),
+        ]
+    )
+    view = await market.account().positions()
+    assert view.positions == ()
+    assert [note.split()[:4] for note in view.notes if "0.0000077" in note] == [["0.0000077", "BTC", "at", spot]]
+
+
+async def test_a_mark_in_another_currency_counts_in_dollars(market: Market) -> None:
+    upbit, won = Venue("UPBIT"), Symbol("upbit:BTC/KRW")
+    market.log = log = MemoryTradeLog()
+    story, at = AccountStory(log, ACCOUNT), Millis(END - HOUR_MS)
+    await story.open_trade(at, won, Side.LONG, "0.01", "84000000", "80000000", "90000000", exchange=upbit, leverage=1)
+    view = await market.account().status()
+    [row] = view.risk.rows
+    assert (row.symbol, row.positions, row.delta_usd) == (won, 0.01, pytest.approx(600.0))
+    assert view.equity_usd == pytest.approx(2_000 + 2_000_000 / 1_400, rel=1e-3)

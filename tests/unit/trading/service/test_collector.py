@@ -73,6 +73,25 @@ async def assert_whole(store: MemorySeries, since: int, end: int) -> None:
     assert [flaw for flaw in await store.flaws() if flaw.kind != "duplicate"] == []
 
 
+def test_what_is_held_is_collected_beside_the_desk_s_markets() -> None:
+    async def story(now: Any) -> None:
+        async def held() -> Sequence[Symbol]:
+            return [Symbol("ETHUSDT"), Symbol("BTCUSDT")]
+
+        def asked(work: Collector) -> set[Series[Any]]:
+            return {poll.series for poll in work._polls}
+
+        given = sources(await market(), now)
+        alone, both = collector(given, MemorySeries(OWN), now), collector(given, MemorySeries(OWN), now, held=held)
+        for work in (alone, both):
+            await collected(work, 0.1)
+        eth = candles(BINANCE, "ETHUSDT", Timeframe.M1)
+        assert (eth in asked(alone), eth in asked(both)) == (False, True)
+        assert asked(alone) < asked(both)
+
+    leaping(START, story)
+
+
 # -- calm
 
 

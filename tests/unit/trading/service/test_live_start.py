@@ -237,6 +237,21 @@ async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
     assert await pieces(replace(demo, demo=lambda venue: False), "demo") == ["setting"]
 
 
+async def test_demo_keys_of_any_venue_are_no_money() -> None:
+    """And those of another venue say nothing of it."""
+    bybit = Venue("BYBIT")
+    parts: dict[str, Any] = {"keys": lambda account: {bybit: "BYBIT_KEYS"}, "keyed": lambda account: (bybit,)}
+    demo = await build_backends(
+        trades=0, demo=lambda venue: venue is bybit, log=await granted_log("demo", venues=(bybit,)), **parts
+    )
+    assert (await LiveStart(demo).permit("demo", BTC, ORIGIN, PAPER, never)).account == "demo"
+    live = replace(demo, log=await granted_log("live", venues=(bybit,)))
+    assert await pieces(live) == ["keys"]
+    assert await pieces(replace(demo, demo=lambda venue: venue is not bybit), "demo") == ["setting"]
+    [missing] = await LiveStart(live).find_missing("live", BTC)
+    assert "ZUNO_BYBIT_DEMO" in missing.text
+
+
 async def test_a_named_account_needs_its_own_keys_and_its_venues_say_what_they_cannot_do() -> None:
     spot = Venue("BYBIT-SPOT")
     log = await granted_log("live:swiss", venues=(spot,))

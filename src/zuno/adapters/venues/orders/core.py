@@ -394,16 +394,20 @@ class VenueAccount(VenueWire):
         if self.wire.spot and order.reduce_only and order.side is OrderSide.BUY:
             return "spot holds no position that a purchase could reduce"
         known = self._filters.get(order.symbol)
-        if order.reduce_only and known is not None and find_filter_breach(order, known[1]) is None:
+        if order.reduce_only and known is not None and find_filter_breach(order, self.fit(known[1], order)) is None:
             return None
         try:
-            return find_filter_breach(order, await self.fresh_filters(order.symbol))
+            return find_filter_breach(order, self.fit(await self.fresh_filters(order.symbol), order))
         except NotFound as delisted:
             return str(delisted)
         except Unavailable:
             if not order.reduce_only:
                 raise
             return None
+
+    def fit(self, filters: Filters, order: OrderRequest) -> Filters:
+        """What holds for an order, where that hangs on its price."""
+        return filters
 
     async def _admit(self) -> None:
         if self._admitted is not None and time.monotonic() - self._admitted < ADMITTED_FOR:

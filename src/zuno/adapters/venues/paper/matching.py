@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from math import inf
 from typing import Final, NamedTuple
@@ -141,9 +142,9 @@ class PaperExchange:
         return Decimal(next(step for least, step in _WON_TICKS if price >= least))
 
     def _find_market(self, symbol: Symbol) -> Market:
-        """What is held can be closed: a market that is not in the list goes by built-in rules."""
+        """What is held of a coin that the venue does not list can be sold by built-in rules; nothing is opened."""
         listed = self._catalogue.find_listed(self.exchange, symbol)
-        return listed or Catalogue().find(self.exchange, symbol)
+        return listed or replace(Catalogue().find(self.exchange, symbol), trading=False)
 
     def quote(self, symbol: Symbol, now: Millis) -> VenueQuote | None:
         """None where the newest price is stale."""

@@ -23,7 +23,16 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.orders import OUR_PREFIX, ClientId, Order, OrderRequest, OrderStatus, OrderType, TimeInForce
+from zuno.trading.model.orders import (
+    OUR_PREFIX,
+    ClientId,
+    Filters,
+    Order,
+    OrderRequest,
+    OrderStatus,
+    OrderType,
+    TimeInForce,
+)
 
 OURS: Final = re.compile(rf"{OUR_PREFIX}([0-9a-f]{{30}})")
 OUR_CLOID: Final = "0xd5"
@@ -217,6 +226,11 @@ class HyperliquidOrders(VenueAccount):
             least, delisted = Decimal(str(self.exchange.least_notional)), "isDelisted" in row and row.flag("isDelisted")
             listings.append(Listing(coin, base, self.wire.asset, tick, lot, lot, MOST, least, not delisted))
         return listings
+
+    def fit(self, filters: Filters, order: OrderRequest) -> Filters:
+        """A price is judged by its own digits, wherever the market is by now."""
+        price, decimals = order.price or order.trigger, -filters.lot.adjusted()
+        return filters if price is None else filters.model_copy(update={"tick": _find_tick(price, decimals)})
 
     async def read_asset(self, name: str) -> tuple[int, int]:
         if name not in self._assets:
