@@ -217,6 +217,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = bundle.find_unoffered(index) or triage.measure_dvol(bundle.rows(index), as_of)
     whales = streams_heard(bundle, Feed.WHALES, large_trades_feed(symbol))
+    whales_hour, whales_day = tape.whale_flow(whales, as_of, HOUR_MS, DAY_MS)
     spike = triage.measure_spike(hours, interest, as_of)
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
@@ -231,8 +232,8 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         book=book,
         walls=walls,
         forced=forced,
-        whales_hour=tape.whale_flow(whales, Millis(as_of - HOUR_MS), as_of),
-        whales_day=tape.whale_flow(whales, Millis(as_of - DAY_MS), as_of),
+        whales_hour=whales_hour,
+        whales_day=whales_day,
         surface=surface,
         dvol=dvol,
         economy=cache.read_shared("economy", _prints(bundle), as_of, lambda: _economy(bundle)),
