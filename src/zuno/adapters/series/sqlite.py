@@ -117,9 +117,7 @@ class SqliteSeries:
             self._cache.plain = tables.find_plain(connection)
             numbers = tables.find_numbers(connection, [asked.series for asked in slices])
             rows = tuple(
-                self._cache.answer(
-                    asked, known_by, partial(self._slice_in_runs, connection, asked, number, known_by)
-                )
+                self._cache.answer(asked, known_by, partial(self._slice_in_runs, connection, asked, number, known_by))
                 for asked, number in zip(slices, numbers, strict=True)
             )
             return SeriesSnapshot(
@@ -477,9 +475,7 @@ class SqliteSeries:
         """As `_slice`, with heartbeats in runs where all are in the table, which is much faster."""
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
-            if number is not None and (
-                number in self._cache.plain or not self._sealed_files(connection, number, span)
-            ):
+            if number is not None and (number in self._cache.plain or not self._sealed_files(connection, number, span)):
                 runs = tables.read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
