@@ -117,6 +117,14 @@ TOOLS: Final = {
             "locks",
         ),
         Tool(
+            "markets",
+            "/markets SYMBOL",
+            "what venues list: tick, lot, least order, fees, funding, age of the lists; symbol: a coin, as SOL",
+            lambda zuno, slots: zuno.market_desk().list(search=slots.get("symbol", "")),
+            "markets",
+            {"symbol": False},
+        ),
+        Tool(
             "trade_runs",
             "/report list",
             "the trading desk's runs: decision, ruling, veto",

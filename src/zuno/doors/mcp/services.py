@@ -17,6 +17,7 @@ from zuno.lp.watch.alerts import AlertsView
 from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import NodeEvent, Outcome
 from zuno.trading.service.account_view import TradeStatusView, TradesView
+from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
 from zuno.trading.service.runs_view import RunRecord, RunsView
@@ -94,6 +95,10 @@ class Analyst(Protocol):
     async def replay(self, run_id: str) -> ReplayView: ...
 
 
+class MarketReader(Protocol):
+    async def list(self, venue: str | None = None, kind: str | None = None, search: str = "") -> MarketsView: ...
+
+
 class MemoryReader(Protocol):
     async def search(self, query: str, lines: int = 5) -> SearchView: ...
 
@@ -107,6 +112,8 @@ class JournalReader(Protocol):
 class AssistantServices(Protocol):
     @property
     def markets(self) -> tuple[Symbol, ...]: ...
+
+    def market_desk(self) -> MarketReader: ...
 
     def lp(self, chain: str | None) -> LpReader: ...
 
