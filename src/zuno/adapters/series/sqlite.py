@@ -114,7 +114,6 @@ class SqliteSeries:
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
         def act(connection: sqlite3.Connection) -> SeriesSnapshot:
             self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
-            self._cache.plain = tables.find_plain(connection)
             numbers = tables.find_numbers(connection, [asked.series for asked in slices])
             rows = tuple(
                 self._cache.answer(asked, known_by, partial(self._slice_in_runs, connection, asked, number, known_by))
@@ -475,7 +474,7 @@ class SqliteSeries:
         """As `_slice`, with heartbeats in runs where all are in the table, which is much faster."""
         if asked.series.row is Heartbeat and asked.newest is None:
             span = (asked.since, asked.until)
-            if number is not None and (number in self._cache.plain or not self._sealed_files(connection, number, span)):
+            if number is not None and not self._sealed_files(connection, number, span):
                 runs = tables.read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
@@ -501,9 +500,6 @@ class SqliteSeries:
                     map(shape.from_columns, tables.select_rows(connection, shape, shape.columns, number, asked))
                 )
 
-        pending = partial(tables.find_pending, connection, shape.table, number)
-        if cache is not None and number in cache.plain:
-            return cache.read(number, asked, read_table, pending)
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
@@ -513,6 +509,7 @@ class SqliteSeries:
         ).fetchall()
         sealed = list(self._sealed_files(connection, number, span))
         if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
+            pending = partial(tables.find_pending, connection, shape.table, number)
             return read_table(asked) if cache is None else cache.read(number, asked, read_table, pending)
         live = tables.select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]

@@ -223,15 +223,6 @@ def find_numbers(connection: sqlite3.Connection, several: Sequence[Series[Any]])
     return [known.get(str(series)) for series in several]
 
 
-def find_plain(connection: sqlite3.Connection) -> set[int]:
-    """Series whose rows are all in their table and never were others."""
-    numbers = connection.execute(
-        """SELECT number FROM series WHERE NOT EXISTS (SELECT 1 FROM sealed WHERE series = number)
-        AND NOT EXISTS (SELECT 1 FROM earlier WHERE series = number)"""
-    )
-    return {number for (number,) in numbers}
-
-
 def has_sealed(connection: sqlite3.Connection, number: int) -> bool:
     return connection.execute("SELECT 1 FROM sealed WHERE series = ? LIMIT 1", (number,)).fetchone() is not None
 
@@ -469,8 +460,6 @@ class RowCache:
         """What was asked as it is known at `_known_by`: the markets of a desk share many series."""
         self._known_by: Millis | None = None
         self._version: int | None = None
-        self.plain: set[int] = set()
-        """Of this read: series without files and without earlier rows, which are not looked for."""
 
     def check_version(self, version: int) -> None:
         """Of the file, which changes when another process writes."""
