@@ -224,6 +224,27 @@ async def test_what_is_read_again_and_again_is_what_stands_there(tmp_path: Path,
     await other.close()
 
 
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_past_that_nobody_writes_to_is_read_forward_with_what_was_known_late(tmp_path: Path, seed: int) -> None:
+    """Several markets ask for the same series at each moment; some rows were filled in days later."""
+    random = Random(seed)
+    store = SqliteSeries(tmp_path, RECORDED)
+    late = set(random.sample(range(120), 12))
+    await store.write([Batch(HOURS, [bar(hour) for hour in range(120) if hour not in late])])
+    for hour in sorted(late):
+        await store.write([Batch(HOURS, [bar(hour)], Millis(AT + (hour + random.randrange(2, 30)) * HOUR_MS))])
+    now = 20
+    while now < 130:
+        now += random.choice((0, 1, 1, 3))
+        at = Millis(AT + now * HOUR_MS + random.choice((0, HOUR_MS // 4)))
+        slices = [Slice(HOURS, Millis(at - span * HOUR_MS), at, newest) for span, newest in ((40, None), (9, 1))]
+        expected = [await store.read(each.series, each.since, each.until, at, each.newest) for each in slices]
+        several = [(await store.read_many(slices, at)).rows for _ in range(2)]
+        assert [list(rows) for rows in several] == [expected, expected]
+        assert several[0][0] is several[1][0]
+    await store.close()
+
+
 async def test_what_was_read_before_is_not_read_from_the_table_again(tmp_path: Path) -> None:
     store = SqliteSeries(tmp_path, RECORDED)
     hours = [Millis(AT + hour * HOUR_MS) for hour in range(100)]

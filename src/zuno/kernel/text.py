@@ -43,16 +43,17 @@ def plain_text(raw: str, limit: int) -> str:
     Control, format (bidi overrides, zero width), private-use and unassigned characters are dropped;
     runs of white space become one space.
     """
-    kept: list[str] = []
-    for char in raw[: limit * 64]:  # 10 kB of junk costs no more than what we could ever show
-        if char.isspace():
-            kept.append(" ")
-        elif unicodedata.category(char)[0] != "C":
-            kept.append(char)
-    text = " ".join("".join(kept).split())
+    text = raw[: limit * 64]  # 10 kB of junk costs no more than what we could ever show
+    if not text.isprintable():
+        text = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_shown(char))
+    text = " ".join(text.split())
     if len(text) > limit:
         text = text[: limit - 1] + "…"
     return text or "?"
+
+
+def _is_shown(char: str) -> bool:
+    return unicodedata.category(char)[0] != "C"
 
 
 def format_units(amount: int, decimals: int) -> str:

@@ -28,6 +28,7 @@ _UNITS: Final = re.compile(r"(1000000|10000|1000|1M|k)(?=[A-Z])")
 """How a venue's name of a coin begins whose unit is many coins."""
 DOLLARS: Final = ("USDT", "USDC")
 """Currencies that a market of a desk may be priced in; what is held at venues of others is converted by its rate."""
+_COINS: Final = {"1000000": 1_000_000, "10000": 10_000, "1000": 1_000, "1M": 1_000_000, "k": 1_000}
 MOST_MARKETS: Final = 50
 """That one desk trades: each is a cycle, and a set of feeds."""
 
@@ -202,11 +203,19 @@ class Catalogue:
         return Catalogue((*others, *named.values(), *gone), {**self.read_at, venue: at})
 
     def search(self, venue: Venue | None = None, kind: Kind | None = None, text: str = "") -> Iterator[Market]:
-        wanted = _OTHER_NAMES.get(text.upper(), text.upper())
+        """By a coin as any venue calls it, or by a part of a name."""
+        wanted = _UNITS.sub("", text).upper()
+        wanted = _OTHER_NAMES.get(wanted, wanted)
         for place in VENUES:
             if (venue is None or place is venue) and (kind is None or place.kind is kind):
                 listed = self.list_at(place)
                 yield from (each for each in listed if wanted in f"{each.name} {each.base}{each.quote}".upper())
+
+
+def describe_unit(base: str) -> str:
+    """What one unit of such a coin is, where it is many of them."""
+    unit = _UNITS.match(base)
+    return f"{base} is {_COINS[unit[1]]:,} {base[unit.end() :]}, in price, lot and size" if unit else ""
 
 
 def describe_limits(venue: Venue) -> tuple[str, ...]:

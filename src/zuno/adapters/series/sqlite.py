@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -115,7 +116,7 @@ class SqliteSeries:
             self._cache.check_version(connection.execute("PRAGMA data_version").fetchone()[0])
             numbers = tables.find_numbers(connection, [asked.series for asked in slices])
             rows = tuple(
-                self._slice_in_runs(connection, asked, number, known_by)
+                self._cache.answer(asked, known_by, partial(self._slice_in_runs, connection, asked, number, known_by))
                 for asked, number in zip(slices, numbers, strict=True)
             )
             return SeriesSnapshot(
@@ -492,6 +493,13 @@ class SqliteSeries:
         """The rows of that time known by then, oldest first, from table and files."""
         shape = tables.shape_of(series.row)
         asked = tables.TableRead(*span, known_by, newest)
+
+        def read_table(asked: tables.TableRead) -> list[Any]:
+            with self._readable(series):
+                return list(
+                    map(shape.from_columns, tables.select_rows(connection, shape, shape.columns, number, asked))
+                )
+
         limit, order = ("", "") if newest is None else (f" LIMIT {int(newest)}", " DESC")
         with_id = (*shape.columns, "id")
         earlier = connection.execute(
@@ -501,14 +509,8 @@ class SqliteSeries:
         ).fetchall()
         sealed = list(self._sealed_files(connection, number, span))
         if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
-
-            def read_table(asked: tables.TableRead) -> list[Any]:
-                with self._readable(series):
-                    return list(
-                        map(shape.from_columns, tables.select_rows(connection, shape, shape.columns, number, asked))
-                    )
-
-            return read_table(asked) if cache is None else cache.read(number, asked, read_table)
+            pending = partial(tables.find_pending, connection, shape.table, number)
+            return read_table(asked) if cache is None else cache.read(number, asked, read_table, pending)
         live = tables.select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:

@@ -202,6 +202,17 @@ def select_rows(
     return rows if asked.newest is None else rows[::-1]
 
 
+def find_pending(
+    connection: sqlite3.Connection, table: str, number: int, since: Millis, until: Millis, known_by: Millis
+) -> Millis | None:
+    """The time of the first row that is here and was not known by then."""
+    row = connection.execute(
+        f"SELECT at FROM {table} WHERE series = ? AND at BETWEEN ? AND ? AND known > ? ORDER BY at LIMIT 1",
+        (number, since, until, known_by),
+    ).fetchone()
+    return None if row is None else Millis(row[0])
+
+
 def find_number(connection: sqlite3.Connection, series: Series[Any]) -> int | None:
     row = connection.execute("SELECT number FROM series WHERE name = ?", (str(series),)).fetchone()
     return None if row is None else int(row[0])
@@ -405,6 +416,8 @@ class TableRead:
 
 
 ReadRows: TypeAlias = Callable[[TableRead], list[Any]]
+FindPending: TypeAlias = Callable[[Millis, Millis, Millis], Millis | None]
+"""The first row between two moments that was not known by a third."""
 
 
 @dataclass(slots=True)
@@ -417,6 +430,8 @@ class CachedRows:
     reach: int
     """How long the time was that was asked for."""
     rows: list[Any]
+    settled: Millis
+    """All rows before it are known, or not in the table."""
 
     def choose(self, asked: TableRead, rows: list[Any]) -> list[Any] | None:
         """Of rows up to the end that was asked for those that were; None where there may be more of them."""
@@ -433,6 +448,9 @@ class RowCache:
         self._held: dict[int, CachedRows] = {}
         self._whole_days: dict[int, dict[int, Millis]] = {}
         """Of series of minutes: by its first moment a day that has them all, and by when it was known to."""
+        self._answers: dict[Slice[Any], Sequence[Any]] = {}
+        """What was asked as it is known at `_known_by`: the markets of a desk share many series."""
+        self._known_by: Millis | None = None
         self._version: int | None = None
 
     def check_version(self, version: int) -> None:
@@ -443,15 +461,26 @@ class RowCache:
 
     def forget(self, series: int, first: int) -> None:
         """Drop what is cached from that time on."""
+        self._answers.clear()
         self._whole_days.pop(series, None)
         held = self._held.get(series)
         if held is not None and first <= held.until:
             del self._held[series]
 
     def clear(self) -> None:
+        self._answers.clear()
         self._held.clear()
         self._whole_days.clear()
         self._version = None
+
+    def answer(self, asked: Slice[Any], known_by: Millis, read: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+        """The same question about the same moment is read once."""
+        if known_by != self._known_by:
+            self._answers.clear()
+            self._known_by = known_by
+        if (rows := self._answers.get(asked)) is None:
+            rows = self._answers[asked] = read()
+        return rows
 
     def keep_whole_day(self, series: int, day: int, known_by: Millis) -> None:
         days = self._whole_days.setdefault(series, {})
@@ -461,13 +490,13 @@ class RowCache:
         known = self._whole_days.get(series, {}).get(day)
         return known is not None and known <= known_by
 
-    def read(self, series: int, asked: TableRead, read_table: ReadRows) -> list[Any]:
+    def read(self, series: int, asked: TableRead, read_table: ReadRows, find_pending: FindPending) -> list[Any]:
         held = self._held.get(series)
         cached = None
         if held is not None and held.until > asked.until and held.known_by == asked.known_by:
             cached = held.choose(asked, held.rows[: bisect_right(held.rows, asked.until, key=_time_of)])
         elif held is not None and held.until <= asked.until and held.known_by <= asked.known_by:
-            cached = self._extend(held, asked, read_table)
+            cached = self._extend(held, asked, read_table, find_pending)
         if cached is not None:
             return cached
         rows = read_table(asked)
@@ -476,21 +505,26 @@ class RowCache:
             # The first of so many may have others beside it at its moment.
             cut = asked.newest is not None and len(rows) >= asked.newest
             since = Millis(rows[0].at + 1) if cut and rows else asked.since
-            self._held[series] = CachedRows(since, asked.until, asked.known_by, reach, rows)
+            settled = find_pending(since, asked.until, asked.known_by) or asked.until
+            self._held[series] = CachedRows(since, asked.until, asked.known_by, reach, rows, settled)
         return rows
 
-    def _extend(self, held: CachedRows, asked: TableRead, read_table: ReadRows) -> list[Any] | None:
+    def _extend(
+        self, held: CachedRows, asked: TableRead, read_table: ReadRows, find_pending: FindPending
+    ) -> list[Any] | None:
         """What was asked for, where what is held and what came since are all of it."""
         rows = held.rows
         if (held.until, held.known_by) != (asked.until, asked.known_by):
             besides = (held.until, held.known_by)
-            came = read_table(TableRead(held.since, asked.until, asked.known_by, besides=besides))
+            since = max(held.since, held.settled)
+            came = read_table(TableRead(since, asked.until, asked.known_by, besides=besides))
             if came and rows and came[0].at <= rows[-1].at:
                 return None  # a hole was filled, or several events are of one moment
             rows = rows + came
         chosen = held.choose(asked, rows)
         if chosen is None:
             return None
+        held.settled = find_pending(held.settled, asked.until, asked.known_by) or asked.until
         held.until, held.known_by = asked.until, asked.known_by
         held.reach = max(held.reach, asked.until - asked.since)
         oldest = Millis(asked.until - held.reach)

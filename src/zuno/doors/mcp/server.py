@@ -123,7 +123,7 @@ LOOK_SECONDS: Final = 50.0
 MOST_LISTED: Final = 20
 """Resources of a kind that are listed; the others are read by their id all the same."""
 INSTRUCTIONS: Final = (
-    "Zuno is a desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading. These tools look and ask; none"
+    "Zuno is a desk of arguing agents for Uniswap v4 liquidity and crypto trading. These tools look and ask; none"
     " approves, signs, sends or changes a setting: name the command for that and let the person run it. Figures come"
     " from the tools, with their source and age; SYNTHETIC and paper are not real money. Nothing here is advice. "
 ) + FENCE_RULE

@@ -20,6 +20,7 @@ from zuno.lp.service.result_views import PnlView, WhatIfView
 from zuno.lp.service.views import InspectView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.service.account_view import TradeStatusView, TradesView
+from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView, why_view
@@ -93,6 +94,12 @@ class RunsArguments(TradesArguments):
 
 class ProfitArguments(Arguments):
     by: Literal["day", "week", "month", "symbol", "exit", "side"] | None = None
+
+
+class MarketsArguments(Arguments):
+    search: Annotated[str, Field(max_length=40, description="A coin or a part of a name: SOL, PEPE.")] = ""
+    venue: Annotated[str | None, Field(max_length=40, description="binance, bybit-spot, okx …; default: all.")] = None
+    kind: Literal["spot", "perp"] | None = None
 
 
 class AnalyzeArguments(Arguments):
@@ -192,6 +199,10 @@ TOOLS: Final = {
         AssistantTool("trade_get_run", "Trading run",
             "One run in full: experts, decision, every rule that changed it, expected value, sources and their ages.",
             RunArguments, CycleWhyView, lambda desk, asked: get_run(desk, asked.run)),
+        AssistantTool("trade_list_markets", "Markets",
+            "What venues list: tick, lot, least order, fees, funding interval, and the age of each list.",
+            MarketsArguments, MarketsView,
+            lambda desk, asked: desk.services.market_desk().list(asked.venue, asked.kind, asked.search)),
         AssistantTool("trade_analyze", "Analyse a market",
             "Experts, a judge and a risk officer rule on a market. Answers with an id within seconds and runs on;"
             " analysis_get tells its state, trade_get_run the ruling. No order is placed.",

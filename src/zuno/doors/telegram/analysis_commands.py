@@ -88,6 +88,10 @@ async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
     return render(await zuno.archive().why(decision))
 
 
+async def list_markets(asked: ChatRequest, zuno: Zuno) -> Reply:
+    return render(await zuno.market_desk().list(search="".join(asked.words)))
+
+
 async def show_memory(asked: ChatRequest, zuno: Zuno) -> Reply:
     memory = zuno.memory()
     match asked.words:
@@ -152,6 +156,7 @@ COMMANDS = (
         analyze,
         takes_long=True,
     ),
+    Command("markets", "[COIN]", "List what venues list, with their rules and fees.", Level.LOOK, list_markets),
     Command("report", "[RUN] [experts|page|replay|why] | list", "Show a run's report.", Level.LOOK, show_report),
     Command("why", "[DECISION]", "Show the argument behind a run or a plan.", Level.LOOK, show_why),
     Command(

@@ -29,7 +29,7 @@ POLL_SECONDS: Final = 10
 GUESSES: Final = 3
 """Wrong codes of one person, after which no code of theirs counts."""
 DESCRIPTION: Final = (
-    "Zuno: a desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading. It answers its owners alone."
+    "Zuno: a desk of arguing agents for Uniswap v4 liquidity and crypto trading. It answers its owners alone."
 )
 ABOUT: Final = "The desk of arguing agents, in a chat."
 LONGEST_DESCRIPTION: Final = 256

@@ -37,7 +37,7 @@ API: Final = "/api/v1"
 READY_SECONDS: Final = 5.0
 READY_MS: Final = 1_000
 SUMMARY: Final = (
-    "A desk of arguing agents for Uniswap v4 liquidity and BTC/ETH trading: a model reasons, code owns every number. "
+    "A desk of arguing agents for Uniswap v4 liquidity and crypto trading: a model reasons, code owns every number. "
     "Paper by default, not advice."
 )
 

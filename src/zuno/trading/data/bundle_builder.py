@@ -180,8 +180,9 @@ def reach_of(series: Series[Any], home: str = DEFAULT_VENUE.feed) -> ReadWindow:
 
 def _last(series: Series[Any], rows: Sequence[Any], heard: Mapping[str, Millis]) -> Millis | None:
     """When the newest row was true; a stream counts up to its last sign of life, even without events."""
-    latest = rows if series.row is MacroRelease else rows[-1:]  # an older day may have been revised last
-    newest = [complete_at(series, row) for row in latest]
+    newest = [complete_at(series, row) for row in rows[-1:]]
+    if series.row is MacroRelease:  # an older day may have been revised last
+        newest += [row.released for row in rows]
     if series.feed in _STREAMS and series.row is not Heartbeat:
         sign = heard.get(str(alive(series.feed, series.venue, series.name)))
         newest += [] if sign is None else [sign]

@@ -57,6 +57,15 @@ def bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
     return Bars(timeframe, given.at, opened, high, low, close, given.volume, given.taker_buy)
 
 
+def join_bars(older: Bars, newer: Bars) -> Bars:
+    """`ValueError` when they are not in order."""
+    if older.at[-1] >= newer.at[0]:
+        raise ValueError("bars must be strictly increasing in time")
+    names = ("at", "open", "high", "low", "close", "volume", "taker_buy")
+    columns = (np.concatenate((getattr(older, name), getattr(newer, name))) for name in names)
+    return Bars(older.timeframe, *columns)
+
+
 def exact_bars(timeframe: Timeframe, candles: Sequence[Candle]) -> Bars:
     """The same with every digit of the prices."""
     first, *rest = zip(*candles, strict=True) if candles else ((),) * 7

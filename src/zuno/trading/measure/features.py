@@ -208,6 +208,7 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
     surface = chain if isinstance(chain, Missing) else options.measure_surface(chain)
     dvol = bundle.find_unoffered(index) or triage.measure_dvol(bundle.rows(index), as_of)
     whales = streams_heard(bundle, market.Feed.WHALES, large_trades_feed(symbol))
+    whales_hour, whales_day = tape.whale_flow(whales, as_of, market.HOUR_MS, market.DAY_MS)
     spike = triage.measure_spike(hours, interest, as_of)
     if not isinstance(spike, Missing) and bundle.candles_only and not any(interest.values()):
         spike = replace(spike, open_interest=NotRecorded("no open interest was recorded here"))
@@ -224,8 +225,8 @@ def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Feature
         book=book,
         walls=walls,
         forced=forced,
-        whales_hour=tape.whale_flow(whales, Millis(as_of - market.HOUR_MS), as_of),
-        whales_day=tape.whale_flow(whales, Millis(as_of - market.DAY_MS), as_of),
+        whales_hour=whales_hour,
+        whales_day=whales_day,
         surface=surface,
         dvol=dvol,
         economy=cache.read_shared("economy", prints, as_of, lambda: _economy(bundle)),

@@ -20,7 +20,7 @@ import numpy as np
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.measure import indicators
-from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars
+from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars, join_bars
 from zuno.trading.measure.indicators import (
     SPARE,
     IndicatorSeries,
@@ -174,7 +174,17 @@ class FrameCache:
         self._kept: dict[tuple[object, ...], tuple[Sequence[Candle], Any]] = {}
 
     def read_bars(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle]) -> Bars:
-        return self._read((symbol, timeframe), rows, lambda: bars(timeframe, rows))
+        """Of a window that went on only what came is made anew."""
+        kept, known = self._kept.get((symbol, timeframe), ((), None))
+        gone = bisect_left(kept, rows[0].at, key=_time_of) if rows else 0
+        shared = len(kept) - gone
+
+        def make() -> Bars:
+            if known is None or not 0 < shared < len(rows) or not same_rows(kept[gone:], rows[:shared]):
+                return bars(timeframe, rows)
+            return join_bars(known.cut(slice(gone, None)), bars(timeframe, rows[shared:]))
+
+        return self._read((symbol, timeframe), rows, make)
 
     def read_frame(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], shoulder: int) -> Frame | None:
         """With pivots of that shoulder; None where no bar can be believed."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
 from math import fsum, inf
+from operator import itemgetter
 from typing import Final
 
 from zuno.kernel.statistics import percentile
@@ -23,6 +24,7 @@ CALIBRATED_HOURS: Final = 7 * 24
 HISTORY_HOURS: Final = 90 * 24
 """Hours of its own past that an hour is held against, at most."""
 _MINUTES: Final = HOUR_MS // MINUTE_MS
+_time_of: Final = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,18 @@ class WhaleFlow:
         return self.sold_usd if isinstance(self.sold_usd, Missing) else self.bought_usd - self.sold_usd
 
 
-def whale_flow(streams: Sequence[Stream], since: Millis, until: Millis) -> Known[WhaleFlow]:
-    """Trades of $100k and more in [since, until)."""
-    large = [
-        Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
-        for stream in streams
-    ]
-    totals = TapeMinutes(large).tally(since, until)
+def whale_flow(streams: Sequence[Stream], until: Millis, *spans: int) -> list[Known[WhaleFlow]]:
+    """Trades of $100k and more in each span up to `until`."""
+    large = TapeMinutes(
+        [
+            Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
+            for stream in streams
+        ]
+    )
+    return [_to_flow(large.tally(Millis(until - span), until)) for span in spans]
+
+
+def _to_flow(totals: TapeTotals) -> Known[WhaleFlow]:
     if not totals.events and not totals.complete:
         return Missing(_unheard(totals.heard, totals.minutes))
     return WhaleFlow(totals.long_usd, totals.short_usd, totals.events, totals.complete)
@@ -132,15 +139,13 @@ class TapeMinutes:
         self._alive = reduce(_overlaps, proven) if proven else []
         self._starts = [start for start, _ in self._alive]
         self._alive_before = list(accumulate((end - start for start, end in self._alive), initial=0))
-        sides: dict[Side, list[tuple[int, float]]] = {side: [] for side in Side}
-        for stream in streams:
-            for at, side, _, _, usd, _ in valid_unique_events(stream.strikes):
-                sides[side].append((at // MINUTE_MS, usd))
+        events = [row for stream in streams for row in valid_unique_events(stream.strikes)]
+        events.sort(key=_time_of)
         self._minutes: dict[Side, list[int]] = {}
         self._usd: dict[Side, list[float]] = {}
-        for side, rows in sides.items():
-            rows.sort()
-            self._minutes[side], self._usd[side] = [row[0] for row in rows], [row[1] for row in rows]
+        for side in Side:
+            self._minutes[side] = [row[0] // MINUTE_MS for row in events if row[1] == side]
+            self._usd[side] = [row[4] for row in events if row[1] == side]
 
     def tally(self, since: Millis, until: Millis) -> TapeTotals:
         """The sums of a time. Whole minutes: both ends are moved back to where their minute began."""

@@ -14,7 +14,7 @@ from zuno.kernel.numbers_text import format_span, plain_digits
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, VerdictView, View
-from zuno.markets.market import Catalogue, Market, describe_limits
+from zuno.markets.market import Catalogue, Market, describe_limits, describe_unit
 from zuno.markets.venues import VENUES, Kind, Venue, find_near, parse_venue
 from zuno.present.document import Document, document, table
 from zuno.present.values import amount, bad, count, foreign, hours, percent, quiet
@@ -116,6 +116,7 @@ class MarketsView(VerdictView):
             urgent=(foreign(f"{listed.venue.lower()}: {listed.failure}") for listed in self.lists if listed.failure),
             notes=(
                 f"{more:,} more; --search, --venue and --kind choose" if more > 0 else "",
+                *map(foreign, filter(None, dict.fromkeys(describe_unit(market.base) for market in self.markets))),
                 *(
                     foreign(f"{listed.venue.lower()} lists markets without a tick or lot: {', '.join(listed.skipped)}")
                     for listed in self.lists

@@ -249,18 +249,18 @@ def test_the_future_changes_no_hour(rows: list[TapeEvent], heard: list[Heartbeat
 
 def test_large_trades_are_netted_and_small_ones_are_not_counted() -> None:
     rows = [strike(AGO, 100_000), strike(AGO + 1, 250_000), strike(AGO + 2, 120_000, Side.SHORT), strike(AGO, 99_999)]
-    flow = whale_flow([stream(*rows)], AGO, Millis(NOW))
+    flow = whale_flow([stream(*rows)], Millis(NOW), NOW - AGO)[0]
     assert not isinstance(flow, Missing)
     assert (flow.bought_usd, flow.sold_usd, flow.net_usd, flow.trades) == (350_000.0, 120_000.0, 230_000.0, 3)
     assert flow.complete
 
 
 def test_no_whale_is_a_zero_only_when_heard() -> None:
-    flow = whale_flow([stream()], AGO, Millis(NOW))
+    flow = whale_flow([stream()], Millis(NOW), NOW - AGO)[0]
     assert not isinstance(flow, Missing)
     assert (flow.net_usd, flow.trades) == (0.0, 0)
-    assert "zero" in why(whale_flow([Stream("binance", (), ())], AGO, Millis(NOW)))
-    one = whale_flow([Stream("binance", [strike(AGO, 200_000, Side.SHORT)], ())], AGO, Millis(NOW))
+    assert "zero" in why(whale_flow([Stream("binance", (), ())], Millis(NOW), NOW - AGO)[0])
+    one = whale_flow([Stream("binance", [strike(AGO, 200_000, Side.SHORT)], ())], Millis(NOW), NOW - AGO)[0]
     assert not isinstance(one, Missing)
     assert (one.sold_usd, one.complete) == (200_000.0, False)
     assert isinstance(one.bought_usd, Missing)

@@ -113,6 +113,26 @@ async def test_what_is_asked_for_wrongly_is_said_with_the_nearest_names(exchange
         await exchanges.desk.list(kind="future")
 
 
+async def test_a_coin_is_found_by_whatever_a_venue_calls_it(exchanges: Exchanges) -> None:
+    names = {BINANCE: "1000PEPE", BYBIT: "1000PEPE", Venue("OKX"): "PEPE", Venue("HYPERLIQUID"): "1000PEPE"}
+    exchanges.lists = {venue: [assume_market(venue, base)] for venue, base in names.items()}
+    for venue in names:
+        assert (await exchanges.desk.list(venue, refresh=True)).ok
+    for search in ("PEPE", "pepe", "1000PEPE", "kPEPE"):
+        view = await exchanges.desk.list(kind="perp", search=search)
+        assert [market.base for market in view.markets] == ["1000PEPE", "1000PEPE", "PEPE", "1000PEPE"], search
+        assert [note.text for note in view.to_document().notes if "1,000 PEPE" in note.text]
+    assert {market.base for market in (await exchanges.desk.list("upbit", search="XBT")).markets} == {"BTC"}
+
+
+async def test_a_coin_that_was_delisted_is_shown_and_cannot_be_traded(exchanges: Exchanges) -> None:
+    exchanges.lists[BINANCE] = [assume_market(BINANCE, "SOL"), assume_market(BINANCE, "LUNA")]
+    assert (await exchanges.desk.list("binance", refresh=True)).ok
+    del exchanges.lists[BINANCE][1]
+    view = await exchanges.desk.list("binance", search="LUNA", refresh=True)
+    assert [(market.base, market.trading) for market in view.markets] == [("LUNA", False)]
+
+
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}{", b'{"BINANCE":{"readAt":1,"markets":[{"base":"X"}]}}', b'{"BINANCE":3}']
 )

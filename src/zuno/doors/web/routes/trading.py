@@ -31,11 +31,14 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
 )
 from zuno.trading.service.features_view import CandlesView, FeaturesView, MarketChartView
+from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.profit_view import PerformanceView, ProfitView
 from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
+
+Word = Annotated[str | None, Query(max_length=TEXT_CHARS)]
 
 
 class AnalyzeBody(Body):
@@ -127,6 +130,11 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     async def list_protections(account: Account = None) -> Response:
         """What keeps the desk from new trades."""
         return await services.answer(lambda zuno: zuno.account(account).locks())
+
+    @router.get("/markets", **document(MarketsView))
+    async def list_markets(venue: Word = None, kind: Word = None, search: Word = None) -> Response:
+        """What venues list: tick, lot, least order, fees, funding, and the age of each list."""
+        return await services.answer(lambda zuno: zuno.market_desk().list(venue, kind, search or ""))
 
     @router.get("/candles", **document(CandlesView))
     async def list_candles(

@@ -8,6 +8,7 @@ import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadg
 
 const INTERVALS = ["1h", "4h", "1d"];
 const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"], ["closed", "Closed trades"]];
+const MOST_MARKETS = 60;
 const LIFTED = new Set(["kill_switch"]);
 const REFRESH = 20000;
 const REFRESH_CHART = 60000;
@@ -264,6 +265,7 @@ function books(api) {
     ["Fills", () => paged(api, "/trading/fills", {}, "Fills", FILL_COLUMNS)],
     ["Ledger", () => ledger(api)],
     ["Runs", () => paged(api, "/trading/runs", { limit: 25 }, "Runs", RUN_COLUMNS, (row) => `#/runs/${encodeURIComponent(row.runId)}`)],
+    ["Markets", () => listMarkets(api)],
     ["Logs", () => logs(api)],
   ];
   const choose = (chosen) => {
@@ -322,6 +324,24 @@ const FILL_COLUMNS = [
   { name: "Price", number: true, cell: (row) => number(row.price) },
   { name: "Fee", number: true, hide: true, cell: (row) => money(row.fee, row.currency, 4) },
   { name: "", hide: true, cell: (row) => [badge(row.maker ? "maker" : "taker"), row.liquidation ? badge("liquidation", "bad") : null] },
+];
+
+const MARKET_COLUMNS = [
+  { name: "Market", cell: (row) => [row.name, row.trading ? null : h("span", { class: "sub down" }, "not traded")] },
+  { name: "Tick", number: true, cell: (row) => number(row.tick) },
+  { name: "Lot", number: true, cell: (row) => number(row.lot) },
+  { name: "Least order", number: true, cell: (row) => `${number(row.minNotional)} ${row.quote}` },
+  { name: "Maker", number: true, hide: true, cell: (row) => percent(row.maker / 100, 3) },
+  { name: "Taker", number: true, hide: true, cell: (row) => percent(row.taker / 100, 3) },
+  { name: "Funding", number: true, hide: true, cell: (row) => (row.fundingHours ? `${row.fundingHours} h` : "–") },
+];
+
+const LIST_COLUMNS = [
+  { name: "Venue", cell: (row) => row.venue.toLowerCase() },
+  { name: "List", cell: (row) => row.source },
+  { name: "Age", number: true, cell: (row) => h("span", { class: row.stale ? "down" : null }, isKnown(row.ageSeconds) ? span(row.ageSeconds) : "–") },
+  { name: "Markets", number: true, cell: (row) => number(row.markets) },
+  { name: "Limits", hide: true, cell: (row) => row.limits.join("; ") },
 ];
 
 const RUN_COLUMNS = [
@@ -411,6 +431,21 @@ function ledger(api) {
     { name: "What", cell: (row) => row.what },
     { name: "Lines", cell: (row) => row.lines.map((line) => h("span", { class: "sub" }, `${line.account} ${line.amount} ${row.currency}`)) },
   ])];
+}
+
+/** What venues list, by a coin or a part of a name; at first the desk's first coin. */
+function listMarkets(api) {
+  const place = h("div", { class: "stack" }, loading());
+  const load = (search) => fillWith(place, () => api.read("/trading/markets", { search }), ({ view, document: words }) => [
+    urgent(words),
+    table("Markets", MARKET_COLUMNS, view.markets.slice(0, MOST_MARKETS)),
+    table("Lists", LIST_COLUMNS, view.lists),
+    notes(words),
+    sourceLine({ href: api.address(`/trading/markets?search=${encodeURIComponent(search)}`), at: null, text: words.headline.text }),
+  ]);
+  const field = h("input", { type: "search", "aria-label": "Search markets", placeholder: "SOL", maxlength: "40", onchange: () => load(field.value.trim()) });
+  load(api.session().markets[0].replace(/USDT$/, ""));
+  return [h("span", { class: "controls" }, field), place];
 }
 
 function logs(api) {
