@@ -457,6 +457,15 @@ async def test_a_short_is_a_position_with_margin_leverage_and_liquidation(here: 
 
 
 @only(ON_MARGIN)
+async def test_an_open_gain_is_no_cash(here: WireHarness) -> None:
+    await open_long(here)
+    before = (await here.venue.balance()).total
+    for change in (500, -700):
+        await here.move(here.price + change * here.tick)
+        assert (await here.venue.balance()).total == before
+
+
+@only(ON_MARGIN)
 async def test_funding_comes_oldest_first_each_once(here: VenueHarness) -> None:
     await open_long(here)
     for rate in ("0.0001", "-0.0002", "0.0001", "0.0003", "0.0001"):

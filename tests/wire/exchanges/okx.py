@@ -214,10 +214,11 @@ class FakeOkx(FakeExchange):
         held = [market.symbol for market, _ in engine.held(spot=False)]
         isolated = [symbol for symbol in held if symbol in engine.isolated]
         margins = sum(map(engine.margin, isolated), ZERO)
-        iso_equity = margins + sum(map(engine.unrealised, isolated), ZERO)
+        iso_profit = sum(map(engine.unrealised, isolated), ZERO)
+        iso_equity = margins + iso_profit
         profit = sum((engine.unrealised(symbol) for symbol in held if symbol not in engine.isolated), ZERO)
         cash, available = engine.cash - margins, engine.available()
-        details = [self.coin_row("USDT", cash, available, cash + iso_equity + profit, iso_equity, profit)]
+        details = [self.coin_row("USDT", cash, available, cash + iso_equity + profit, iso_equity, profit, iso_profit)]
         for market, position in engine.held(spot=True):
             details.append(
                 self.coin_row(market.base, position.amount, engine.free_base(market.symbol), position.amount)
@@ -245,6 +246,7 @@ class FakeOkx(FakeExchange):
         equity: Decimal,
         isolated: Decimal = ZERO,
         profit: Decimal = ZERO,
+        iso_profit: Decimal = ZERO,
     ) -> Row:
         return {
             "ccy": coin,
@@ -255,7 +257,7 @@ class FakeOkx(FakeExchange):
             "eqUsd": plain(equity),
             "disEq": plain(equity),
             "isoEq": plain(isolated),
-            "isoUpl": "0",
+            "isoUpl": plain(iso_profit),
             "frozenBal": plain(cash - free),
             "ordFrozen": plain(cash - free),
             "upl": plain(profit),

@@ -389,10 +389,10 @@ async def _find_difference(venue: VenueContext) -> Decimal:
 
 def _expect_balance(venue: VenueContext) -> Decimal:
     """By the book: of all venues with the same wallet together, but on paper, where each has one of its own. A venue
-    that a paper account has not opened yet has what it will open with."""
-    account, exchange = venue.account, venue.exchange
-    if account_mode(account.name) == "paper" and exchange not in account.book.venues:
-        return exchange.paper_cash
+    that a paper account has not opened yet has what it will open with; an account with money opens with nothing."""
+    account, exchange, on_paper = venue.account, venue.exchange, account_mode(venue.account.name) == "paper"
+    if not account.book.opened or (on_paper and exchange not in account.book.venues):
+        return exchange.paper_cash if on_paper else ZERO
     sharing = [each for each in account.venues if each.wallet == exchange.wallet and not venue.port.simulated]
     return sum(map(account.book.venue_balance, sharing or [exchange]), ZERO)
 
