@@ -14,6 +14,7 @@ from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.bybit import FakeBybit
 from tests.wire.exchanges.harness import (
     ALWAYS,
+    QUICK,
     WireHarness,
     find,
     limit,
@@ -23,12 +24,15 @@ from tests.wire.exchanges.harness import (
     over_wire,
     request_order,
 )
-from tests.wire.exchanges.hyperliquid import AGENT_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.hyperliquid import AGENT_KEY, OWNER_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.okx import FakeOkx
 from tests.wire.exchanges.serving import DOWN, Request
 from tests.wire.exchanges.upbit import FakeUpbit
-from zuno.adapters.venues.exchange import PATIENCE
+from zuno.adapters.venues.exchange import PATIENCE, ApiKeys
+from zuno.adapters.venues.orders.wires import build_account
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -286,7 +290,66 @@ async def test_contracts_are_counted_in_coins() -> None:
         assert market.contract == Decimal("0.01")
 
 
+async def test_an_order_at_okx_ends_before_its_reply_is_given_up() -> None:
+    async with over_wire("OKX") as here:
+        assert isinstance(here.fake, FakeOkx)
+        here.fake.clock.ahead = 20_000  # less than what a request may be dated wrongly by
+        await open_long(here)
+        assert (await here.venue.place(request_order(here, "stop", SELL, STOP, trigger=Decimal(50_000)))).venue_id
+        assert here.fake.deadlines
+        assert 0 < min(here.fake.deadlines) <= max(here.fake.deadlines) < PATIENCE.timeout * 1_000
+
+
+# -- spot
+
+
+@pytest.mark.parametrize("name", ["BINANCE-SPOT", "OKX-SPOT"])
+async def test_coins_are_sold_once_where_an_id_may_come_again(name: str) -> None:
+    """A process that knows nothing of the first sale, and cannot look it up."""
+    async with over_wire(name) as here:
+        await open_long(here)
+        lot = here.fake.engine.markets[here.market].lot
+        out = request_order(here, "out", SELL, quantity=here.quantity / 5 // lot * lot, reduce_only=True)
+        assert (await here.venue.place(out)).status is OrderStatus.FILLED
+        await here.restart()
+        here.server.fail(here.find_name, DOWN, times=10_000)
+        with pytest.raises(Unavailable):
+            await here.venue.place(out)
+        assert here.count_orders(out.client_id) == 1
+
+
 # -- Hyperliquid's own
+
+
+async def test_a_tick_holds_for_what_stands_above_the_market() -> None:
+    """At 9,990 a price may have one decimal, at 10,050 none."""
+    async with over_wire("HYPERLIQUID") as here:
+        await here.move(Decimal(9_990))
+        filters = await here.venue.filters(here.symbol)
+        assert filters.tick == 1
+        await open_long(here)
+        target = request_order(
+            here, "target", SELL, OrderType.TAKE_PROFIT_MARKET, trigger=Decimal(10_050), reduce_only=True
+        )
+        assert (await here.venue.place(target)).status is OrderStatus.OPEN
+        (standing,) = await here.venue.open_orders()
+        assert standing.request.trigger == target.trigger
+
+
+async def test_the_main_key_of_an_account_signs_nothing() -> None:
+    async with over_wire("HYPERLIQUID") as here:
+        keys = ApiKeys(owner(), OWNER_KEY)
+        venue = build_account(here.exchange, keys, DEFAULT_SYMBOLS, here.server.url, patience=QUICK, throttled=False)
+        try:
+            with pytest.raises(Refused):
+                await venue.rights()
+            for reduce_only in (False, True):
+                with pytest.raises(Refused):
+                    await venue.place(request_order(here, f"main {reduce_only}", SELL, reduce_only=reduce_only))
+        finally:
+            await venue.close()
+        assert isinstance(here.fake, FakeHyperliquid)
+        assert here.fake.actions == []
 
 
 async def sign_action(fake: FakeHyperliquid, action: dict[str, Any], sent_action: dict[str, Any] | None = None) -> Any:
