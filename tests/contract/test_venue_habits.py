@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.contract import test_venue_exam
 from tests.wire.exchanges import binance as binance_wire
+from tests.wire.exchanges.__main__ import FAULTS
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.bybit import FakeBybit
 from tests.wire.exchanges.harness import (
@@ -37,6 +39,12 @@ from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
 
 BUY, SELL, STOP = OrderSide.BUY, OrderSide.SELL, OrderType.STOP_MARKET
+
+
+def test_every_fault_of_the_table_is_a_paper_of_the_exam() -> None:
+    papers = {name.removeprefix("test_").replace("_", " ") for name in dir(test_venue_exam)}
+    assert set(FAULTS.values()) <= papers
+
 
 # -- Binance's own
 
