@@ -708,6 +708,17 @@ async def test_a_filter_that_changed_over_night_is_the_venues_to_say(here: WireH
     assert (after.lot, after.min_notional) != (before.lot, before.min_notional)
 
 
+@only([name for name in BY_HTTP if name not in ("HYPERLIQUID", "UPBIT")])
+async def test_a_market_of_zero_lot_takes_no_order(here: WireHarness) -> None:
+    """Hyperliquid tells decimals, and Upbit no lot at all."""
+    here.fake.change_filters(here.market, lot=Decimal(0))
+    with pytest.raises(Unavailable):
+        await here.venue.filters(here.symbol)
+    with pytest.raises(Unavailable):
+        await here.venue.place(request_order(here, "zero lot"))
+    assert here.server.count(here.place_name) == 0
+
+
 @only(BY_HTTP)
 async def test_what_another_hand_did_is_told_as_its_own(here: WireHarness) -> None:
     here.fake.hold_foreign(here.market, here.quantity)

@@ -27,14 +27,15 @@ from tests.wire.exchanges.harness import (
     request_order,
 )
 from tests.wire.exchanges.hyperliquid import AGENT_KEY, OWNER_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.matching import build_market
 from tests.wire.exchanges.okx import FakeOkx
 from tests.wire.exchanges.serving import DOWN, Request
 from tests.wire.exchanges.upbit import FakeUpbit
 from zuno.adapters.venues.exchange import PATIENCE, ApiKeys
 from zuno.adapters.venues.orders.wires import build_account
-from zuno.kernel.errors import Refused, Unavailable
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
-from zuno.markets.market import DEFAULT_SYMBOLS
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -342,6 +343,29 @@ async def test_a_tick_holds_for_what_stands_above_the_market() -> None:
         assert (await here.venue.place(target)).status is OrderStatus.OPEN
         (standing,) = await here.venue.open_orders()
         assert standing.request.trigger == target.trigger
+
+
+async def test_a_thousand_of_a_coin_has_the_name_and_the_size_of_the_venue() -> None:
+    """`1000PEPE` of Binance is `kPEPE` at Hyperliquid; where a coin is traded by itself, a thousand of it are not."""
+    many = Symbol("1000PEPEUSDT")
+    async with over_wire("HYPERLIQUID") as here:
+        market = build_market("kPEPE", "0.012", "0.000001", "1", "10", "100000000", base="kPEPE", quote="USDC")
+        here.fake.engine.markets["kPEPE"] = market
+        here.symbols = (here.symbol, many)
+        await here.restart()
+        listed = {market.base for market in await here.venue.list_markets()}  # type: ignore[attr-defined]
+        assert {"BTC", "1000PEPE"} <= listed
+        order = request_order(here, "pepe", quantity=Decimal(5_000)).model_copy(update={"symbol": many})
+        assert (await here.venue.place(order)).status is OrderStatus.FILLED
+        (held,) = await here.venue.positions()
+        assert (held.symbol, held.quantity) == (many, Decimal(5_000))
+    for name in ("OKX", "BYBIT"):
+        async with over_wire(name) as here:
+            with pytest.raises(NotFound):
+                await here.venue.filters(many)
+            order = request_order(here, "pepe").model_copy(update={"symbol": many})
+            assert (await here.venue.place(order)).status is OrderStatus.REJECTED
+            assert here.server.count(here.place_name) == 0
 
 
 async def test_the_main_key_of_an_account_signs_nothing() -> None:

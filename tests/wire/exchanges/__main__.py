@@ -1,4 +1,4 @@
-"""The exam of order venues as tables: `python -m tests.wire.exchanges [VENUE ...]`; a fake exchange to trade at by hand:
+"""The exam of order venues as tables: `python -m tests.wire.exchanges [VENUE ...]`; a fake exchange to trade at:
 `python -m tests.wire.exchanges --serve VENUE`.
 
 A row is a promise, or a fault that is injected at the wire; a column is a venue over its fake: kept or pass, BROKEN or
@@ -37,6 +37,7 @@ FAULTS = {
     "delisted market": "a symbol that stopped trading takes no order",
     "delisted with a position": "a position of a symbol that stopped trading is told and cannot be sold",
     "filter changed over night": "a filter that changed over night is the venues to say",
+    "lot of zero": "a market of zero lot takes no order",
     "hedge mode": "an account in hedge mode takes no order",
     "foreign positions and orders": "what another hand did is told as its own",
     "keys that may withdraw": "keys that may withdraw trade nothing",

@@ -271,28 +271,26 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def positions(self) -> tuple[VenuePosition, ...]:
-        positions = []
         if self.wire.spot:
             held = await self.balances()
-            for symbol in self._symbols:
-                holding = held.get(symbol.base, Holding(ZERO, ZERO))
-                if holding.total > 0:
-                    positions.append(self._build_position(symbol, holding.total, holding.cost))
+            coins = [(symbol, held[symbol.base]) for symbol in self._symbols if symbol.base in held]
+            positions = [
+                self._build_position(symbol, coin.total, coin.cost) for symbol, coin in coins if coin.total > 0
+            ]
         else:
-            for row in await self.position_rows():
-                cells = Cells(row, self.wire.position)
-                name, amount = cells.word("name"), cells.total("amount")
-                if not amount or name not in self._names:
-                    continue
-                if "mode" in cells and cells.word("mode") != self.wire.one_way:
-                    raise self.refuse_hedge_mode()
-                amount *= await self.unit_of(name)
-                amount *= cells.choose("side", self.wire.sides).sign if "side" in cells else 1
-                leverage, margin = await self.read_leverage(name, cells), cells.total("margin")
-                entry, liquidation = cells.require("entry"), cells.number("liquidation")
-                symbol = self._names[name]
-                positions.append(self._build_position(symbol, amount, entry, leverage, margin, liquidation))
+            rows = [Cells(row, self.wire.position) for row in await self.position_rows()]
+            ours = [cells for cells in rows if cells.total("amount") and cells.word("name") in self._names]
+            positions = [await self._parse_position(cells.word("name"), cells) for cells in ours]
         return tuple(sorted(positions, key=lambda position: position.symbol))
+
+    async def _parse_position(self, name: str, cells: Cells) -> VenuePosition:
+        if "mode" in cells and cells.word("mode") != self.wire.one_way:
+            raise self.refuse_hedge_mode()
+        amount = cells.total("amount") * await self.unit_of(name)
+        amount *= cells.choose("side", self.wire.sides).sign if "side" in cells else 1
+        leverage, margin = await self.read_leverage(name, cells), max(cells.total("margin"), ZERO)
+        entry, liquidation = cells.require("entry"), cells.number("liquidation")
+        return self._build_position(self._names[name], amount, entry, liquidation, leverage, margin)
 
     @report_unreadable
     async def balance(self) -> Balance:
@@ -313,7 +311,7 @@ class VenueAccount(VenueWire):
 
     async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order:
         try:
-            if not order.reduce_only:
+            if not order.reduce_only and not self.wire.spot:
                 await self.prepare(order, self.name(order.symbol))
             question = await self.ask_to_place(order, self.name(order.symbol), good_till)
             answer = await self._client.send(*question)
@@ -439,7 +437,8 @@ class VenueAccount(VenueWire):
                     await self._client.pause(Backoff(0.2, 2.0).delay(attempt - 1))
                 question = self.ask_for_order_trades(self.name(order.request.symbol), id)
                 rows = await self.read_pages(question, self.wire.trade["id"][0])
-                own = [self.parse_trade(order.request.symbol, row) for row in rows if self._is_of(row, id)]
+                trades = [self.parse_trade(order.request.symbol, row) for row in rows]
+                own = [trade for trade in trades if trade.order_id == id]
                 value = sum((trade.quantity * trade.price for trade in own), ZERO)
                 self._confirmed[id] = sum((trade.quantity for trade in own), ZERO), value
             if fresh and filled > self._confirmed.get(id, (ZERO, ZERO))[0]:
@@ -448,9 +447,6 @@ class VenueAccount(VenueWire):
         if filled and shown and order.average_price is None:
             return order.model_copy(update={"average_price": value / shown})
         return order
-
-    def _is_of(self, row: VendorJson, venue_id: str) -> bool:
-        return Cells(row, self.wire.trade).word("order_id") == venue_id
 
     async def _fill(self, symbol: Symbol, trade: Trade) -> Fill:
         """A fee in the base currency is deducted from what was bought: the quantity is what was received, and the fee
@@ -483,9 +479,9 @@ class VenueAccount(VenueWire):
         symbol: Symbol,
         amount: Decimal,
         entry: Decimal | None,
+        liquidation: Decimal | None = None,
         leverage: int = 1,
         margin: Decimal = ZERO,
-        liquidation: Decimal | None = None,
     ) -> VenuePosition:
         """`amount`: below zero is short. An entry or a liquidation price of zero is none."""
         return VenuePosition(
@@ -495,6 +491,6 @@ class VenueAccount(VenueWire):
             quantity=abs(amount),
             entry=entry or None,
             leverage=leverage,
-            margin=max(margin, ZERO),
+            margin=margin,
             liquidation=liquidation if liquidation and liquidation > 0 else None,
         )

@@ -117,8 +117,6 @@ class BybitOrders(VenueAccount):
 
     async def prepare(self, order: OrderRequest, name: str) -> None:
         """Isolated margin, which Bybit sets for the whole account, and the order's leverage."""
-        if self.wire.spot:
-            return
         if (await self._read_account()).text("marginMode") != "ISOLATED_MARGIN":
             wanted: dict[str, object] = {"setMarginMode": "ISOLATED_MARGIN"}
             await self._client.send("privatePostV5AccountSetMarginMode", "margin mode", wanted)

@@ -125,8 +125,6 @@ class OkxOrders(VenueAccount):
 
     async def prepare(self, order: OrderRequest, name: str) -> None:
         """The margin mode goes with each order; beside a position on cross margin there would be two."""
-        if self.wire.spot:
-            return
         for row in await self.position_rows():
             if row.text("instId") == name and row.text("mgnMode") != self.margin_mode and row.decimal_if_any("pos"):
                 raise Refused(f"The position of {name} at OKX is on cross margin; close it.")
