@@ -10,9 +10,9 @@ import pytest
 from tests.paths import CHECKOUT
 
 
-@pytest.mark.parametrize(("case", "every"), [("paper", "17"), ("BYBIT legs", "28")])
-def test_a_desk_that_is_killed_in_the_midst_of_a_trade_goes_on(case: str, every: str) -> None:
-    command = [sys.executable, "-m", "tests.crash.orders", "--only", case, "--every", every]
+@pytest.mark.parametrize(("case", "points"), [("paper", "--every 34"), ("BYBIT legs", "--every 40 --offset 20")])
+def test_a_desk_that_is_killed_in_the_midst_of_a_trade_goes_on(case: str, points: str) -> None:
+    command = [sys.executable, "-m", "tests.crash.orders", "--only", case, *points.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, cwd=CHECKOUT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 duplicate orders, 0 positions without a stop or legs alone, 0 ledgers that differ" in done.stdout

@@ -220,8 +220,10 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
             raise Refused("no money can be moved here")
         amount = await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
     except Refused as error:
-        await account.write([IntentEnded(at=at, intent=intent.id, state="refused", reason=str(error)[:600])])
+        # The close first: a process that ended in between would cut once more.
         await store_close(account, symbol, ExitReason.UNDONE, intent.decision)
+        ended = IntentEnded(at=account.event_time(), intent=intent.id, state="refused", reason=str(error)[:600])
+        await account.write([ended])
     except ZunoError as error:
         for leg in intent.legs:
             account.troubles[leg.exchange] = f"whether {amount} became margin is not known: {error}"
