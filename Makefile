@@ -71,7 +71,7 @@ study: $(VENV)/.dev  ## what the trading desk rules without a model: 400 moments
 rebalances: $(VENV)/.dev $(NODE)  ## six rebalances with ±6 % moves on the real contracts, and what each leaves over
 	$(BIN)/python -m studies.rebalances
 
-crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances, of a trade, of learning from it and of a chat, and recover
+crash: $(VENV)/.dev $(NODE)  ## kill -9 at every persisted step of two rebalances, of a trade at every wire, of learning from it and of a chat, and recover
 	$(BIN)/python -m tests.crash.matrix
 	$(BIN)/python -m tests.crash.orders
 	$(BIN)/python -m tests.crash.learning

@@ -457,6 +457,15 @@ async def test_a_short_is_a_position_with_margin_leverage_and_liquidation(here: 
 
 
 @only(ON_MARGIN)
+async def test_an_open_gain_is_no_cash(here: WireHarness) -> None:
+    await open_long(here)
+    before = (await here.venue.balance()).total
+    for change in (500, -700):
+        await here.move(here.price + change * here.tick)
+        assert (await here.venue.balance()).total == before
+
+
+@only(ON_MARGIN)
 async def test_funding_comes_oldest_first_each_once(here: VenueHarness) -> None:
     await open_long(here)
     for rate in ("0.0001", "-0.0002", "0.0001", "0.0003", "0.0001"):
@@ -697,6 +706,17 @@ async def test_a_filter_that_changed_over_night_is_the_venues_to_say(here: WireH
     assert not [row for row in here.fake.engine.orders.values() if is_open(row)]
     after = await here.venue.filters(here.symbol)
     assert (after.lot, after.min_notional) != (before.lot, before.min_notional)
+
+
+@only([name for name in BY_HTTP if name not in ("HYPERLIQUID", "UPBIT")])
+async def test_a_market_of_zero_lot_takes_no_order(here: WireHarness) -> None:
+    """Hyperliquid tells decimals, and Upbit no lot at all."""
+    here.fake.change_filters(here.market, lot=Decimal(0))
+    with pytest.raises(Unavailable):
+        await here.venue.filters(here.symbol)
+    with pytest.raises(Unavailable):
+        await here.venue.place(request_order(here, "zero lot"))
+    assert here.server.count(here.place_name) == 0
 
 
 @only(BY_HTTP)

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
+from tests.contract import test_venue_exam
 from tests.wire.exchanges import binance as binance_wire
+from tests.wire.exchanges.__main__ import FAULTS
 from tests.wire.exchanges.binance import FakeBinance
 from tests.wire.exchanges.bybit import FakeBybit
 from tests.wire.exchanges.harness import (
     ALWAYS,
+    QUICK,
     WireHarness,
     find,
     limit,
@@ -23,16 +26,26 @@ from tests.wire.exchanges.harness import (
     over_wire,
     request_order,
 )
-from tests.wire.exchanges.hyperliquid import AGENT_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.hyperliquid import AGENT_KEY, OWNER_KEY, FakeHyperliquid, owner
+from tests.wire.exchanges.matching import build_market
+from tests.wire.exchanges.okx import FakeOkx
 from tests.wire.exchanges.serving import DOWN, Request
 from tests.wire.exchanges.upbit import FakeUpbit
-from zuno.adapters.venues.exchange import PATIENCE
-from zuno.kernel.errors import Refused, Unavailable
+from zuno.adapters.venues.exchange import PATIENCE, ApiKeys
+from zuno.adapters.venues.orders.wires import build_account
+from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
 
 BUY, SELL, STOP = OrderSide.BUY, OrderSide.SELL, OrderType.STOP_MARKET
+
+
+def test_every_fault_of_the_table_is_a_paper_of_the_exam() -> None:
+    papers = {name.removeprefix("test_").replace("_", " ") for name in dir(test_venue_exam)}
+    assert set(FAULTS.values()) <= papers
+
 
 # -- Binance's own
 
@@ -286,7 +299,89 @@ async def test_contracts_are_counted_in_coins() -> None:
         assert market.contract == Decimal("0.01")
 
 
+async def test_an_order_at_okx_ends_before_its_reply_is_given_up() -> None:
+    async with over_wire("OKX") as here:
+        assert isinstance(here.fake, FakeOkx)
+        here.fake.clock.ahead = 20_000  # less than what a request may be dated wrongly by
+        await open_long(here)
+        assert (await here.venue.place(request_order(here, "stop", SELL, STOP, trigger=Decimal(50_000)))).venue_id
+        assert here.fake.deadlines
+        assert 0 < min(here.fake.deadlines) <= max(here.fake.deadlines) < PATIENCE.timeout * 1_000
+
+
+# -- spot
+
+
+@pytest.mark.parametrize("name", ["BINANCE-SPOT", "OKX-SPOT"])
+async def test_coins_are_sold_once_where_an_id_may_come_again(name: str) -> None:
+    """A process that knows nothing of the first sale, and cannot look it up."""
+    async with over_wire(name) as here:
+        await open_long(here)
+        lot = here.fake.engine.markets[here.market].lot
+        out = request_order(here, "out", SELL, quantity=here.quantity / 5 // lot * lot, reduce_only=True)
+        assert (await here.venue.place(out)).status is OrderStatus.FILLED
+        await here.restart()
+        here.server.fail(here.find_name, DOWN, times=10_000)
+        with pytest.raises(Unavailable):
+            await here.venue.place(out)
+        assert here.count_orders(out.client_id) == 1
+
+
 # -- Hyperliquid's own
+
+
+async def test_a_tick_holds_for_what_stands_above_the_market() -> None:
+    """At 9,990 a price may have one decimal, at 10,050 none."""
+    async with over_wire("HYPERLIQUID") as here:
+        await here.move(Decimal(9_990))
+        filters = await here.venue.filters(here.symbol)
+        assert filters.tick == 1
+        await open_long(here)
+        target = request_order(
+            here, "target", SELL, OrderType.TAKE_PROFIT_MARKET, trigger=Decimal(10_050), reduce_only=True
+        )
+        assert (await here.venue.place(target)).status is OrderStatus.OPEN
+        (standing,) = await here.venue.open_orders()
+        assert standing.request.trigger == target.trigger
+
+
+async def test_a_thousand_of_a_coin_has_the_name_and_the_size_of_the_venue() -> None:
+    """`1000PEPE` of Binance is `kPEPE` at Hyperliquid; where a coin is traded by itself, a thousand of it are not."""
+    many = Symbol("1000PEPEUSDT")
+    async with over_wire("HYPERLIQUID") as here:
+        market = build_market("kPEPE", "0.012", "0.000001", "1", "10", "100000000", base="kPEPE", quote="USDC")
+        here.fake.engine.markets["kPEPE"] = market
+        here.symbols = (here.symbol, many)
+        await here.restart()
+        listed = {market.base for market in await here.venue.list_markets()}  # type: ignore[attr-defined]
+        assert {"BTC", "1000PEPE"} <= listed
+        order = request_order(here, "pepe", quantity=Decimal(5_000)).model_copy(update={"symbol": many})
+        assert (await here.venue.place(order)).status is OrderStatus.FILLED
+        (held,) = await here.venue.positions()
+        assert (held.symbol, held.quantity) == (many, Decimal(5_000))
+    for name in ("OKX", "BYBIT"):
+        async with over_wire(name) as here:
+            with pytest.raises(NotFound):
+                await here.venue.filters(many)
+            order = request_order(here, "pepe").model_copy(update={"symbol": many})
+            assert (await here.venue.place(order)).status is OrderStatus.REJECTED
+            assert here.server.count(here.place_name) == 0
+
+
+async def test_the_main_key_of_an_account_signs_nothing() -> None:
+    async with over_wire("HYPERLIQUID") as here:
+        keys = ApiKeys(owner(), OWNER_KEY)
+        venue = build_account(here.exchange, keys, DEFAULT_SYMBOLS, here.server.url, patience=QUICK, throttled=False)
+        try:
+            with pytest.raises(Refused):
+                await venue.rights()
+            for reduce_only in (False, True):
+                with pytest.raises(Refused):
+                    await venue.place(request_order(here, f"main {reduce_only}", SELL, reduce_only=reduce_only))
+        finally:
+            await venue.close()
+        assert isinstance(here.fake, FakeHyperliquid)
+        assert here.fake.actions == []
 
 
 async def sign_action(fake: FakeHyperliquid, action: dict[str, Any], sent_action: dict[str, Any] | None = None) -> Any:

@@ -1,11 +1,13 @@
 """Kill -9 a desk at every persisted step of a trade and after every answer of the venue, restart it, and count.
 
 The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
-closed by a ruling; then a short that ends at its stop. On the paper venue, whose state is in the same journal, and on a
-fake Binance over loopback that outlives the desk. And a position of two legs, spot and perpetual, on both: opened in
-part, cut twice as its short comes near to its liquidation, closed, opened anew where its short finds no buyer, and once
-more. For each point one process dies there by SIGKILL and another starts: no order may be made twice, no position may
-be without its stop, and no leg alone, once the start is done, and in the end the ledger must equal the venue.
+closed by a ruling; then a short (at a spot exchange a second long) that ends at its stop. On the paper venue, whose
+state is in the same journal, and at the fake of every wire over loopback, which outlives the desk. And a position of
+two legs, spot and perpetual, on paper and at each house that has both: opened in part, cut twice as its short comes
+near to its liquidation, closed, opened anew where its short finds no buyer, and once more. Where no margin can be
+added the first cut undoes both legs. For each point one process dies there by SIGKILL and another starts: no order may
+be made twice, no position may be without its stop, and no leg alone, once the start is done, and in the end the ledger
+must equal the venue.
 
 The processes are forks of one that has loaded everything; it also serves the fake exchange.
 """
@@ -29,10 +31,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
+from tests.wire.exchanges.account import FakeExchange
 from tests.wire.exchanges.binance import FakeBinance
-from tests.wire.exchanges.harness import WireHarness, open_wire, over_binance
+from tests.wire.exchanges.harness import WIRES, WireHarness, open_wire, over_wire
+from tests.wire.exchanges.matching import Engine
 from tests.wire.order_gate import BTC, card, rule
 from tests.wire.paper_venue import START, ListTape, depth
 from zuno.adapters.account.trade_log import JournalTradeLog
@@ -43,7 +47,9 @@ from zuno.adapters.venues.paper.tape import FundingRate, Mark
 from zuno.adapters.venues.paper.venue import PaperFunds, PaperVenue, venue_account
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
+from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.fills import RESEND_MS
 from zuno.trading.execute.intents import RulingToExecute
@@ -51,14 +57,14 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
-from zuno.trading.model.orders import ClientId, OrderStatus
+from zuno.trading.model.orders import ClientId, OrderStatus, OrderType
 from zuno.trading.model.trade_events import OrderUpdated
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
 
 DIED = -signal.SIGKILL
-ACCOUNT = "paper:crash"
+CASH = Decimal(2_000)
 LIMITS = ProtectionLimits(cooldown_minutes=0, daily_loss_pct=Decimal(50), max_drawdown_pct=Decimal(50))
 NO_LIMIT = Decimal(1_000)
 
@@ -97,20 +103,76 @@ LEG_STEPS = (
     Step("open again", 20_000, ask="hedge"),
     Step("the end", 20_000),
 )
-STEPS_OF = {"paper": STEPS, "fake": STEPS, "legs": LEG_STEPS, "fake legs": LEG_STEPS}
+SPOT_STEPS = (
+    *(step for step in STEPS[:6] if not step.funding),
+    Step("open again", 19_950, ask="again"),
+    Step("the stop is hit", 19_400),
+    Step("the end", 19_400),
+)
 SPOT, PERPETUAL = Venue("BINANCE-SPOT"), Venue("BINANCE")
-BOTH = (PERPETUAL, SPOT)
-VENUES_OF = {"paper": (PERPETUAL,), "fake": (PERPETUAL,), "legs": BOTH, "fake legs": BOTH}
-FAKE = ("fake", "fake legs")
 LOT = Decimal("0.001")
+WON = 1_000
 
 
-def order_of(step: Step, at: Millis) -> RulingToExecute:
+@dataclass(frozen=True)
+class Case:
+    """Where the trade is made, and what it is."""
+
+    venues: tuple[Venue, ...]
+    steps: tuple[Step, ...]
+    fake: bool = True
+    """Over the wire of a fake exchange; else on paper."""
+
+    @property
+    def scale(self) -> int:
+        """Of prices and cash."""
+        return WON if self.venues[0].currency == "KRW" else 1
+
+    @property
+    def account(self) -> str:
+        """At an exchange it begins with what is found there."""
+        return "demo:crash" if self.fake else "paper:crash"
+
+    @property
+    def legs(self) -> dict[bool, Venue]:
+        """The venue of coins by True, that of perpetuals by False."""
+        return {venue.spot: venue for venue in self.venues}
+
+
+CASES = {
+    "paper": Case((PERPETUAL,), STEPS, fake=False),
+    "paper legs": Case((PERPETUAL, SPOT), LEG_STEPS, fake=False),
+    **{name: Case((Venue(name),), SPOT_STEPS if Venue(name).spot else STEPS) for name in WIRES},
+    **{
+        f"{name} legs": Case((Venue(name), Venue(f"{name}-SPOT")), LEG_STEPS)
+        for name in WIRES
+        if f"{name}-SPOT" in WIRES
+    },
+}
+
+
+class NoFunds:
+    """Keys that may not move money."""
+
+    async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
+        raise Refused("no money can be moved here")
+
+
+def find_markets(here: WireHarness, venues: Sequence[Venue]) -> dict[Venue, tuple[Engine, str]]:
+    """Whose touch a step moves."""
+    wallets: dict[Venue, FakeExchange] = dict.fromkeys(venues, here.fake)
+    if SPOT in wallets and isinstance(here.fake, FakeBinance):
+        wallets[SPOT] = here.fake.spot
+    return {venue: (fake.engine, WIRES[venue].market) for venue, fake in wallets.items()}
+
+
+def order_of(step: Step, case: Case, at: Millis) -> RulingToExecute:
     """The ruling a step acts on: the same whenever it is asked for."""
-    price = Decimal(step.price)
+    price, exchange = Decimal(step.price), case.venues[0]
     call, side, style, quantity = {
         "open": (Call.LONG, Side.LONG, Style.SMART_DCA, 0.05),
         "top up": (Call.LONG, Side.LONG, Style.MOMENTUM_SNIPER, 0.02),
+        "again": (Call.LONG, Side.LONG, Style.MOMENTUM_SNIPER, 0.03),
         "short": (Call.SHORT, Side.SHORT, Style.MOMENTUM_SNIPER, 0.03),
         "close": (Call.CANCEL_AND_CLOSE, Side.LONG, Style.CASINO_EXIT, 0.0),
     }[step.ask]
@@ -120,19 +182,18 @@ def order_of(step: Step, at: Millis) -> RulingToExecute:
     if quantity:
         entry = float(price)
         leg = Leg(
-            venue=Venue("BINANCE"),
+            venue=exchange,
             side=side,
-            currency="USD",
-            margin=quantity * entry,
-            notional=quantity * entry,
+            currency=exchange.currency,
+            margin=quantity * entry * case.scale,
+            notional=quantity * entry * case.scale,
             leverage=1.0,
             quantity=quantity,
         )
         legs = (leg,)
         opened = card(side, entry, entry * (1 - sign * 0.02), entry * (1 + sign * 0.06), quantity)
-    ruling = rule(
-        call, at, execution_style=style, legs=legs, card=opened, target_exchange=Target.BINANCE if legs else None
-    )
+    target = Target(exchange) if exchange in list(Target) else Target.BINANCE
+    ruling = rule(call, at, execution_style=style, legs=legs, card=opened, target_exchange=target if legs else None)
     return RulingToExecute(
         run_id=f"run_{step.ask.replace(' ', '_')}",
         symbol=BTC,
@@ -180,7 +241,7 @@ class Child:
     """One process of the desk. The market is moved by its parent."""
 
     home: Path
-    kind: str
+    case: Case
     control: socket.socket
     fate: Mortal
     url: str = ""
@@ -188,6 +249,8 @@ class Child:
     ahead: int = 0
     later: int = 0
     at: Millis = START
+    shown: Millis = START
+    """On paper."""
 
     async def run(self, first: int, begun: bool) -> dict[str, Any]:
         key = KeyFile(self.home / "node.key")
@@ -200,17 +263,20 @@ class Child:
 
         log: Any = JournalTradeLog(open_journal)
         log.append = self.fate.after(log.append)
-        venues: dict[Venue, Any] = {exchange: self.open_venue(log, exchange) for exchange in VENUES_OF[self.kind]}
-        funds: MarginFunds = PaperFunds(ACCOUNT, log, self.now)
-        if self.kind == "fake legs":
+        venues: dict[Venue, Any] = {exchange: self.open_venue(log, exchange) for exchange in self.case.venues}
+        funds: MarginFunds = NoFunds() if self.case.fake else PaperFunds(self.case.account, log, self.now)
+        if self.case.fake and SPOT in venues and PERPETUAL in venues:
             for venue in venues.values():
                 venue.send = self.fate.after(venue.send)
             funds = BinanceFunds(venues[SPOT], venues[PERPETUAL], listed_ms=0)
+        open_at: dict[Venue, Any] = {at: MortalVenue(venue, self.fate) for at, venue in venues.items()}
+        if self.case.venues[0].currency != PERPETUAL.currency:  # what a day's loss is in dollars is asked of another
+            open_at[PERPETUAL] = self.open_paper(log, PERPETUAL)
         gate = OrderGate(
             GateContext(
                 log=log,
-                account=ACCOUNT,
-                venues={at: MortalVenue(venue, self.fate) for at, venue in venues.items()},  # type: ignore[misc]
+                account=self.case.account,
+                venues=open_at,
                 now=self.now,
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
@@ -222,15 +288,15 @@ class Child:
         if begun:
             self.take_step(first)
         said = [*await gate.reconcile()]
-        if begun and self.kind in FAKE:
+        if begun and self.case.fake:
             self.later = RESEND_MS  # until then an entry of the process that died may be on its way
             await gate.advance()
-        unprotected = await self.count_unprotected(venues)
-        for number in range(first, len(STEPS_OF[self.kind])):
+        unprotected = await self.count_unprotected(gate, venues)
+        for number in range(first, len(self.case.steps)):
             self.show(number)
             at = self.take_step(number)
-            await self.act(gate, STEPS_OF[self.kind][number], at)
-            unprotected += await self.count_unprotected(venues)
+            await self.act(gate, self.case.steps[number], at)
+            unprotected += await self.count_unprotected(gate, venues)
         said += await gate.reconcile()
         told = await self.describe(gate, venues, log)
         for venue in venues.values():
@@ -239,21 +305,21 @@ class Child:
         return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
 
     def now(self) -> Millis:
-        return self.at if self.kind not in FAKE else Millis(int(time.time() * 1_000) + self.ahead + self.later)
+        return self.at if not self.case.fake else Millis(int(time.time() * 1_000) + self.ahead + self.later)
 
     async def read_clock(self) -> Millis:
-        return self.at
+        return self.shown
 
     def open_venue(self, log: Any, exchange: Venue) -> OrderVenue:
-        if self.kind not in FAKE:
-            tape, fees = self.tapes[exchange], Fees().at(exchange)
-            return PaperVenue(exchange, ACCOUNT, log, tape, self.read_clock, fees, latency_ms=0)
+        return open_wire(exchange, self.url, asyncio.sleep) if self.case.fake else self.open_paper(log, exchange)
 
-        return open_wire(exchange, self.url, asyncio.sleep)
+    def open_paper(self, log: Any, exchange: Venue) -> OrderVenue:
+        tape, fees = self.tapes[exchange], Fees().at(exchange)
+        return PaperVenue(exchange, self.case.account, log, tape, self.read_clock, fees, latency_ms=0)
 
     def show(self, number: int) -> None:
         """The paper market of a step."""
-        step, at = STEPS_OF[self.kind][number], START + number * HOUR_MS
+        step, at = self.case.steps[number], START + number * HOUR_MS
         for exchange, tape in self.tapes.items():
             ticks = tape.market[BTC]
             if any(tick.at == at for tick in ticks):
@@ -271,20 +337,20 @@ class Child:
         self.control.sendall(f"{number}\n".encode())
         at, ahead = map(int, self.control.recv(100).split())
         self.ahead = ahead
-        self.at = Millis(START + number * HOUR_MS) if self.kind not in FAKE else Millis(at)
+        self.shown = Millis(START + number * HOUR_MS)
+        self.at = Millis(at) if self.case.fake else self.shown
         return self.at
 
     async def act(self, gate: OrderGate, step: Step, at: Millis) -> None:
-        if step.ask in ("open", "top up", "short", "close"):
-            result = await gate.execute(order_of(step, at))
+        if step.ask in ("open", "top up", "short", "again", "close"):
+            result = await gate.execute(order_of(step, self.case, at))
             assert result.state != "refused", (step, result)
         elif step.ask == "tighten":
             for trade in list(gate.book.trades.values()):
-                await gate.set_levels(trade.id, Decimal(19_650), None)
+                await gate.set_levels(trade.id, Decimal(19_650 * self.case.scale), None)
         elif step.ask == "hedge":
-            result = await gate.open_hedge(
-                BTC, SPOT, PERPETUAL, Decimal("0.05"), f"req_{step.name[-5:].replace(' ', '_')}"
-            )
+            request, legs = f"req_{step.name[-5:].replace(' ', '_')}", self.case.legs
+            result = await gate.open_hedge(BTC, legs[True], legs[False], Decimal("0.05"), request)
             assert result.state in ("open", "ended", "working"), (step, result)
         elif step.ask == "close hedge":
             await gate.close(BTC)
@@ -292,40 +358,57 @@ class Child:
             await gate.advance()
         assert not gate.troubles, gate.troubles
 
-    async def count_unprotected(self, venues: Mapping[Venue, OrderVenue]) -> int:
-        """Positions at the venue without a stop of their size there, or legs that do not match."""
+    async def count_unprotected(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue]) -> int:
+        """Positions without a stop of their size at the venue (in the book, where the venue holds none), or legs that
+        do not match. Less than a lot of a coin cannot be sold."""
         if len(venues) > 1:
             held = [position for venue in venues.values() for position in await venue.positions()]
             net = sum((position.side.sign * position.quantity for position in held), Decimal(0))
             return int(abs(net) > LOT)
-        (venue,) = venues.values()
-        stops: dict[Any, Decimal] = {}
-        for order in await venue.open_orders():
-            if order.request.type.value == "STOP_MARKET":
-                stops[order.request.symbol] = max(stops.get(order.request.symbol, Decimal(0)), order.left)
-        return sum(stops.get(position.symbol) != position.quantity for position in await venue.positions())
+        ((exchange, venue),) = venues.items()
+        stops: dict[Symbol, Decimal] = {}
+        if exchange.holds_stops:
+            for order in await venue.open_orders():
+                if order.request.type is OrderType.STOP_MARKET:
+                    stops[order.request.symbol] = max(stops.get(order.request.symbol, Decimal(0)), order.left)
+        else:
+            trades = gate.book.positions.items()
+            stops = {symbol: trade.quantity for (_, symbol), trade in trades if trade.stop is not None}
+        unprotected = 0
+        for position in await venue.positions():
+            lot = (await venue.filters(position.symbol)).lot
+            unprotected += stops.get(position.symbol, Decimal(0)) != position.quantity // lot * lot
+        return unprotected
 
     async def describe(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue], log: Any) -> dict[str, Any]:
         book = gate.book
         made: Counter[ClientId] = Counter()
-        for exchange in venues if self.kind not in FAKE else ():
+        for exchange in venues if not self.case.fake else ():
             known: dict[ClientId, set[str]] = {}
-            for event in await log.events(venue_account(ACCOUNT, exchange)):
+            for event in await log.events(venue_account(self.case.account, exchange)):
                 if isinstance(event, OrderUpdated) and event.order.status is not OrderStatus.REJECTED:
                     known.setdefault(event.order.request.client_id, set()).add(event.order.venue_id)
             made.update({id: len(ids) for id, ids in known.items()})
         held = [position for venue in venues.values() for position in await venue.positions()]
-        positions = {f"{each.exchange} {each.symbol}": f"{each.quantity.normalize():f}" for each in held}
+        ours = {f"{at} {symbol}": left for at, coins in book.dust.items() for symbol, left in coins.items()}
+        ours |= {f"{at} {symbol}": trade.quantity for (at, symbol), trade in book.positions.items()}
+        positions = {f"{position.exchange} {position.symbol}": position.quantity for position in held}
+        balances = {exchange: (await venue.balance()).total for exchange, venue in venues.items()}
+        ledger = {exchange: book.venue_balance(exchange) for exchange in venues}
+        wallets = {exchange: exchange.wallet if self.case.fake else exchange for exchange in venues}
         return {
             "made": dict(made),
             "planned": list(book.orders),
             "open": len(book.open_orders),
             "intents": len(book.intents),
             "openIntents": len(book.open_intents),
-            "held": {f"{at} {sym}": f"{trade.quantity.normalize():f}" for (at, sym), trade in book.positions.items()},
-            "positions": positions,
-            "balance": {exchange: str((await venue.balance()).total) for exchange, venue in venues.items()},
-            "ledger": {exchange: str(book.venue_balance(exchange)) for exchange in venues},
+            "held": {place: f"{quantity.normalize():f}" for place, quantity in ours.items() if quantity},
+            "positions": {place: f"{quantity.normalize():f}" for place, quantity in positions.items()},
+            "balance": {wallets[exchange]: str(balances[exchange]) for exchange in venues},
+            "ledger": {
+                wallet: str(sum(ledger[exchange] for exchange in venues if wallets[exchange] == wallet))
+                for wallet in wallets.values()
+            },
             "closed": sorted((each.reason.value, f"{each.quantity.normalize():f}") for each in book.closed),
             "locks": [lock.reason for lock in book.locks.values()],
             "fees": str(sum((summary.fees for summary in book.closed), Decimal(0))),
@@ -335,21 +418,22 @@ class Child:
 class Parent:
     """Serves the market of one kind of venue, and starts desks that die."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
-        self._kind = kind
+        self._name, self._case = name, CASES[name]
         self._number = 0
 
     async def run(self, last: int | None) -> tuple[dict[str, Any], bool]:
         """A desk from start to end, killed once; what is found in the end, and whether it died."""
         self._number += 1
-        home = self._folder / f"{self._kind}-{self._number}"
+        home = self._folder / f"{self._name}-{self._number}"
         home.mkdir()
         async with AsyncExitStack() as stack:
-            here = await stack.enter_async_context(over_binance()) if self._kind in FAKE else None
-            if here is not None:
-                await here.owe(Decimal(2_000))
-                cast(FakeBinance, here.fake).spot.engine.cash = Decimal(2_000)
+            case, here = self._case, None
+            if case.fake:
+                here = await stack.enter_async_context(over_wire(case.venues[0]))
+                for engine, _ in find_markets(here, case.venues).values():
+                    engine.cash = CASH * case.scale
                 await here.venue.balance()  # its library is loaded once, for all processes
             taken: dict[int, int] = {}
             code = await self._start(home, here, taken, last)
@@ -360,10 +444,16 @@ class Parent:
                 return {"problem": f"the desk ended with {code}"}, died
             told: dict[str, Any] = json.loads((home / "told.json").read_text())
             if here is not None:
-                engines = (here.fake.engine, cast(FakeBinance, here.fake).spot.engine)
-                told["made"] = {id: sum(engine.count_orders(id) for engine in engines) for id in told["planned"]}
+                engines = {id(engine): engine for engine, _ in find_markets(here, case.venues).values()}.values()
+                planned = {client_id: here.spell(client_id) for client_id in told["planned"]}
+                told["made"] = {
+                    client_id: sum(engine.count_orders(spelled) for engine in engines)
+                    for client_id, spelled in planned.items()
+                }
                 known = {order.client_id for engine in engines for order in engine.orders.values()}
-                told["strange"] = [id for id in known if id.startswith("zn") and id not in told["planned"]]
+                known |= {algo.client_id for engine in engines for algo in engine.algos.values()}
+                children = {name for name in known if name.startswith("x-engine")}
+                told["strange"] = sorted(known - children - set(planned.values()))
         shutil.rmtree(home)
         return told, died
 
@@ -377,7 +467,7 @@ class Parent:
             try:
                 ours.close()
                 asyncio.events._set_running_loop(None)
-                child = Child(home, self._kind, theirs, Mortal(last), url)
+                child = Child(home, self._case, theirs, Mortal(last), url)
                 told = asyncio.run(child.run(first, bool(taken)))
                 (home / "told.json").write_text(json.dumps(told))
                 code = 0
@@ -408,14 +498,15 @@ class Parent:
             return
         number = int(message.split()[-1])
         if number not in taken:
-            step = STEPS_OF[self._kind][number]
+            step = self._case.steps[number]
             if here is not None:
                 if step.funding:
                     await here.settle_funding(Decimal("0.0001"))
-                price = Decimal(step.price)
-                await here.move(price, step.size if step.sold_size is None else step.sold_size)
-                touch = (price - here.tick, price + here.tick)
-                cast(FakeBinance, here.fake).spot.engine.move(here.market, *touch, step.size, None)
+                price = Decimal(step.price * self._case.scale)
+                for venue, (engine, market) in find_markets(here, self._case.venues).items():
+                    size = step.size if venue.spot or step.sold_size is None else step.sold_size
+                    tick = engine.markets[market].tick
+                    engine.move(market, price - tick, price + tick, size)
             taken[number] = START if here is None else here.fake.clock.now()
         ahead = 0 if here is None else here.fake.clock.ahead
         await loop.sock_sendall(ours, f"{taken[number]} {ahead}".encode())
@@ -438,14 +529,14 @@ def find_problems(told: dict[str, Any], reference: dict[str, Any]) -> list[str]:
     return problems
 
 
-async def run_matrix(folder: Path, kind: str, every: int) -> tuple[int, int, Counter[str]]:
-    parent = Parent(folder, kind)
+async def run_matrix(folder: Path, name: str, every: int, offset: int) -> tuple[int, int, Counter[str]]:
+    parent = Parent(folder, name)
     reference, _ = await parent.run(None)
     wrong: Counter[str] = Counter()
     problems = find_problems(reference, reference)
     assert not problems, problems
     deaths = 0
-    for last in range(1, reference["writes"] + 1, every):
+    for last in range(1 + offset, reference["writes"] + 1, every):
         told, died = await parent.run(last)
         deaths += died
         problems = find_problems(told, reference) if died else ["it did not die"]
@@ -454,22 +545,23 @@ async def run_matrix(folder: Path, kind: str, every: int) -> tuple[int, int, Cou
             wrong["positions without a stop"] += "without a stop" in problem
             wrong["ledgers that differ"] += "ledger" in problem or "holds something else" in problem
             wrong["other problems"] += 1
-            print(f"{kind}, after {last}: {problem}", flush=True)
+            print(f"{name}, after {last}: {problem}", flush=True)
     return deaths, reference["writes"], wrong
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=tuple(STEPS_OF), help="one kind of venue")
+    parser.add_argument("--only", choices=tuple(CASES), action="append", help="these alone")
     parser.add_argument("--every", type=int, default=1, help="every n-th point only")
+    parser.add_argument("--offset", type=int, default=0, help="leave out so many points first")
     chosen = parser.parse_args(arguments)
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        for kind in STEPS_OF if chosen.only is None else (chosen.only,):
-            deaths, writes, wrong = asyncio.run(run_matrix(Path(folder), kind, chosen.every))
+        for name in chosen.only or CASES:
+            deaths, writes, wrong = asyncio.run(run_matrix(Path(folder), name, chosen.every, chosen.offset))
             bad += wrong.total()
             print(
-                f"{kind}: {deaths} kills at {writes} steps, {wrong['duplicate orders']} duplicate orders, "
+                f"{name}: {deaths} kills at {writes} steps, {wrong['duplicate orders']} duplicate orders, "
                 f"{wrong['positions without a stop']} positions without a stop or legs alone, "
                 f"{wrong['ledgers that differ']} ledgers that differ from the venue, "
                 f"{wrong['other problems']} other problems",

@@ -1,4 +1,4 @@
-"""`zuno trade start --live` as a person runs it: at a terminal, with words typed, at a fake Binance on loopback."""
+"""`zuno trade start --live` as a person runs it: at a terminal, with words typed, at fake exchanges on loopback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ import pytest
 
 from tests.wire.commands import shell
 from tests.wire.exchanges import binance
+from tests.wire.exchanges.account import FakeExchange
 from tests.wire.exchanges.binance import FakeBinance
+from tests.wire.exchanges.harness import WIRES, WireHarness
 from tests.wire.exchanges.serving import serve_exchange
 from tests.wire.live_home import ran, remembered
 from tests.wire.trading_account import AccountStory
@@ -38,6 +40,7 @@ from zuno.wiring.application import Application
 
 D = Decimal
 SECONDS = 600
+PRICE = D(60_000)
 START = ("trade", "start", "--symbols", "BTCUSDT", "--live")
 
 
@@ -125,7 +128,7 @@ async def write_record(home: Path) -> None:
         await zuno.close()
 
 
-async def rule_entry(home: Path) -> None:
+async def rule_entry(home: Path, venue: str = "BINANCE", price: D = PRICE) -> None:
     """What a desk stored that was killed before it sent anything: three parts, the first at the market."""
     zuno = Application(Settings(home=home))
     try:
@@ -133,11 +136,11 @@ async def rule_entry(home: Path) -> None:
         book = await writer.refresh()
         assert book.mandate is not None
         leg = IntentLeg(
-            exchange=Venue("BINANCE"),
+            exchange=Venue(venue),
             quantity=D("0.010"),
-            entry=D(60_000),
-            stop=D(58_800),
-            target=D(62_400),
+            entry=price,
+            stop=price * D("0.98"),
+            target=price * D("1.04"),
             leverage=1,
         )
         now = unix_millis()
@@ -151,8 +154,8 @@ async def rule_entry(home: Path) -> None:
             style=Style.SMART_DCA,
             legs=(leg,),
             valid_until=now + 15 * MINUTE_MS,
-            mark=D(60_000),
-            atr=D(600),
+            mark=price,
+            atr=price / 100,
             mandate=book.mandate.hash,
         )
         await writer.write([IntentStored(at=now, intent=intent, ruling=None)])
@@ -160,15 +163,15 @@ async def rule_entry(home: Path) -> None:
         await zuno.close()
 
 
-def entries(fake: FakeBinance) -> list[Any]:
+def entries(fake: FakeExchange) -> list[Any]:
     return [order for order in fake.engine.orders.values() if order.status == "NEW"]
 
 
-def stops(fake: FakeBinance) -> list[Any]:
+def stops(fake: FakeExchange) -> list[Any]:
     return [algo for algo in fake.engine.algos.values() if algo.status == "NEW"]
 
 
-async def wait_for(fake: FakeBinance, *, resting: int, protective: int) -> None:
+async def wait_for(fake: FakeExchange, *, resting: int, protective: int) -> None:
     async with asyncio.timeout(SECONDS):
         while (len(entries(fake)), len(stops(fake))) != (resting, protective):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
@@ -258,3 +261,49 @@ async def test_a_live_desk_is_started_protected_stopped_and_started_again_and_cl
             assert await screen.wait() == 0
             assert "LIVE" in screen.screen
         assert (entries(fake), stops(fake)) == ([], [])
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", [name for name in WIRES if name != "BINANCE"])
+async def test_a_live_desk_at_any_wire_protects_its_first_position_and_closes_it(home: Path, name: str) -> None:
+    await remembered(home, Living())
+    wire, venue = WireHarness(Venue(name)), Venue(name)
+    fake, price = wire.fake, wire.price
+    async with venues() as here, serve_exchange(fake.server):
+        keys = {
+            **here.environment,
+            **WIRES[name].set_environment(venue, fake.server.url),
+            "ZUNO_MARKET": "live",
+            "ZUNO_LIVE": "1",
+        }
+        away = Venues(keys)
+        listed = await ran(home, away, "markets", "--venue", name.lower(), "--refresh", "--json")
+        assert listed.code == 0, listed.err
+        words = ["--symbol", "BTCUSDT", "--margin-per-trade", "900", "--margin-per-day", "900", "--exchange", name]
+        words += [] if venue.holds_stops else ["--stops", "watched"]
+        async with terminal(home, keys, "trade", "mandate", "grant", *words) as screen:
+            await screen.expect("Type grant")
+            screen.type("grant")
+            assert await screen.wait() == 0, screen.screen
+        await write_record(home)
+        await rule_entry(home, name, price)
+        async with terminal(home, keys, *START) as screen:
+            await screen.expect("REAL MONEY")
+            await screen.expect("Type live")
+            screen.type("live")
+            await wait_for(fake, resting=2, protective=(2 - venue.spot) * venue.holds_stops)
+            screen.interrupt()
+            await screen.expect("The desk ended")
+            assert await screen.wait() == 0
+        held = await ran(home, away, "trade", "positions", "--account", "live", "--json")
+        (position,) = held.document["positions"]
+        assert position["stop"] is not None
+        assert entries(fake) == []
+        async with terminal(home, keys, "trade", "close", "all", "--account", "live") as screen:
+            await screen.expect("Type close")
+            screen.type("close")
+            assert await screen.wait() == 0, screen.screen
+        lot = fake.engine.markets[wire.market].lot
+        assert fake.engine.position(wire.market).amount < lot
+        assert (entries(fake), stops(fake)) == ([], [])
+        assert fake.broker_marks == []

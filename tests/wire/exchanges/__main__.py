@@ -1,10 +1,13 @@
-"""The exam of order venues as a table: `python -m tests.wire.exchanges [VENUE ...]`.
+"""The exam of order venues as tables: `python -m tests.wire.exchanges [VENUE ...]`; a fake exchange to trade at:
+`python -m tests.wire.exchanges --serve VENUE`.
 
-A row is a promise, a column a venue over its fake: kept, BROKEN, or – where the venue has no such thing to promise.
+A row is a promise, or a fault that is injected at the wire; a column is a venue over its fake: kept or pass, BROKEN or
+FAIL, and – where the venue has no such thing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import sys
@@ -13,9 +16,34 @@ from collections import defaultdict
 import pytest
 
 from tests.paths import CHECKOUT
-from tests.wire.exchanges.harness import WIRES
+from tests.wire.exchanges.harness import WIRES, WireHarness
+from tests.wire.exchanges.serving import serve_exchange
+from zuno.markets.venues import Venue
 
 EXAM = CHECKOUT / "tests" / "contract" / "test_venue_exam.py"
+FAULTS = {
+    "lost reply to an order": "a lost reply leaves one order",
+    "lost reply to a stop": "a lost reply leaves one stop",
+    "lost reply to a cancel": "a lost reply to a cancel is asked about again",
+    "duplicate orders": "an order that another process placed meanwhile is one",
+    "repeated and reordered events": "what is repeated and shuffled is told once and in order",
+    "HTTP 429 and 418": "a limit is waited for and a ban is not",
+    "429 without end": "a limit without end is unavailable",
+    "rate limit by its own code": "too many requests in the venues own words leave none",
+    "clock skew": "a clock that is wrong is set by the venue",
+    "HTML, maintenance at an order": "a request that was not carried out leaves none",
+    "HTML, broken JSON at a question": "whatever cannot be read is unavailable",
+    "old prices": "an old price is no price",
+    "delisted market": "a symbol that stopped trading takes no order",
+    "delisted with a position": "a position of a symbol that stopped trading is told and cannot be sold",
+    "filter changed over night": "a filter that changed over night is the venues to say",
+    "lot of zero": "a market of zero lot takes no order",
+    "hedge mode": "an account in hedge mode takes no order",
+    "foreign positions and orders": "what another hand did is told as its own",
+    "keys that may withdraw": "keys that may withdraw trade nothing",
+    "wrong keys": "wrong keys are refused",
+}
+"""Each by the paper of the exam that injects it."""
 
 
 class Marks:
@@ -40,16 +68,22 @@ class Marks:
 
     def write(self) -> list[str]:
         width = max(map(len, self.promises))
-        rows = ["  ".join([" " * width, *(venue.ljust(6) for venue in self.venues)]).rstrip()]
-        for promise in self.promises:
-            words = {True: "kept", False: "BROKEN", None: "–"}
-            cells = [words[self.kept[promise].get(venue)].ljust(max(6, len(venue))) for venue in self.venues]
-            rows.append("  ".join([promise.ljust(width), *cells]).rstrip())
+        promises = {promise: promise for promise in self.promises}
+        rows = self.write_rows(promises, width, {True: "kept", False: "BROKEN", None: "–"})
         sums = []
         for venue in self.venues:
             papers = [row[venue] for row in self.kept.values() if venue in row]
             sums.append(f"{sum(papers)}/{len(papers)}".ljust(max(6, len(venue))))
-        return [*rows, "  ".join(["kept of those it was asked for".ljust(width), *sums]).rstrip()]
+        total = "  ".join(["kept of those it was asked for".ljust(width), *sums]).rstrip()
+        faults = self.write_rows(FAULTS, width, {True: "pass", False: "FAIL", None: "–"})
+        return [*rows, total, "", *faults]
+
+    def write_rows(self, promises: dict[str, str], width: int, words: dict[bool | None, str]) -> list[str]:
+        rows = ["  ".join([" " * width, *(venue.ljust(6) for venue in self.venues)]).rstrip()]
+        for title, promise in promises.items():
+            cells = [words[self.kept[promise].get(venue)].ljust(max(6, len(venue))) for venue in self.venues]
+            rows.append("  ".join([title.ljust(width), *cells]).rstrip())
+        return rows
 
 
 def split_name(nodeid: str) -> tuple[str, str]:
@@ -58,11 +92,25 @@ def split_name(nodeid: str) -> tuple[str, str]:
     return test.removeprefix("test_").replace("_", " "), case.removesuffix("]")
 
 
+async def serve(name: str) -> None:
+    """Until Ctrl-C. The market of BTC and ETH stands still."""
+    here = WireHarness(Venue(name))
+    async with serve_exchange(here.server) as server:
+        settings = WIRES[name].set_environment(here.exchange, server.url) | {"ZUNO_LIVE": "1", "ZUNO_MARKET": "live"}
+        print("\n".join(f"export {setting}={value}" for setting, value in settings.items()), flush=True)
+        await asyncio.Event().wait()
+
+
 def main(asked: list[str]) -> int:
+    serves, asked = "--serve" in asked, [name for name in asked if name != "--serve"]
     unknown = sorted(set(asked) - set(WIRES))
     if unknown:
         print(f"no fake of {', '.join(unknown)}; there are {', '.join(WIRES)}", file=sys.stderr)
         return 2
+    if serves:
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(serve(asked[0] if asked else "BINANCE"))
+        return 0
     marks, output = Marks(asked or list(WIRES)), io.StringIO()
     with contextlib.redirect_stdout(output):
         code = pytest.main([str(EXAM), "-m", "", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"], [marks])

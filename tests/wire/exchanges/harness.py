@@ -127,6 +127,15 @@ class Wire:
     market: str
     """As the fake's engine calls it."""
     quantity: Decimal = Decimal("0.05")
+    variables: tuple[str, str] = ("API_KEY", "API_SECRET")
+    """How the settings of its keys end."""
+
+    def set_environment(self, venue: Venue, url: str) -> dict[str, str]:
+        """What makes `zuno` trade at the fake with money that is none."""
+        secrets = filter(None, (self.keys.key, self.keys.secret, self.keys.passphrase))
+        named = dict(zip((*self.variables, "PASSPHRASE"), secrets, strict=False))
+        house = f"ZUNO_{venue.house.upper()}"
+        return {f"{house}_{name}": secret for name, secret in named.items()} | {f"{house}_ORDER_URL": url}
 
 
 WIRES: dict[str, Wire] = {
@@ -136,8 +145,12 @@ WIRES: dict[str, Wire] = {
     "BYBIT-SPOT": Wire(FakeBybit, ApiKeys(bybit.KEY, bybit.SECRET), "spot:BTCUSDT"),
     "OKX": Wire(FakeOkx, ApiKeys(okx.KEY, okx.SECRET, okx.PASSPHRASE), "BTC-USDT-SWAP"),
     "OKX-SPOT": Wire(FakeOkx, ApiKeys(okx.KEY, okx.SECRET, okx.PASSPHRASE), "BTC-USDT"),
-    "HYPERLIQUID": Wire(FakeHyperliquid, ApiKeys(hyperliquid.owner(), hyperliquid.AGENT_KEY), "BTC"),
-    "UPBIT": Wire(FakeUpbit, ApiKeys(upbit.KEY, upbit.SECRET), "KRW-BTC", Decimal("0.02")),
+    "HYPERLIQUID": Wire(
+        FakeHyperliquid, ApiKeys(hyperliquid.owner(), hyperliquid.AGENT_KEY), "BTC", variables=("ACCOUNT", "AGENT_KEY")
+    ),
+    "UPBIT": Wire(
+        FakeUpbit, ApiKeys(upbit.KEY, upbit.SECRET), "KRW-BTC", Decimal("0.02"), ("ACCESS_KEY", "SECRET_KEY")
+    ),
 }
 """By the venue's name. A fake whose adapter is missing (`ACCOUNTS`) waits for it."""
 
@@ -199,6 +212,7 @@ class WireHarness:
     async def settle_funding(self, rate: Decimal) -> None:
         self.fake.engine.settle_funding(self.market, rate)
         self.fake.clock.ahead += 8 * 3_600_000
+        await self.venue.now()  # a clock that leaps is asked again
 
     async def liquidate(self) -> None:
         self.fake.engine.liquidate(self.market)

@@ -100,12 +100,15 @@ class FakeOkx(FakeExchange):
     overloaded = error("50061", "You've reached the maximum order rate limit for this account.")
     maintenance = error("50001", "Service temporarily unavailable. Try again later", 503)
     outdated = error("50102", "Timestamp request expired", 401)
+    expired = error("51149", "Order timed out. Please try again.")
     limit_word = "limit"
     events = ("orders-pending", "orders-history", "orders-algo", "fills", "bills")
     secrets = (KEY, SECRET, PASSPHRASE)
 
     def __init__(self, cash: Decimal = Decimal(10_000)) -> None:
         clock = Clock()
+        self.deadlines: list[int] = []
+        """How long the requests of a person's clock were still to be carried out, in milliseconds."""
         self.secret = SECRET
         engine = Engine(clock.now, standard_markets(), cash, Decimal("0.0002"), Decimal("0.0005"), fee_in_base=True)
         super().__init__(engine, clock)
@@ -175,6 +178,10 @@ class FakeOkx(FakeExchange):
             raise Declined(error("50113", "Invalid Sign", 401))
         if abs(datetime.fromisoformat(stamp).timestamp() * 1_000 - self.clock.now()) > 30_000:
             raise Declined(self.outdated)
+        if "exptime" in headers:
+            self.deadlines.append(int(headers["exptime"]) - self.clock.now())
+            if self.deadlines[-1] < 0:
+                raise Declined(self.expired)
         params = json.loads(request.body) if request.body else request.query
         rows = params if isinstance(params, list) else [params]
         self.broker_marks += [row["tag"] for row in rows if row.get("tag")]
@@ -214,10 +221,11 @@ class FakeOkx(FakeExchange):
         held = [market.symbol for market, _ in engine.held(spot=False)]
         isolated = [symbol for symbol in held if symbol in engine.isolated]
         margins = sum(map(engine.margin, isolated), ZERO)
-        iso_equity = margins + sum(map(engine.unrealised, isolated), ZERO)
+        iso_profit = sum(map(engine.unrealised, isolated), ZERO)
+        iso_equity = margins + iso_profit
         profit = sum((engine.unrealised(symbol) for symbol in held if symbol not in engine.isolated), ZERO)
         cash, available = engine.cash - margins, engine.available()
-        details = [self.coin_row("USDT", cash, available, cash + iso_equity + profit, iso_equity, profit)]
+        details = [self.coin_row("USDT", cash, available, cash + iso_equity + profit, iso_equity, profit, iso_profit)]
         for market, position in engine.held(spot=True):
             details.append(
                 self.coin_row(market.base, position.amount, engine.free_base(market.symbol), position.amount)
@@ -245,6 +253,7 @@ class FakeOkx(FakeExchange):
         equity: Decimal,
         isolated: Decimal = ZERO,
         profit: Decimal = ZERO,
+        iso_profit: Decimal = ZERO,
     ) -> Row:
         return {
             "ccy": coin,
@@ -255,7 +264,7 @@ class FakeOkx(FakeExchange):
             "eqUsd": plain(equity),
             "disEq": plain(equity),
             "isoEq": plain(isolated),
-            "isoUpl": "0",
+            "isoUpl": plain(iso_profit),
             "frozenBal": plain(cash - free),
             "ordFrozen": plain(cash - free),
             "upl": plain(profit),

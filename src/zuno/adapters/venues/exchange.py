@@ -81,6 +81,8 @@ class ExchangeVendor:
     """Codes in such an answer that mean: too many requests."""
     ban_statuses: frozenset[int] = frozenset()
     """HTTP statuses of an answer without words that bans an address for a while."""
+    deadline: tuple[str, int] | None = None
+    """A header with the moment after which the exchange carries a request out no more, and milliseconds until then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,9 @@ def _bounded_class(kind: Any, vendor: ExchangeVendor, max_bytes: int) -> Any:
             """Without ccxt's mark as a broker, who would be paid for our orders."""
             request = super().sign(*args, **options)
             (request["headers"] or {}).pop("Referer", None)
+            if vendor.deadline is not None and request["method"] == "POST":
+                header, millis = vendor.deadline
+                request["headers"][header] = str(self.nonce() + millis)
             return request
 
         def parse_json(self, text: str) -> object:

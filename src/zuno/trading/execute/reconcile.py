@@ -221,8 +221,10 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
             raise Refused("no money can be moved here")
         amount = await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
     except Refused as error:
-        await account.write([IntentEnded(at=at, intent=intent.id, state="refused", reason=str(error)[:600])])
+        # The close first: a process that ended in between would cut once more.
         await store_close(account, symbol, ExitReason.UNDONE, intent.decision)
+        ended = IntentEnded(at=account.event_time(), intent=intent.id, state="refused", reason=str(error)[:600])
+        await account.write([ended])
     except ZunoError as error:
         for leg in intent.legs:
             account.troubles[leg.exchange] = f"whether {amount} became margin is not known: {error}"
@@ -398,10 +400,10 @@ async def _find_difference(venue: VenueContext) -> Decimal:
 
 def _expect_balance(venue: VenueContext) -> Decimal:
     """By the book: of all venues with the same wallet together, but on paper, where each has one of its own. A venue
-    that a paper account has not opened yet has what it will open with."""
-    account, exchange = venue.account, venue.exchange
-    if account_mode(account.name) == "paper" and exchange not in account.book.venues:
-        return exchange.paper_cash
+    that a paper account has not opened yet has what it will open with; an account with money opens with nothing."""
+    account, exchange, on_paper = venue.account, venue.exchange, account_mode(venue.account.name) == "paper"
+    if not account.book.opened or (on_paper and exchange not in account.book.venues):
+        return exchange.paper_cash if on_paper else ZERO
     return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
 
 

@@ -54,6 +54,8 @@ class TradingClient(ExchangeClient):
 
     async def send(self, endpoint: str, what: str, params: Params | Callable[[], Params]) -> VendorJson:
         """Send an order once. `Unavailable`: whether it was carried out is unknown."""
+        if self._vendor.deadline is not None:
+            await self.read_time()  # the deadline is by the exchange's clock
         return await self._send_dated(endpoint, what, params, 1)
 
     def one_at_a_time(self, client_id: ClientId) -> asyncio.Lock:

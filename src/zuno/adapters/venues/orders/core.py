@@ -24,6 +24,7 @@ from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import Market, Symbol
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
@@ -76,13 +77,13 @@ def report_unreadable(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P
             raise Unavailable(str(error)) from error
         except ValidationError as error:
             wrong = ", ".join(".".join(map(str, part["loc"])) for part in error.errors(include_input=False))
-            raise Unavailable(f"The exchange says what cannot be: {error.title} with that {wrong}") from None
+            raise Unavailable(f"The exchange's answer has impossible values: {wrong} of {error.title}") from None
         except VenueDeclined as error:
             account = args[0]
             assert isinstance(account, VenueAccount)
             shut_out = error.status in (UNAUTHORIZED, FORBIDDEN) and error.code not in account.wire.clock_codes
             if shut_out or error.code in account.wire.key_codes:
-                raise Refused(f"The keys are not let in: {error.reason} ({error.code})") from error
+                raise Refused(f"{account.exchange.label} rejects the keys: {error.reason} ({error.code})") from error
             raise Unavailable(str(error)) from error
 
     return call
@@ -117,36 +118,20 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def rights(self) -> AccountRights:
-        can_trade, can_withdraw, one_way, isolated = await self.read_rights()
-        return AccountRights(
-            exchange=self.exchange,
-            can_trade=can_trade,
-            can_withdraw=can_withdraw,
-            one_way=one_way,
-            isolated=isolated,
-            paper=self.paper,
-        )
+        rights = zip(("can_trade", "can_withdraw", "one_way", "isolated"), await self.read_rights(), strict=True)
+        return AccountRights(exchange=self.exchange, paper=self.paper, **dict(rights))
 
     @report_unreadable
     async def list_markets(self) -> tuple[Market, ...]:
         """What the venue lists in its currency, for the catalogue. No list has fees: those are the venue's usual ones.
         Keys are not needed."""
-        return tuple(
-            Market(
-                venue=self.exchange,
-                base=listing.base,
-                quote=listing.quote,
-                tick=float(listing.tick),
-                lot=float(listing.lot),
-                min_notional=float(listing.min_notional),
-                contract_size=float(listing.contract),
-                maker=self.exchange.maker,
-                taker=self.exchange.taker,
-                funding_hours=self.exchange.funding_hours if listing.funding_hours is None else listing.funding_hours,
-                trading=listing.trading,
-            )
-            for listing in await self.read_listings()
-        )
+        usual, markets = pick(self.exchange, "maker", "taker", "funding_hours"), []
+        for listing in await self.read_listings():
+            sizes = {name: float(size) for name, size in pick(listing, "tick", "lot", "min_notional").items()}
+            own = {} if listing.funding_hours is None else {"funding_hours": listing.funding_hours}
+            named = pick(listing, "base", "quote", "trading") | {"contract_size": float(listing.contract)}
+            markets.append(Market(venue=self.exchange, **{**usual, **sizes, **named, **own}))
+        return tuple(markets)
 
     @report_unreadable
     async def filters(self, symbol: Symbol) -> Filters:
@@ -163,17 +148,8 @@ class VenueAccount(VenueWire):
             raise NotFound(
                 f"{name} is priced in {listed.quote}; orders at {self._client.name} are in {self.wire.asset}."
             )
-        filters = Filters(
-            exchange=self.exchange,
-            symbol=symbol,
-            tick=listed.tick,
-            lot=listed.lot,
-            min_quantity=listed.min_quantity,
-            max_quantity=listed.max_quantity,
-            min_notional=listed.min_notional,
-            trading=listed.trading,
-            holds_stops=self.exchange.holds_stops,
-        )
+        rules = pick(listed, "tick", "lot", "min_quantity", "max_quantity", "min_notional", "trading")
+        filters = Filters(exchange=self.exchange, symbol=symbol, holds_stops=self.exchange.holds_stops, **rules)
         self._filters[symbol] = time.monotonic(), filters
         return filters
 
@@ -295,28 +271,26 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def positions(self) -> tuple[VenuePosition, ...]:
-        positions = []
         if self.wire.spot:
             held = await self.balances()
-            for symbol in self._symbols:
-                holding = held.get(symbol.base, Holding(ZERO, ZERO))
-                if holding.total > 0:
-                    positions.append(self._build_position(symbol, holding.total, holding.cost))
+            coins = [(symbol, held[symbol.base]) for symbol in self._symbols if symbol.base in held]
+            positions = [
+                self._build_position(symbol, coin.total, coin.cost) for symbol, coin in coins if coin.total > 0
+            ]
         else:
-            for row in await self.position_rows():
-                cells = Cells(row, self.wire.position)
-                name, amount = cells.word("name"), cells.total("amount")
-                if not amount or name not in self._names:
-                    continue
-                if "mode" in cells and cells.word("mode") != self.wire.one_way:
-                    raise self.refuse_hedge_mode()
-                amount *= await self.unit_of(name)
-                amount *= cells.choose("side", self.wire.sides).sign if "side" in cells else 1
-                leverage, margin = await self.read_leverage(name, cells), cells.total("margin")
-                entry, liquidation = cells.require("entry"), cells.number("liquidation")
-                symbol = self._names[name]
-                positions.append(self._build_position(symbol, amount, entry, leverage, margin, liquidation))
+            rows = [Cells(row, self.wire.position) for row in await self.position_rows()]
+            ours = [cells for cells in rows if cells.total("amount") and cells.word("name") in self._names]
+            positions = [await self._parse_position(cells.word("name"), cells) for cells in ours]
         return tuple(sorted(positions, key=lambda position: position.symbol))
+
+    async def _parse_position(self, name: str, cells: Cells) -> VenuePosition:
+        if "mode" in cells and cells.word("mode") != self.wire.one_way:
+            raise self.refuse_hedge_mode()
+        amount = cells.total("amount") * await self.unit_of(name)
+        amount *= cells.choose("side", self.wire.sides).sign if "side" in cells else 1
+        leverage, margin = await self.read_leverage(name, cells), max(cells.total("margin"), ZERO)
+        entry, liquidation = cells.require("entry"), cells.number("liquidation")
+        return self._build_position(self._names[name], amount, entry, liquidation, leverage, margin)
 
     @report_unreadable
     async def balance(self) -> Balance:
@@ -337,7 +311,7 @@ class VenueAccount(VenueWire):
 
     async def _make(self, order: OrderRequest, good_till: Millis | None) -> Order:
         try:
-            if not order.reduce_only:
+            if not order.reduce_only and not self.wire.spot:
                 await self.prepare(order, self.name(order.symbol))
             question = await self.ask_to_place(order, self.name(order.symbol), good_till)
             answer = await self._client.send(*question)
@@ -379,13 +353,14 @@ class VenueAccount(VenueWire):
         raise AssertionError
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
-        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm."""
+        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm. Not so where
+        coins are sold: an id may come again there, and the second sale would be of other coins."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
             raise
         except Unavailable:
-            if not order.reduce_only or order.client_id in self._reducing:
+            if not order.reduce_only or self.wire.spot or order.client_id in self._reducing:
                 raise
             return None
 
@@ -433,7 +408,8 @@ class VenueAccount(VenueWire):
     # -- orders and their fills
 
     async def _read_order(self, row: VendorJson, *, listed: bool = False) -> Order:
-        """With what became of the order it was turned into, and no sooner filled than its fills are listed."""
+        """A conditional order has the status and the fills of the order that it became when it was triggered. No order
+        is shown as filled before its trades are listed."""
         order = await self.parse_order(row, listed=listed)
         child = self.child_of(row)
         if child is None:
@@ -465,7 +441,8 @@ class VenueAccount(VenueWire):
                     await self._client.pause(Backoff(0.2, 2.0).delay(attempt - 1))
                 question = self.ask_for_order_trades(self.name(order.request.symbol), id)
                 rows = await self.read_pages(question, self.wire.trade["id"][0])
-                own = [self.parse_trade(order.request.symbol, row) for row in rows if self._is_of(row, id)]
+                trades = [self.parse_trade(order.request.symbol, row) for row in rows]
+                own = [trade for trade in trades if trade.order_id == id]
                 value = sum((trade.quantity * trade.price for trade in own), ZERO)
                 self._confirmed[id] = sum((trade.quantity for trade in own), ZERO), value
             if fresh and filled > self._confirmed.get(id, (ZERO, ZERO))[0]:
@@ -475,12 +452,9 @@ class VenueAccount(VenueWire):
             return order.model_copy(update={"average_price": value / shown})
         return order
 
-    def _is_of(self, row: VendorJson, venue_id: str) -> bool:
-        return Cells(row, self.wire.trade).word("order_id") == venue_id
-
     async def _fill(self, symbol: Symbol, trade: Trade) -> Fill:
-        """A fee in the base currency is kept back of what was bought: the fill is of what was received, its fee the
-        rest at the fill's price."""
+        """A fee in the base currency is deducted from what was bought: the quantity is what was received, and the fee
+        is counted at the fill's price."""
         known = self._client_ids.get((symbol, trade.order_id))
         if known is None:
             owned = trade.client_id.startswith(OUR_PREFIX)
@@ -509,9 +483,9 @@ class VenueAccount(VenueWire):
         symbol: Symbol,
         amount: Decimal,
         entry: Decimal | None,
+        liquidation: Decimal | None = None,
         leverage: int = 1,
         margin: Decimal = ZERO,
-        liquidation: Decimal | None = None,
     ) -> VenuePosition:
         """`amount`: below zero is short. An entry or a liquidation price of zero is none."""
         return VenuePosition(
@@ -521,6 +495,6 @@ class VenueAccount(VenueWire):
             quantity=abs(amount),
             entry=entry or None,
             leverage=leverage,
-            margin=max(margin, ZERO),
+            margin=margin,
             liquidation=liquidation if liquidation and liquidation > 0 else None,
         )

@@ -22,7 +22,7 @@ class VenueWire(ABC):
     wire: ClassVar[WireTable]
 
     def __init__(self, client: TradingClient, symbols: Sequence[Symbol], page: int | None) -> None:
-        self._client = client
+        self._client, self.read = client, client.read
         self.exchange = self.wire.exchange
         self._page = page or self.wire.page
         self._names = {self.name(symbol): symbol for symbol in symbols}
@@ -74,7 +74,7 @@ class VenueWire(ABC):
         return None
 
     async def prepare(self, order: OrderRequest, name: str) -> None:  # noqa: B027
-        """Margin mode and leverage before an order that opens."""
+        """Margin mode and leverage before an order that opens a position."""
 
     async def check_settings(self) -> None:  # noqa: B027
         """`Refused` where the account is set otherwise than it has to be."""
@@ -126,11 +126,12 @@ class VenueWire(ABC):
     async def read_listings(self, name: str | None = None) -> list[Listing]:
         rows = [self.flatten_listing(row) for row in await self.read_pages(self.ask_for_listings(name))]
         listed = (Cells(row, self.wire.listing) for row in rows if name in (None, row.text(self.wire.market_field)))
-        return [self.parse_listing(cells) for cells in listed if name or self._is_listed(cells)]
-
-    def _is_listed(self, cells: Cells) -> bool:
-        kind = tuple(cells.words("state")[1:]) == self.wire.trading[1:]
-        return kind and cells.word("quote") == self.wire.asset
+        kind, asset = list(self.wire.trading[1:]), self.wire.asset
+        return [
+            self.parse_listing(cells)
+            for cells in listed
+            if name or (cells.words("state")[1:] == kind and cells.word("quote") == asset)
+        ]
 
     def parse_listing(self, cells: Cells) -> Listing:
         name, unit = cells.word("name"), cells.total("unit") if "unit" in cells else Decimal(1)
@@ -194,7 +195,8 @@ class VenueWire(ABC):
         average = cells.number("average")
         if filled and "funds" in cells:
             average = cells.require("funds") / filled
-        in_force, price, trigger = cells.word("in_force"), cells.number("price"), cells.number("trigger")
+        price, trigger, known = cells.number("price"), cells.number("trigger"), self.wire.read_in_force
+        in_force = known.get(cells.word("in_force")) or known.get(cells.word("kind"), TimeInForce.GTC)
         if (kind is OrderType.LIMIT and price is None) or (kind in CONDITIONAL and trigger is None):
             raise Malformed(f"{cells.row.what}: an order of type {kind} without its price")
         return Order(
@@ -207,7 +209,7 @@ class VenueWire(ABC):
                 quantity=quantity,
                 price=price if kind is OrderType.LIMIT else None,
                 trigger=trigger if kind in CONDITIONAL else None,
-                time_in_force=self._read_in_force(kind, in_force, cells.word("kind")),
+                time_in_force=in_force if kind is OrderType.LIMIT else TimeInForce.GTC,
                 reduce_only=reduces or cells.word("reduce_only").lower() == "true",
             ),
             venue_id=cells.word("id"),
@@ -217,12 +219,6 @@ class VenueWire(ABC):
             updated=cells.moment("updated"),
             reason=read_reason(cells.word("reason")) if status is OrderStatus.REJECTED else "",
         )
-
-    def _read_in_force(self, kind: OrderType, *words: str) -> TimeInForce:
-        if kind is not OrderType.LIMIT:
-            return TimeInForce.GTC
-        known = self.wire.read_in_force
-        return next((known[word] for word in words if word in known), TimeInForce.GTC)
 
     def parse_trade(self, symbol: Symbol, row: VendorJson) -> Trade:
         cells, name = Cells(row, self.wire.trade), self.name(symbol)
@@ -257,9 +253,6 @@ class VenueWire(ABC):
     async def ask(self, question: Question) -> VendorJson:
         assert isinstance(question.params, Mapping)
         return await self._client.read(question.endpoint, question.what, **question.params)
-
-    async def read(self, endpoint: str, what: str, **params: object) -> VendorJson:
-        return await self._client.read(endpoint, what, **params)
 
     async def read_pages(self, question: Question, id_field: str | None = None) -> list[VendorJson]:
         """The rows of every page, each once by its id; without one, as they come."""

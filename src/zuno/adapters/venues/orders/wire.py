@@ -46,6 +46,27 @@ def codes(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def decline_at(*places: tuple[str, str]) -> Callable[[object], tuple[str, str] | None]:
+    """Reads code and reason of a declined request, at the first of these paths with a code that is not zero."""
+
+    def read(answer: object) -> tuple[str, str] | None:
+        for code_path, reason_path in places:
+            code = _follow(answer, code_path)
+            if isinstance(code, str | int) and not isinstance(code, bool) and code not in ("", "0", 0):
+                return str(code), read_reason(_follow(answer, reason_path) or "")
+        return None
+
+    return read
+
+
+def _follow(value: object, path: str) -> object:
+    for part in path.split("."):
+        if isinstance(value, list):
+            value = value[0] if value else None
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Cells:
     """A row's cells by our names for them. `Malformed` where a field is missing or of another type."""
@@ -148,37 +169,37 @@ class WireTable:
     listing: Fields = field(default_factory=dict)
     """name, base, quote, tick, lot, least, most, notional, unit, state, minutes."""
     trading: tuple[str, ...] = ()
-    """What the cells of `state` are of a market that trades; those but the first tell what is traded here at all."""
+    """The cells of `state` of a market that trades. A market belongs to this venue if all but the first are equal."""
     trade: Fields = field(default_factory=dict)
     """id, order_id, client_id, side, quantity, price, fee, asset, maker, at, forced."""
     maker: str = "True"
     forced: frozenset[str] = frozenset()
-    """Trades that the exchange made to close a position."""
+    """Kinds of trades by which the exchange liquidates a position."""
     fee_sign: int = 1
-    """-1: fees are below zero where they are paid."""
+    """-1: the exchange writes paid fees as negative numbers."""
     numbers_by_market: bool = False
-    """The numbers of trades come again in another market."""
+    """Trade ids are unique within a market only."""
     payment: Fields = field(default_factory=dict)
     """amount, at, name, asset."""
     position: Fields = field(default_factory=dict)
     """name, amount, side, entry, leverage, margin, liquidation, mode."""
     one_way: str = ""
-    """The mode of an account with one position per symbol."""
+    """The `mode` cell of a position in one-way mode."""
     balance: Fields = field(default_factory=dict)
     """asset, total, free or used, cost."""
     page: int = 100
     trades_window: int = 7 * DAY_MS
     """The longest time one question for trades may span."""
     trades_kept: int = 89 * DAY_MS
-    """For as long the exchange lists trades."""
+    """How far back the exchange lists trades."""
     funding_id: str = ""
-    """Empty: there is no funding."""
+    """The field of a payment's id; empty: the venue has no funding."""
     funding_window: int = 89 * DAY_MS
     stale_quote: int = 10_000
     liquidations: tuple[str, ...] = ()
-    """How the exchange's own client ids begin when it closes a position."""
+    """Prefixes of the client ids of liquidation orders."""
     cancels_by_id: bool = False
-    """An order is cancelled by the exchange's id, so it is looked up first."""
+    """Orders are cancelled by the exchange's id, so each is looked up first."""
 
     @property
     def spot(self) -> bool:

@@ -11,10 +11,9 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
-from zuno.adapters.venues.exchange import ExchangeVendor
 from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.wire import Question, codes, fields, spell
-from zuno.adapters.venues.orders.wires.binance_usdm import BinanceAccount, BinanceOrders, read_decline
+from zuno.adapters.venues.orders.wires.binance_usdm import BinanceAccount, BinanceOrders
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Unavailable
@@ -36,7 +35,7 @@ class BinanceSpotOrders(BinanceAccount):
     wire = replace(
         BinanceOrders.wire,
         exchange=Venue("BINANCE-SPOT"),
-        vendor=ExchangeVendor("binance", "Binance spot", read_decline=read_decline),
+        vendor=replace(BinanceOrders.wire.vendor, ccxt_id="binance", name="Binance spot", pace_ms=None),
         time=("publicGetTime", {}, ("serverTime",)),
         clock_codes=codes("-1021"),
         not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010)),

@@ -35,12 +35,6 @@ LONGEST_STOP: Final = 98 * DAY_MS
 """How old a stop may be that is triggered: how far back one is looked for by the order it became."""
 
 
-def read_decline(answer: object) -> tuple[str, str] | None:
-    if isinstance(answer, dict) and isinstance(answer.get("code"), int) and not isinstance(answer["code"], bool):
-        return str(answer["code"]), w.read_reason(answer.get("msg", ""))
-    return None
-
-
 class BinanceAccount(VenueAccount):
     """What futures and spot have alike: orders and trades have the same fields, on endpoints of other names."""
 
@@ -81,7 +75,7 @@ class BinanceAccount(VenueAccount):
         return await self.read_trades_from(name, {"startTime": low, "endTime": high}, high)
 
     async def read_trades_from(self, name: str, where: Mapping[str, object], high: Millis) -> list[VendorJson]:
-        """Where a page is full, on by their number."""
+        """From `where` on; after a full page on from its last trade's number."""
         rows: list[VendorJson] = []
         while True:
             page = (await self.ask(self.ask_for_trades_where(name, where))).items()
@@ -111,7 +105,9 @@ class BinanceAccount(VenueAccount):
 class BinanceOrders(BinanceAccount):
     wire = WireTable(
         exchange=Venue("BINANCE"),
-        vendor=ExchangeVendor("binanceusdm", "Binance", read_decline=read_decline, pace_ms=25),  # 2,400 a minute
+        vendor=ExchangeVendor(
+            "binanceusdm", "Binance", read_decline=w.decline_at(("code", "msg")), pace_ms=25
+        ),  # 2,400 a minute
         time=("fapiPublicGetTime", {}, ("serverTime",)),
         clock_codes=codes("-1021 -5028"),  # dated too early or too late: by the gateway, by the matching engine
         key_codes=codes("-1002 -1022 -2014 -2015"),
@@ -238,7 +234,7 @@ class BinanceOrders(BinanceAccount):
         return None if child is None else self.ask_by_id(row.text("symbol"), child)
 
     async def find_origin(self, name: str, trade: Trade) -> ClientId | None:
-        """Looked for backwards from the trade."""
+        """The conditional order that became the trade's order, searched week by week back from the trade."""
         for high in range(trade.at, trade.at - LONGEST_STOP, -WINDOW):
             span = {"startTime": high - WINDOW + 1, "endTime": high, "limit": self._page}
             rows = await self.read("fapiPrivateGetAllAlgoOrders", "algo orders", symbol=name, **span)
@@ -252,7 +248,7 @@ class BinanceOrders(BinanceAccount):
         return Question("fapiPrivateGetIncome", "funding", income | {"startTime": low, "endTime": high})
 
     def turn_page(self, params: Mapping[str, object], answer: VendorJson, rows: Sequence[VendorJson]) -> Params | None:
-        """Of income; trades are turned by their number."""
+        """Income is paged by time; the pages of trades follow by number in `read_trades_from`."""
         if "incomeType" not in params or len(rows) < self._page:
             return None
         return {**params, "startTime": max(row.moment("time") for row in rows)}

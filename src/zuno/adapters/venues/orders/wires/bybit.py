@@ -17,7 +17,7 @@ from typing import Final
 from zuno.adapters.venues.exchange import ExchangeVendor, Params, VenueDeclined
 from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.core import VenueAccount
-from zuno.adapters.venues.orders.wire import Cells, Question, WireTable, codes, fields, read_reason, spell
+from zuno.adapters.venues.orders.wire import Cells, Question, WireTable, codes, decline_at, fields, spell
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -36,13 +36,6 @@ TRADES: Final = frozenset({"Trade", "BustTrade", "AdlTrade", "Delivery"})
 """Executions that are trades; funding is one, too."""
 
 
-def read_decline(answer: object) -> tuple[str, str] | None:
-    code = answer.get("retCode") if isinstance(answer, dict) else None
-    if isinstance(answer, dict) and isinstance(code, int) and code != 0:
-        return str(code), read_reason(answer.get("retMsg", ""))
-    return None
-
-
 class BybitOrders(VenueAccount):
     wire = WireTable(
         exchange=Venue("BYBIT"),
@@ -50,7 +43,7 @@ class BybitOrders(VenueAccount):
             "bybit",
             "Bybit",
             envelope="retCode",
-            read_decline=read_decline,
+            read_decline=decline_at(("retCode", "retMsg")),
             declines_with_ok=True,
             limit_codes=codes("10006 10018 10429"),
             ban_statuses=frozenset({403}),
@@ -124,8 +117,6 @@ class BybitOrders(VenueAccount):
 
     async def prepare(self, order: OrderRequest, name: str) -> None:
         """Isolated margin, which Bybit sets for the whole account, and the order's leverage."""
-        if self.wire.spot:
-            return
         if (await self._read_account()).text("marginMode") != "ISOLATED_MARGIN":
             wanted: dict[str, object] = {"setMarginMode": "ISOLATED_MARGIN"}
             await self._client.send("privatePostV5AccountSetMarginMode", "margin mode", wanted)

@@ -41,6 +41,9 @@ WITHDRAWING: Final = ("user", "vault", "subAccount")
 """Whose key may withdraw."""
 SIGNIFICANT, DECIMALS = 5, 6
 """Digits of a price, and its decimals together with those of the size. Whole prices are always taken."""
+TICK_RANGE: Final = 2
+"""The tick is that of prices up to so many times the present one: it grows with the price, and a stop or a target above
+the market must be on it, too."""
 TAKE_BOUND: Final = Decimal("0.05")
 """How far beyond the touch, or the trigger, an order goes that takes at once."""
 MOST: Final = Decimal(1_000_000_000)
@@ -79,11 +82,7 @@ class HyperliquidOrders(VenueAccount):
     wire = WireTable(
         exchange=Venue("HYPERLIQUID"),
         vendor=ExchangeVendor(
-            "hyperliquid",
-            "Hyperliquid",
-            read_decline=read_decline,
-            declines_with_ok=True,
-            limit_codes=codes("limit"),
+            "hyperliquid", "Hyperliquid", read_decline=read_decline, declines_with_ok=True, limit_codes=codes("limit")
         ),
         market="{base}",
         market_field="coin",
@@ -93,10 +92,7 @@ class HyperliquidOrders(VenueAccount):
         no_such_order=codes("unknownOid"),
         cannot_cancel=codes("error"),
         not_taken_words=codes("error err"),
-        statuses=spell(
-            OrderStatus,
-            "OPEN:open|triggered; FILLED:filled; CANCELED:canceled; REJECTED:rejected",
-        ),
+        statuses=spell(OrderStatus, "OPEN:open|triggered; FILLED:filled; CANCELED:canceled; REJECTED:rejected"),
         types=spell(
             OrderType,
             "MARKET:Market; LIMIT:Limit; STOP_MARKET:Stop Market|Stop Limit; "
@@ -212,7 +208,7 @@ class HyperliquidOrders(VenueAccount):
         return Question("publicPostInfo", "filters", {"type": "meta"})
 
     async def read_listings(self, name: str | None = None) -> list[Listing]:
-        """The tick is that of the price as it is: prices have five digits."""
+        """Prices have five digits: the tick goes with the price."""
         universe = (await self.ask(self.ask_for_listings(name))).children("universe")
         self._assets = {row.text("name"): (place, row.whole("szDecimals")) for place, row in enumerate(universe)}
         prices = await self.info("allMids", "prices")
@@ -222,7 +218,7 @@ class HyperliquidOrders(VenueAccount):
             if name not in (None, coin) or coin not in prices:
                 continue
             base = MANY + coin.removeprefix(K) if coin.startswith(K) and coin[1:].isupper() else coin
-            tick, lot = _find_tick(prices.decimal(coin), decimals), Decimal(1).scaleb(-decimals)
+            tick, lot = _find_tick(prices.decimal(coin) * TICK_RANGE, decimals), Decimal(1).scaleb(-decimals)
             least, delisted = Decimal(str(self.exchange.least_notional)), "isDelisted" in row and row.flag("isDelisted")
             listings.append(Listing(coin, base, self.wire.asset, tick, lot, lot, MOST, least, not delisted))
         return listings

@@ -17,8 +17,8 @@ from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeVendor, Params
 from zuno.adapters.venues.orders import wire as w
-from zuno.adapters.venues.orders.core import VenueAccount
-from zuno.adapters.venues.orders.wire import Cells, Question, Trade, WireTable, codes, fields, read_reason, spell
+from zuno.adapters.venues.orders.core import ORDER_WINDOW, VenueAccount
+from zuno.adapters.venues.orders.wire import Cells, Question, Trade, WireTable, codes, decline_at, fields, spell
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Refused
 from zuno.kernel.units import Millis
@@ -36,17 +36,6 @@ FUNDING: Final = "8"
 ALGO_TYPES: Final = ("conditional,oco", "trigger")
 
 
-def read_decline(answer: object) -> tuple[str, str] | None:
-    """Code and reason of the order, where there are such, else of the request."""
-    if not isinstance(answer, dict) or not isinstance(answer.get("code"), str):
-        return None
-    rows = answer.get("data")
-    row = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
-    if row.get("sCode") not in (None, "", "0"):
-        return str(row["sCode"]), read_reason(row.get("sMsg", ""))
-    return None if answer["code"] == "0" else (answer["code"], read_reason(answer.get("msg", "")))
-
-
 class OkxOrders(VenueAccount):
     wire = WireTable(
         exchange=Venue("OKX"),
@@ -54,9 +43,10 @@ class OkxOrders(VenueAccount):
             "okx",
             "OKX",
             envelope="code",
-            read_decline=read_decline,
+            read_decline=decline_at(("data.sCode", "data.sMsg"), ("code", "msg")),
             declines_with_ok=True,
             limit_codes=codes("50011 50061"),
+            deadline=("expTime", ORDER_WINDOW),
         ),
         market="{base}-{quote}-SWAP",
         market_field="instId",
@@ -68,10 +58,7 @@ class OkxOrders(VenueAccount):
         no_such_market=codes("51001"),
         cannot_cancel=codes("51400 51401 51402 51410 51603"),
         not_taken=((50014, 50016), (51000, 51148), (51150, 51399), (54000, 54999), (59000, 59999)),
-        statuses=spell(
-            OrderStatus,
-            "OPEN:live|partially_filled; FILLED:filled; CANCELED:canceled|mmp_canceled",
-        ),
+        statuses=spell(OrderStatus, "OPEN:live|partially_filled; FILLED:filled; CANCELED:canceled|mmp_canceled"),
         types=spell(OrderType, "MARKET:market|optimal_limit_ioc; LIMIT:limit|post_only|ioc|fok"),
         sides={"buy": w.BUY, "sell": w.SELL},
         in_force={w.GTC: "limit", w.IOC: "ioc", w.POST_ONLY: "post_only"},
@@ -138,8 +125,6 @@ class OkxOrders(VenueAccount):
 
     async def prepare(self, order: OrderRequest, name: str) -> None:
         """The margin mode goes with each order; beside a position on cross margin there would be two."""
-        if self.wire.spot:
-            return
         for row in await self.position_rows():
             if row.text("instId") == name and row.text("mgnMode") != self.margin_mode and row.decimal_if_any("pos"):
                 raise Refused(f"The position of {name} at OKX is on cross margin; close it.")

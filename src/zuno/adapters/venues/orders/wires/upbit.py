@@ -16,17 +16,7 @@ from typing import Any, Final
 from zuno.adapters.venues.exchange import ExchangeVendor, Params, VenueDeclined
 from zuno.adapters.venues.orders import wire as w
 from zuno.adapters.venues.orders.core import FORBIDDEN, UNAUTHORIZED, VenueAccount, report_unreadable
-from zuno.adapters.venues.orders.wire import (
-    Cells,
-    Listing,
-    Question,
-    WireTable,
-    clean_id,
-    codes,
-    fields,
-    read_reason,
-    spell,
-)
+from zuno.adapters.venues.orders.wire import Cells, Listing, Question, WireTable, clean_id, codes, fields, spell
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
@@ -55,19 +45,12 @@ TAKE_BOUND: Final = Decimal("1.01")
 FEE_DIGITS: Final = Decimal("0.00000001")
 
 
-def read_decline(answer: object) -> tuple[str, str] | None:
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if isinstance(error, dict) and isinstance(error.get("name"), str | int):
-        return str(error["name"]), read_reason(error.get("message", ""))
-    return None
-
-
 class UpbitOrders(VenueAccount):
     """Fills are listed with their order, not by time."""
 
     wire = WireTable(
         exchange=Venue("UPBIT"),
-        vendor=ExchangeVendor("upbit", "Upbit", read_decline=read_decline),
+        vendor=ExchangeVendor("upbit", "Upbit", read_decline=w.decline_at(("error.name", "error.message"))),
         market="KRW-{base}",
         market_field="market",
         no_such_order=codes("order_not_found"),
@@ -270,7 +253,7 @@ class UpbitOrders(VenueAccount):
         ]
 
     async def balance_rows(self) -> list[VendorJson]:
-        """What coins were bought for is told where that was won."""
+        """The average buy price is a cost only where it is in won."""
         rows = []
         for row in (await self.read("privateGetAccounts", "accounts")).items():
             cost = row["avg_buy_price"] if row.text("unit_currency") == self.wire.asset else None
