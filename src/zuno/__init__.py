@@ -1,7 +1,5 @@
 """Zuno: a desk of arguing agents for crypto capital."""
 
-from __future__ import annotations
-
 import os
 import sys
 

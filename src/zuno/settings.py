@@ -1,8 +1,6 @@
 """Settings, read once from the environment and from `zuno.toml` in the home; the environment wins. `UsageError` names
 what cannot be read."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Mapping

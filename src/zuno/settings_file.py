@@ -1,7 +1,5 @@
 """`zuno.toml`, and lists of wallets. Every fault is named with its line; what may be a secret is never repeated."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,8 +1,6 @@
 """Atomic file writes: a reader, also after a kill -9, sees the old file or the new one, never half of either. On a full
 disk the old file stays and `DiskFull` is raised."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Iterator

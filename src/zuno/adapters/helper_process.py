@@ -1,8 +1,6 @@
 """A second process that answers questions over a pipe, so that it never waits for this one. It is restarted when it
 dies, and ends with this one."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import signal

@@ -1,8 +1,6 @@
 """A home in one file: a zip archive with a manifest that the node signs. It is written while everything runs, and
 restored into an empty folder. Private keys are never in it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What a home holds: every file by its name, with its kind and whether a backup takes it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,8 +1,6 @@
 """Move a home to another folder, or its journal to another database: copy, verify every signature, then switch by one
 mark, `home.mark`, that every start reads. Killed at any moment, one of the two opens and the other says where."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator

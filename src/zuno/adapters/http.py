@@ -1,7 +1,5 @@
 """HTTP requests with bounds on time, attempts, waiting and size."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -3,8 +3,6 @@
 It can be made by hand: `echo live >> kill.lock`. A file that is empty or cannot be read locks every account.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path

@@ -1,8 +1,6 @@
 """The log of a home directory: all its processes write to one file, as text or as JSON lines; old files are bounded in
 size and number."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

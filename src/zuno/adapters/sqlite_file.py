@@ -1,7 +1,5 @@
 """One SQLite file as our stores use it: opened when first needed, one thread at a time, with our own errors."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

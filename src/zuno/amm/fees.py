@@ -1,7 +1,5 @@
 """Who takes what from a swap: the protocol first, the liquidity providers from the rest."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from zuno.amm.integers import MAX_UINT256

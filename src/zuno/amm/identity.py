@@ -1,7 +1,5 @@
 """Names of pools, positions and storage words, so that what is read from a chain is what was meant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final

@@ -1,7 +1,5 @@
 """The contracts' integer types, so that a number that cannot exist on chain is refused here too."""
 
-from __future__ import annotations
-
 from zuno.kernel.errors import SafeCastOverflow
 
 Q96 = 1 << 96

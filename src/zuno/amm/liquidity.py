@@ -1,7 +1,5 @@
 """Liquidity and the tokens behind it, with the rounding in the name: one wei the wrong way reverts a mint."""
 
-from __future__ import annotations
-
 from zuno.amm.integers import MAX_UINT128, Q96, to_uint128
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, check_tick_spacing
 from zuno.kernel.errors import InvalidPrice, SafeCastOverflow, TicksMisordered

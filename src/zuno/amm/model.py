@@ -1,7 +1,5 @@
 """Pools, ranges and positions as they were at one block."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction

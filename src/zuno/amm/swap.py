@@ -1,7 +1,5 @@
 """One step of a swap inside one stretch of constant liquidity, rounded against the trader as v4 does."""
 
-from __future__ import annotations
-
 from zuno.amm.fees import PIPS
 from zuno.amm.integers import MAX_UINT160, MAX_UINT256, ceil_div
 from zuno.amm.liquidity import amount0_rounding_down, amount0_rounding_up, amount1_rounding_down, amount1_rounding_up

@@ -1,7 +1,5 @@
 """Ticks and square-root prices, because the chain counts in Q64.96 and people think in prices."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from math import floor, log
 from typing import Final

@@ -1,7 +1,5 @@
 """Who sits at the desks: each agent, and which model speaks for it or why none does."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 

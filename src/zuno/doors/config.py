@@ -1,7 +1,5 @@
 """The settings of this home as a person may see them, and what is wrong with their file: no secret in either."""
 
-from __future__ import annotations
-
 from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.present.document import Document, Mark, document, facts, lines, table
 from zuno.present.values import bad, foreign, id_, name

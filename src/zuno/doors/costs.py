@@ -1,7 +1,5 @@
 """What models cost, by role and day, as the journal has it: every attempt is in it, whatever came of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final

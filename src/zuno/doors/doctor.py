@@ -1,7 +1,5 @@
 """Whether everything that is configured works, line by line, and what to do where it does not."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The home as files: what it holds, its backup, its restore and its move."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Protocol
 

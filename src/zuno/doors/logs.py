@@ -1,7 +1,5 @@
 """The log of this home's processes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Final
 

@@ -4,8 +4,6 @@ Gauges are what is stored now; counters count from the first look of a process o
 no wallet, no word of a stranger.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """`zuno serve`: desk, monitor, pushes, bot, page and LP peers as one tree of processes, started and ended in order."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """`zuno status`: what runs, last and next cycle, last monitor look, open risk, locks, disk and record at a glance."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from zuno.doors.serve import PartView

@@ -1,7 +1,5 @@
 """The Telegram door as the command line opens it: run, set up, and what each has to say."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Protocol

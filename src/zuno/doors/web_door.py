@@ -1,7 +1,5 @@
 """The page on this machine as the command line opens it: what its process has to say."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol

@@ -4,8 +4,6 @@ Secrets are given out once and kept as hashes. The server and the commands besid
 The second factor (TOTP, RFC 6238) has a file of its own, for its secrets are kept as they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

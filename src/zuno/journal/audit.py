@@ -1,7 +1,5 @@
 """`zuno journal`: verify the chain, show the newest entries."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -4,8 +4,6 @@ A stored bundle is one of three: its own bytes (written so before there were blo
 short pieces, or the name of the archive file that holds it. Its name is the hash of its whole bytes in each case.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

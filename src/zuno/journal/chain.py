@@ -1,7 +1,5 @@
 """Seal journal entries and verify them: hash, signature, order. No I/O here."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar

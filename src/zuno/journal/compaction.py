@@ -4,8 +4,6 @@ Every step is on disk before the next begins, and each may be done again: whatev
 bundle can be read, and the next compaction goes on from there.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Sequence

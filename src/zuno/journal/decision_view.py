@@ -5,8 +5,6 @@ journal upgrade` and the next start of a desk store it. Its content comes from e
 for secrets when they were written.
 """
 
-from __future__ import annotations
-
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The journal: a hash chain of signed entries, so that any change is detected."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """The journal port, and the port of the store that holds its rows."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What trading accounts are called, and the lock that a kill puts on them."""
 
-from __future__ import annotations
-
 import re
 from typing import Final, Literal, Protocol
 

@@ -1,7 +1,5 @@
 """Parse times, spans, percentages and amounts typed by a person. `UsageError` names the expected form."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Exponential backoff with jitter, and a token bucket."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 SPREAD = (0.5, 1.0)

@@ -15,8 +15,6 @@ bytes to 0x-hex, an enum to its value, a tuple to a list, a model to its fields 
 look alike: which one a field holds is its model's knowledge. Anything else is refused.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

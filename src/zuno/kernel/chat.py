@@ -1,7 +1,5 @@
 """The chat store port: what a bot in a chat has to remember across restarts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol

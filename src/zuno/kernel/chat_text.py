@@ -1,7 +1,5 @@
 """Text as Telegram's HTML: escaped, and nothing in it is made a link, a mention or a command by the app."""
 
-from __future__ import annotations
-
 import re
 from html import escape
 from typing import Final

@@ -1,8 +1,6 @@
 """Child processes that are kept alive: started again after longer and longer pauses, given up after too many deaths in
 a row."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The clock port."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 

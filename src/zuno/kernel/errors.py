@@ -13,8 +13,6 @@
 A fifth thing, `UsageError`, is not a reaction but a typing mistake: the request itself cannot be read.
 """
 
-from __future__ import annotations
-
 from errno import EDQUOT, EFBIG, ENOSPC
 from typing import Final
 

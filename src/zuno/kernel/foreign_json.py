@@ -1,7 +1,5 @@
 """Parse JSON of other parties: exact numbers, no NaN, bounded nesting."""
 
-from __future__ import annotations
-
 import json
 import re
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Locks that one process holds at a time: among the processes of a home, or of every home on one database."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol

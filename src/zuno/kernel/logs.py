@@ -1,7 +1,5 @@
 """Lines of a home's log, as they are shown, and the id they are found by: of a request, a cycle, a plan."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager

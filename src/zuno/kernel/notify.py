@@ -1,7 +1,5 @@
 """Pushes to the owner: what a notice holds, the outbox it waits in, and the notifier that sends it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol

@@ -1,7 +1,5 @@
 """Numbers as text, exact or rounded for people."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Context, Decimal

@@ -1,7 +1,5 @@
 """Where the page is reached from outside: its public address, and the proxies whose word about a client counts."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The node key port: one ed25519 key that signs messages and journal entries, never transactions."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

@@ -1,7 +1,5 @@
 """Order statistics both desks use."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

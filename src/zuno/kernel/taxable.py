@@ -1,7 +1,5 @@
 """Taxable events of both desks, and the rates that put them into one currency."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

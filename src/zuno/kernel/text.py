@@ -1,7 +1,5 @@
 """Tokens, token amounts, and sanitising of untrusted text."""
 
-from __future__ import annotations
-
 import unicodedata
 from dataclasses import dataclass
 from decimal import Context, Decimal

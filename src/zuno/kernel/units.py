@@ -1,7 +1,5 @@
 """Units as types: what an integer counts is part of its name."""
 
-from __future__ import annotations
-
 from typing import NewType
 
 Tick = NewType("Tick", int)

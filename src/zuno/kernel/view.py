@@ -1,7 +1,5 @@
 """Base classes of all views, and the type for text that we did not write."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Final
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict

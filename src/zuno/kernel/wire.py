@@ -1,7 +1,5 @@
 """Base class of wire messages: frozen, no extra fields, camelCase outside."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field

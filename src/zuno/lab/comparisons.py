@@ -4,8 +4,6 @@ Sums are resampled in blocks. Amounts are whole numbers of a small unit (cents, 
 no last bit to differ in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt

@@ -1,8 +1,6 @@
 """Training cutoffs of models. A backtest over days before the cutoff is in-sample: the model may have read what
 happened."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime

@@ -3,8 +3,6 @@
 Each moment is ruled as it was and again after one change; a ruling that is not what the change asks for is a flip.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

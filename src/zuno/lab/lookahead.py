@@ -5,8 +5,6 @@ again where nothing after it exists, and where everything after it was other: in
 same bytes.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from hashlib import sha256

@@ -1,7 +1,5 @@
 """Studies over synthetic markets: which moments of which seeds are looked at, by how many processes."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,7 +1,5 @@
 """Markets that are read and never written: rows kept in memory, and another store seen through a change of its rows."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """The study of memory: arms side by side, and paired intervals of their differences."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ does not depend on the arm is worked out once: a moment's case, its ruling witho
 enters at the first minute's open, pays taker fees and funding, and ends at its stop, its target or its time.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

@@ -4,8 +4,6 @@ A desk without a preference for one side must rule the mirror image the other wa
 last close before the moment, so that sizes in dollars stay what they are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import exp, fsum, log, sqrt

@@ -1,7 +1,5 @@
 """Which moments of a synthetic market are studied: chosen by what happened before them, never by what was ruled."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum

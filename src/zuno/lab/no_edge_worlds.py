@@ -3,8 +3,6 @@
 Everything is drawn and added up in whole numbers (logarithms in 1e-9): the same bars on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ In each world the desk rules at breakouts, one position at a time, and learns fr
 at the next price, pays taker fees, assumed slippage and funding, and ends at its stop, its target or its time.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Replies of models, kept by the request they answered: a study runs again without a key, to the same bytes."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Reports of the lab in the home: what a command found, its page, parts of unfinished ones, and every trial."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ Returns are fractions of one bar each, oldest first. Only sums, products, quotie
 fixed order: the same digits on every machine.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt

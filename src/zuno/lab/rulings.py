@@ -1,7 +1,5 @@
 """What the trading desk rules without a model at the moments of one market, and how its decisions would have ended."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """Options, progress and Ctrl-C of the lab's long commands."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar

@@ -1,7 +1,5 @@
 """Token and dollar budgets: reserved before a call, settled after it, so that parallel calls cannot overspend."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal

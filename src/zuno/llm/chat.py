@@ -1,7 +1,5 @@
 """Answer a question in rounds: in each a model calls one tool that only reads, or answers. Every round is one `ask`."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Model names: a prefix selects a vendor, a URL any OpenAI-compatible server."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import StrEnum

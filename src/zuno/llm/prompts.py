@@ -1,7 +1,5 @@
 """Prompt files and their variables; untrusted text is sanitised and fenced."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One question to one agent: prompt, answer schema, checks and fallback."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Parse a model's reply: it must be exactly the object asked for and in bounds; sentences of its prose that cite no
 facts for their figures are left out."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

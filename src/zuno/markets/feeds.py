@@ -3,8 +3,6 @@ book; perpetuals elsewhere, options, the economy and words are read beside it. A
 `adapters/venues`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final

@@ -1,7 +1,5 @@
 """Records of before there was a third venue: what they called otherwise, in the words of now."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from zuno.markets.venues import DEFAULT_VENUES

@@ -1,7 +1,5 @@
 """Routes: where a ruling's trade is carried. Each of the three words of its schema names venues with shares."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final

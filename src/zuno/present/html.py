@@ -1,7 +1,5 @@
 """A document as the HTML that Telegram knows, narrow enough for a phone, with every text escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from html import escape
 from typing import Final

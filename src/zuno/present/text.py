@@ -1,7 +1,5 @@
 """A document as lines of text of a given width: no figure is cut, spare columns go first, then rows become cards."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

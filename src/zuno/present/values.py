@@ -1,8 +1,6 @@
 """Values of a document: a number with its unit, rounded for eyes once, and texts by who wrote them. Each function is
 named by what it makes, so that a document reads as what it shows: `money(5)`, `good("in range")`, `when(moment)`."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial

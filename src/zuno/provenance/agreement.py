@@ -1,7 +1,5 @@
 """Check that the words around a slot agree with the figure it cites: candidate, stress, name, sign and comparison."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The facts an agent was given: each has an id that says what it is of, a value and a unit, and is printed by code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

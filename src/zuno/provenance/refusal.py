@@ -1,7 +1,5 @@
 """What a text may not contain outside of slots: figures in digits or words, addresses, links, commands, orders."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

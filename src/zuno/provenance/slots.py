@@ -1,7 +1,5 @@
 """Texts with slots: find the slots, mask them, and print the text with its figures."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Send what waits in the outbox: in order, one at a time, by one process of a home."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

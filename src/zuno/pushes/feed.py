@@ -1,7 +1,5 @@
 """Notices from the journal's entries: each once, from where the last process left off."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress

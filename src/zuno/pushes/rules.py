@@ -1,7 +1,5 @@
 """Which pushes are sent, and which of them without a sound: by kind, and in quiet hours."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

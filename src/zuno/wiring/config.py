@@ -1,7 +1,5 @@
 """What `zuno config` says about the settings and their file."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Mapping

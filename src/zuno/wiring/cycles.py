@@ -1,7 +1,5 @@
 """Wire the trading desk's cycles: checkpoints, a lock per symbol, models with the run's memory."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The checks of `zuno doctor`: home, store, keys, clock, market, models, chains, exchanges, memory, pushes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

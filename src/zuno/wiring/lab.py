@@ -1,7 +1,5 @@
 """Wire the lab's studies: synthetic markets in folders that are removed afterwards, cycles without a model."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """What labs share: where reports are written, where tasks run, and the models of a backtest with their kept replies."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine

@@ -1,7 +1,5 @@
 """Wire the mesh: keys, folders and transports of the owner's endpoint and of each agent's process."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Wire accounts to the venues that carry their orders: paper venues over the market that is read, or exchanges."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Wire the Telegram door: its token, its allow-list, its store, its journal."""
 
-from __future__ import annotations
-
 import logging
 import os
 import random

@@ -1,7 +1,5 @@
 """Wire the trading desk's backtests: a recorded store, and for every arm an account, a gate and a paper venue."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import tempfile

@@ -1,7 +1,5 @@
 """The version of this code, which the journal writes beside every entry."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

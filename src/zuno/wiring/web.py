@@ -1,7 +1,5 @@
 """Wire the web page: logins, lock, clocks."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

@@ -80,6 +80,7 @@ async def test_a_disk_that_takes_nothing_costs_a_word_not_the_answer(
     desk_of_quiet: Any, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     desk, stage = desk_of_quiet, desk_of_quiet.stage
+    logging.getLogger("zuno").handlers.clear()  # a command that another test ran may have left one
     desk.cache.write_text("a file where the directory should be")
     chain = desk.chain(await desk.node())
     with caplog.at_level(logging.WARNING):

@@ -1,7 +1,5 @@
 """The built-in wallet of both local chains: its key is derived from a public label and protects nothing."""
 
-from __future__ import annotations
-
 from pydantic import SecretBytes
 
 from zuno.adapters.chain.world import WALLET

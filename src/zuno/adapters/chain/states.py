@@ -1,7 +1,5 @@
 """Pools, positions and their changes in the desk's types, out of v4's own numbers: the same for every chain."""
 
-from __future__ import annotations
-
 from typing import TypeAlias
 
 from zuno.amm.liquidity import amounts_for_liquidity

@@ -5,8 +5,6 @@ is sized on our own pool; because our integers are the contracts' integers, the 
 wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Where things are on a chart, in pixels from the lower left: a frame per panel, bars on whole pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final

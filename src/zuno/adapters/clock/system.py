@@ -1,7 +1,5 @@
 """The machine's time, never running backwards."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Find files of market history and open each by its first bytes."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Column orders: https://github.com/binance/binance-public-data (klines, futures f
 files: https://www.freqtrade.io/en/stable/data-download/; CryptoDataDownload's: https://www.cryptodatadownload.com/data/.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ open and close, a missing minute or day is one without a trade. Anything else th
 month, is refused with its file and row.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Tables in columns, by DuckDB: Parquet, and Arrow (freqtrade's feather) with pyarrow, which is an extra."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from glob import escape
 from pathlib import Path

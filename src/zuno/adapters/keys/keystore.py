@@ -1,7 +1,5 @@
 """The keystore document (Web3 Secret Storage, version 3): a key under a passphrase, as every wallet can read it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import suppress

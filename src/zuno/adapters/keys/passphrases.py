@@ -1,8 +1,6 @@
 """Where passphrases come from: a file that only its owner can read, or a person at a terminal; never from an argument
 or the environment, which others can read."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

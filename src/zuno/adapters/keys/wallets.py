@@ -1,7 +1,5 @@
 """The wallets of a home, a file each: `<address>.json` is a keystore, `<address>.watch.json` an address alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -3,8 +3,6 @@
 Endpoint: https://platform.openai.com/docs/api-reference/embeddings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Embeddings without a model: words and their character n-grams, hashed into a fixed number of dimensions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

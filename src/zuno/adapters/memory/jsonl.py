@@ -1,8 +1,6 @@
 """The fallback index: one JSON line per memory or `{"removed": ID}`, recalled by age, the most recent first. A last
 line that a kill cut short is ignored and cut off by the next writer."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import json

@@ -6,8 +6,6 @@ retrieval knows no moment, so we rank. Its tokenizer is given, because it downlo
 files at each addition: for thousands of memories, not millions.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,8 +1,6 @@
 """Memories in Milvus (extra `zuno[milvus]`): a server by its URL, or milvus-lite in the home. It finds the nearest
 vectors; ranking them by words and age is ours."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

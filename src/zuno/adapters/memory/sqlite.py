@@ -1,7 +1,5 @@
 """The default index: words in SQLite's FTS5, int8 vectors beside them, ranked from a copy of the vectors in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 import threading

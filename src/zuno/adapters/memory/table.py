@@ -1,7 +1,5 @@
 """Memories as columns in memory, ranked by similarity, words and age: what every index ranks with."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias

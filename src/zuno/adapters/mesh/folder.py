@@ -1,8 +1,6 @@
 """`$ZUNO_HOME/mesh`: the table of roles, a folder for each with its keys, its journal and its last report; and peers
 and AXL nodes as child processes with a log each. A peer ends when its parent is gone."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

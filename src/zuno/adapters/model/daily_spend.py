@@ -1,7 +1,5 @@
 """What models cost today, shared by the processes of a home."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

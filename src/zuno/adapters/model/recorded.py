@@ -1,7 +1,5 @@
 """A model registry that answers a replay with recorded replies: no key, no network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 

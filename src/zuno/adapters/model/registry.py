@@ -1,7 +1,5 @@
 """Which models of a role's chain can be asked with the keys that are set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

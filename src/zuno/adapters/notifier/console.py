@@ -1,7 +1,5 @@
 """Notices as lines on a terminal or in a service's log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from zuno.kernel.notify import OutboxEntry, RetryLater, SendResult, Sent

@@ -1,8 +1,6 @@
 """Notices by the Telegram Bot API, one `sendMessage` or `sendPhoto` each. The token is part of every address, so no
 transport error is kept, and the HTTP client's log is filtered."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -4,8 +4,6 @@ Endpoint: https://docs.coingecko.com/v3.0.1/reference/coins-id-market-chart (hou
 Keys: https://docs.coingecko.com/v3.0.1/reference/authentication (demo) and /reference/authentication (pro).
 """
 
-from __future__ import annotations
-
 import asyncio
 import math
 import random

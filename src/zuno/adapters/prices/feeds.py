@@ -1,7 +1,5 @@
 """Price feeds that need no service: a pool's own swaps, a seeded series, the chain's gas; and feeds made of others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What a batch does to the stored rows: the same rules for every store."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field

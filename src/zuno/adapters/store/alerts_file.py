@@ -1,7 +1,5 @@
 """Alerts in one small JSON file, replaced whole; a damaged one is never replaced silently."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

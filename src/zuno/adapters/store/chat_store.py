@@ -1,7 +1,5 @@
 """The chat store as one SQLite file in the home."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import astuple

@@ -1,7 +1,5 @@
 """The markets that venues list, in one JSON file of the home: `venue → {readAt, markets[]}`, replaced whole."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """A journal in memory, for tests, replays and labs."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The outbox in one SQLite file: notices wait there, in order and once each, until a process sends them."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Files of the lab's reports in one folder of the home."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The monitor's samples in one SQLite file: all for a day, one in five minutes for forty days; safe to delete."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

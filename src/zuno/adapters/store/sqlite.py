@@ -1,7 +1,5 @@
 """The journal in one SQLite file: the default, nothing to install, safe against kill -9 and power cuts."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 from collections.abc import Collection, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The inbox of a network transport, bounded and closable; and the transport within one process."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import defaultdict, deque
 from typing import Final

@@ -6,8 +6,6 @@ Streams: https://developers.binance.com/docs/derivatives/usds-margined-futures/w
 orders and aggregated trades are both under /market since the streams were split.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final
 

@@ -6,8 +6,6 @@ Stream: https://bybit-exchange.github.io/docs/v5/websocket/public/all-liquidatio
 (ping). Forced trades are rare and pongs carry no time; tickers come all the time and tell the venue's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing

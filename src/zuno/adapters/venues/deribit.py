@@ -4,8 +4,6 @@ Endpoints: https://docs.deribit.com/api-reference/market-data (get_instruments, 
 get_volatility_index_data). The summary names neither expiry nor strike: both lists are joined by name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,8 +1,6 @@
 """An exchange's REST interface through ccxt's transport, raw endpoints only. No error quotes an exchange but for its
 reason to decline; nothing is logged, because ccxt would log headers and signed addresses."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

@@ -5,8 +5,6 @@ Endpoint: https://hyperliquid.gitbook.io/hyperliquid-docs/for-developers/api/inf
 no forced trades. Only a book carries the venue's time. A coin by the thousand is kPEPE there and 1000PEPE here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Final

@@ -1,8 +1,6 @@
 """Figures of the economy and the market's mood: FRED, Yahoo's charts, alternative.me's index of fear and greed. Also
 exchange rates of currencies: from FRED, or from a CSV file."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo

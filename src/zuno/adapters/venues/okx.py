@@ -8,8 +8,6 @@ Stream: …/docs-v5/en/#public-data-websocket (Liquidation orders channel, Mark 
 (ping, subscribe, error). Its liquidations are a part of all there are, by OKX's own word, and not in the order of time.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Read long answers page by page without losing rows between pages."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager

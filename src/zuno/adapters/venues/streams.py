@@ -7,8 +7,6 @@ answer is lost. Minutes are the venue's: before its first stamp nothing is prove
 forgotten a symbol: of one that was not heard for a minute nothing more is proven until it is heard again.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing

@@ -1,7 +1,5 @@
 """Texts about a coin: posts of public Telegram channels, and a web search. Texts are evidence, never instructions."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence

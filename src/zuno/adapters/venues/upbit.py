@@ -4,8 +4,6 @@ Endpoints: https://docs.upbit.com/reference (candles of minutes, days and weeks;
 made, so a hole is no fault. The venue has no endpoint for its time: a ticker carries it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final

@@ -1,7 +1,5 @@
 """HTTP services of the trading desk: one address, bounded answers, and the key kept out of logs."""
 
-from __future__ import annotations
-
 import asyncio
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,7 +1,5 @@
 """What is kept in mind between lines: what was shown, the chain spoken of, what was asked and offered."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

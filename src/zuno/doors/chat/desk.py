@@ -1,7 +1,5 @@
 """Answer a person's free text: by a model that calls read-only tools, or by the shell's reader. Nothing acts."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import OrderedDict, deque

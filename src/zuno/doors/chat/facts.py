@@ -1,7 +1,5 @@
 """What a tool found, as a model reads it and the journal keeps it: facts by id, and texts of strangers apart."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ What moves money or stops the desk is proposed only where the person's own line 
 stranger wrote into a tool's result can lead to it.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Collection, Mapping

@@ -1,8 +1,6 @@
 """Replay an answer of the chat: recorded tool results and recorded replies give the same words, or it is said what
 differs."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final

@@ -4,8 +4,6 @@ A tool is named like the shell's intent for the same thing, and takes the same s
 approves, signs, sends, pauses or changes a setting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final

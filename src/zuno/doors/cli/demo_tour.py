@@ -1,8 +1,6 @@
 """The tour: the embedded world, a position that drifts to its edge, a debate about it, where its money went, and the
 plan carried out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Look up commands in the command tree without running them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any

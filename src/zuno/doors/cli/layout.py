@@ -1,7 +1,5 @@
 """The console that live progress is drawn on."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Self
 

@@ -1,8 +1,6 @@
 """How a command is declared, and the options that commands share. Only typer is imported here, so that help and
 completion stay fast."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cached_property

@@ -1,7 +1,5 @@
 """How far a long command has come. A bar on a terminal; it goes to stderr."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Self

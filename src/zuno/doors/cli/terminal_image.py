@@ -7,8 +7,6 @@ Inside tmux a picture is passed through to the terminal around it, which tmux mu
 same.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 The id is the one of the journal (`req_…`, `run_…`): what came of an analysis is found there after a restart too.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable

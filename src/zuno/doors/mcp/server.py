@@ -1,7 +1,5 @@
 """The server on the official SDK: tools and resources over stdio. An error is one sentence, and never a traceback."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

@@ -1,7 +1,5 @@
 """What this door may ask of Zuno: a part of every service. Whatever spends or changes anything is out of reach."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The tools: each asks one service and answers with its view. None approves, signs, sends or changes a setting."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal

@@ -1,7 +1,5 @@
 """A model's help with a line the examples cannot read: it may pick among intents that change nothing, and no more."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Final, Literal
 

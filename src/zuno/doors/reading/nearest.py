@@ -4,8 +4,6 @@ The model is counted in one pass, so that a line added to the examples is all th
 log-odds of the line's n-grams and the likeness to the intent's mean example.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import lru_cache

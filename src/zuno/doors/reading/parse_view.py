@@ -1,7 +1,5 @@
 """A reading as a screen or a script is shown it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Awaitable, Callable
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Read one line: intent, slots, how surely, and what may have been meant instead. It never raises."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Lines that may hold a secret: they are neither remembered nor shown to a model."""
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Positions that were shown, and which of them a line refers to: by its place in the list or by its tokens."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final

@@ -1,7 +1,5 @@
 """Fill an intent's slots from the terms of a line; what it has no use for is named, not dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final

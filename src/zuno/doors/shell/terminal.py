@@ -1,7 +1,5 @@
 """The shell at a terminal: a prompt with history, completion, and a status line with chain and wallet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One line in, one turn out: run a command, ask, or leave. Terminal or pipe, it is the same."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

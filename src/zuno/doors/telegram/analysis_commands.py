@@ -1,7 +1,5 @@
 """Commands that ask the trading desk for a ruling, and those that show what came of it and what was learned."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Final

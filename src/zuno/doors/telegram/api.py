@@ -3,8 +3,6 @@
 A telegram error may quote the token, so none is shown, logged or kept as a cause: each becomes a sentence of ours.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

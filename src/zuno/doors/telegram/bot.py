@@ -1,7 +1,5 @@
 """The bot: polls Telegram, admits who is listed, acts on each update once, and answers."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -1,8 +1,6 @@
 """Every command of the chat, the help that lists them, and what answers a message that gives none. A command in such an
 answer is text to copy, never a button."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from html import escape

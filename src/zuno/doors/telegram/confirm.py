@@ -4,8 +4,6 @@ A card is bound to the person, the chat, its message, the command and a digest o
 confirmed by a button or a code, real money by the code alone, which has to be typed.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A message that shows something as it happens: one message, edited as seldom as Telegram asks for."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final

@@ -1,7 +1,5 @@
 """How an answer is laid out in a chat: Telegram's HTML, narrow enough for a phone, with every foreign word escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import partial
 from html import escape

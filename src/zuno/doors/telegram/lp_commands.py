@@ -1,7 +1,5 @@
 """Commands about liquidity: positions, portfolio, plans, what-if, PnL, alerts, and the debate followed live."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from functools import partial
 from typing import Final

@@ -1,7 +1,5 @@
 """Commands that move money or raise risk: each shows a card, and acts when an owner confirms it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final

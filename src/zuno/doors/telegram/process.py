@@ -1,7 +1,5 @@
 """`zuno telegram run` and `zuno telegram setup`: one process per home holds the bot while it runs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence

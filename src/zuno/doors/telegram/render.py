@@ -1,7 +1,5 @@
 """A document as a Telegram message with its acts as buttons."""
 
-from __future__ import annotations
-
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.telegram.terminal_words import chat_command, translate_commands
 from zuno.kernel.view import View

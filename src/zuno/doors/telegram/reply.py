@@ -1,7 +1,5 @@
 """What is sent to a chat, and how it is cut to what one message may hold."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator

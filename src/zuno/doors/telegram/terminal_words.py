@@ -1,7 +1,5 @@
 """Sentences that name a command of the terminal, said with the chat's own: `zuno plan approve ID` is `/approve ID`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final

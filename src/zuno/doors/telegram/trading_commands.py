@@ -1,7 +1,5 @@
 """Commands that look at the trading account, and those that only lower its risk."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

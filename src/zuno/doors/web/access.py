@@ -5,8 +5,6 @@ this very origin can send. Neither is given out for the other. Every answer carr
 Behind a public URL the page has one more name, named proxies say who the client is, and acting needs a second factor.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Mapping

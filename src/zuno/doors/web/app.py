@@ -1,7 +1,5 @@
 """The application: access first, then the interface under /api/v1, then the files of the page."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The typed confirmation: the same word as at the terminal, for exactly what was shown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 

@@ -1,7 +1,5 @@
 """A view's document as the page gets it: its words in their order. Tables and pictures are the page's own."""
 
-from __future__ import annotations
-
 from zuno.kernel.view import View
 from zuno.present.document import Kind, Tone
 

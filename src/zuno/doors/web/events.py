@@ -6,8 +6,6 @@ a browser that comes back, after a restart too, gets everything since; what an e
 `step`, a node that waits) has no id and is not kept. One reader follows the journal for all viewers.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

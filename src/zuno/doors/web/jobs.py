@@ -3,8 +3,6 @@
 The journal has what comes of a job, by the same id; here stands only what runs in this process and how it ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable

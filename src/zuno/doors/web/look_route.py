@@ -1,7 +1,5 @@
 """A route that reads the parameters of a look at once: FastAPI takes as long for a few of them as for all the rest."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Final

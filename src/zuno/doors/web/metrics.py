@@ -1,8 +1,6 @@
 """Figures of this process for Prometheus. Labels are routes as they are written and statuses: no id, no wallet, no word
 of a stranger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

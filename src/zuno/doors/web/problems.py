@@ -1,7 +1,5 @@
 """Errors as RFC 9457 problem documents: one sentence, a kind and a status, never a traceback."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus

@@ -1,7 +1,5 @@
 """`zuno web`: uvicorn in a thread of this process; the services stay on the process's own loop."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Callable

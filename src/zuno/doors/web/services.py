@@ -1,8 +1,6 @@
 """The services as a route asks for them: they live on a loop of their own, so that a long computation there leaves the
 page answering."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar

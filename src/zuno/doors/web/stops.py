@@ -1,7 +1,5 @@
 """Kill, pause and cancel run in a process of their own, so that no other request of the page delays them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What each part of the LP desk's argument adds: arms over frozen episodes, paired."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One arm over a recorded pool, decision by decision, and where its money went."""
 
-from __future__ import annotations
-
 from asyncio import sleep
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace

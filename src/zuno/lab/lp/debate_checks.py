@@ -4,8 +4,6 @@ At moments of a recorded pool the desk argues about the position that resetting 
 in a pool whose record ends there, in one whose record goes on otherwise, or over the same candidates in another order.
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_right
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence

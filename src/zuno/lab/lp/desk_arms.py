@@ -1,8 +1,6 @@
 """Arms of the LP desk with something left out: no argument, one agent alone, a vote of such agents, or a Critic whose
 word means nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The position is the one that resetting at the edge has come to by then. Every ar
 carried out and played for the horizon. Worth at the end less worth at the start, gas and swaps paid.
 """
 
-from __future__ import annotations
-
 from asyncio import sleep
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress

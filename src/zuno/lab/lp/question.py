@@ -1,7 +1,5 @@
 """What a backtest of the LP desk is asked: which record, which arms, how much capital, how often."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass

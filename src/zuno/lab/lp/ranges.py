@@ -3,8 +3,6 @@
 A process that plays them loads this module and what it names, nothing of the desks: its start is part of the sweep.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A range is opened once at the start of the schedule and kept. Half of the capita
 range does not need of one is swapped for the pool's fee, without impact. Fees count at the last price.
 """
 
-from __future__ import annotations
-
 import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence

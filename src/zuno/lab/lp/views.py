@@ -1,7 +1,5 @@
 """What a backtest of the LP desk says, in dollars."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise

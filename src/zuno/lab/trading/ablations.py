@@ -1,8 +1,6 @@
 """Arms of the trading desk with something left out: one expert who speaks for all, no risk officer, the Judge alone or
 its vote at a debate's tokens, a risk officer who is shown nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What one arm of a backtest came to, from the events of its account: daily worth, trades, costs, exposure."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

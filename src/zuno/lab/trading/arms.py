@@ -1,7 +1,5 @@
 """What a backtest of the trading desk compares."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final

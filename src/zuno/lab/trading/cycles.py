@@ -4,8 +4,6 @@ What is decided is what `Cycles.run` decides at that moment with the same accoun
 the signed journal, which keep a run that is cut off, are left out: a backtest that is cut off runs again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256

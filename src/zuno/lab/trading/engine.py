@@ -4,8 +4,6 @@ A decision is made when a bar has closed, of what was known by then; its orders 
 run side by side come to each moment together, so that what is measured of the market is measured once.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What a cycle measures of one symbol's market, for all moments of a recorded past."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field

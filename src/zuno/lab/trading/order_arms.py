@@ -3,8 +3,6 @@
 Each is decided when a four-hour bar has closed, and filled at the open of the next bar, slippage added.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal

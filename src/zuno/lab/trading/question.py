@@ -1,7 +1,5 @@
 """What a backtest of the trading desk is asked: which market, which arms, from when to when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass

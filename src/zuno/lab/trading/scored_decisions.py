@@ -1,8 +1,6 @@
 """What came of an arm's decisions: its agents' claims against what its trades did, and what was vetoed or cut against
 what it would have made. Scored by the desk's own rules, as `trade calibration` and `trade vetoes` do for an account."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

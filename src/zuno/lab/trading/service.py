@@ -1,7 +1,5 @@
 """Backtests of the trading desk: arms side by side over one recorded market."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

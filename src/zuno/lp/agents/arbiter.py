@@ -1,7 +1,5 @@
 """The Arbiter: called only when the debate does not converge; picks one candidate of the latest proposal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused

@@ -1,7 +1,5 @@
 """The end of a debate, the same for Critic and Arbiter: cautions about the data, the decision and its confidence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The Risk-Critic: recomputes every figure, applies the floors, and may only be stricter than they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from zuno.kernel.errors import Broken, Malformed

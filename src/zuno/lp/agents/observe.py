@@ -1,7 +1,5 @@
 """What the Scout reads before a debate: one pool or several at one block, and their market."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

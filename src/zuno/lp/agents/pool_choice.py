@@ -1,7 +1,5 @@
 """Which pools a new position is debated in: the deepest few that trade the deposited tokens, or why there is none."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

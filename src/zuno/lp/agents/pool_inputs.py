@@ -1,7 +1,5 @@
 """Inputs of the rules, built from a frozen context: the same bytes give the same inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

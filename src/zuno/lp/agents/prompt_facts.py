@@ -1,7 +1,5 @@
 """The facts an agent may cite, of a context and of its ballots, and the lines of its prompt."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction

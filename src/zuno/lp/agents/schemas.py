@@ -1,7 +1,5 @@
 """The shapes a model may return to this desk; everything else is computed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import isfinite
 from typing import Annotated, Literal

@@ -1,7 +1,5 @@
 """The Scout: reads the world, freezes it, names the regime, and says in a sentence why it is so."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 
 from zuno.kernel.canonical import Digest, canonical

@@ -1,7 +1,5 @@
 """The Strategist: two to five shapes that suit the regime, and after a critique, shapes that answer it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

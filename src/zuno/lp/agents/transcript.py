@@ -1,7 +1,5 @@
 """Thoughts of the agents, sent live and kept in the debate, and who spoke for each role."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 

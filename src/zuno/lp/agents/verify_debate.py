@@ -1,7 +1,5 @@
 """What a proposal must be before it is worth judging: a Strategist elsewhere may be mistaken, or lie."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from zuno.amm.model import Range

@@ -3,8 +3,6 @@
 A lying Scout is held against the chain, a lying Strategist, Critic or Arbiter against the rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Final
 

@@ -4,8 +4,6 @@ What the chain keeps was compared already, to the unit. Here are fee growth, gas
 honest readers may differ a little, so each has a bound for doubt, which caps the verdict, and one for refusal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Checks before a signature. Every refusal names the bound and the figure that broke it; nothing here acts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction

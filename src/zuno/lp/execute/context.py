@@ -1,7 +1,5 @@
 """What execution needs on one chain: reader, writer, signer, and the limits the owner has set."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Builds the exact transactions of an instruction on the latest block and simulates them before anyone approves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

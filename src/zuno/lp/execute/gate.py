@@ -1,7 +1,5 @@
 """The one door to money: a plan is simulated, approved by its owner, and applied once, exactly as approved."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from zuno.kernel.errors import Refused

@@ -1,8 +1,6 @@
 """Steps in the hands of a signer elsewhere, recognised on the chain by what they do: a plain wallet's by sender,
 target, value and calldata, a Safe's by the position's events and its owner."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final

@@ -1,7 +1,5 @@
 """One approved plan on its way: held against the chain, signed step by step, and ended as the chain shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

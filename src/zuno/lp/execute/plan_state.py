@@ -1,7 +1,5 @@
 """The progress of a plan, folded from its journal entries, which are the only source."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -1,8 +1,6 @@
 """Runs one step to its end: signed, stored, sent, mined, final. Every iteration starts from the journaled progress, so
 that a restarted process continues where the last one stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final

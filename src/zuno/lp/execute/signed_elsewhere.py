@@ -1,7 +1,5 @@
 """A plan whose steps are handed out to a signer elsewhere: one by one to a plain wallet, all at once to a Safe."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final

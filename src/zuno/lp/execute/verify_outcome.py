@@ -1,7 +1,5 @@
 """Compares the chain after the last receipt with the plan: positions, liquidity and wallet balances."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction

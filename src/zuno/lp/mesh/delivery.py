@@ -8,8 +8,6 @@ A neighbour with a right key is not trusted with our memory, our disk or our tim
 has a bound of its own, and who it is comes before what it says.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Mapping

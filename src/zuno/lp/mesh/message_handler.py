@@ -1,7 +1,5 @@
 """A peer at work: take a message, journal it, let the peer answer, sign and send what it says."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Callable

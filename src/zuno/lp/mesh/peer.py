@@ -1,7 +1,5 @@
 """A peer: a role that answers messages with messages and knows only those it was sent."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol

@@ -3,8 +3,6 @@
 Time and transport are handed in, so that the same code runs on sockets and in a simulation.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter, OrderedDict, defaultdict

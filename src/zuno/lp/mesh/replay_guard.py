@@ -1,8 +1,6 @@
 """What one sender may still send: messages it sent before are rejected until they expire, and the rate is limited. Each
 sender has its own guard, so that a talkative one cannot push out what another sent."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Final
 

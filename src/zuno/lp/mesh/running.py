@@ -1,7 +1,5 @@
 """A mesh peer on a real transport, with one send queue per neighbour, so that a silent one delays no other."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

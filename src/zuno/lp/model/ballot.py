@@ -1,7 +1,5 @@
 """The nouns of the debate: what is proposed, what is measured about it, how it is judged, what is decided."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum

@@ -6,8 +6,6 @@ https://developers.circle.com/stablecoins/usdc-contract-addresses; wrapped coins
 Polygon WETH is bridged ether, a token like any other; what wraps the native coin is WPOL (once WMATIC).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What happened to a position: the dated record that attribution explains."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction

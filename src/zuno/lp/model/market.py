@@ -1,7 +1,5 @@
 """Facts about markets: a value never travels without its source and its time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """What a pool did minute by minute, as it was recorded."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """What the contracts must be allowed before they may take the owner's tokens: exact amounts, for a short while."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from zuno.kernel.text import NATIVE

@@ -1,7 +1,5 @@
 """The words v4's PositionManager and UniversalRouter understand, encoded exactly as they decode them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """What calldata says, as values: one class for each call, command and action that a plan may contain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from zuno.amm.model import PoolKey, Range

@@ -1,7 +1,5 @@
 """Who acts, where and within what bounds: the input of every step builder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Only the one canonical encoding is read. Every byte is either part of a value or
 different byte strings never say the same, and what the contracts might read in another way is refused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """A transaction in words, from its bytes alone: what a person reads before anything is signed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What steps do to the wallet at the price of one block, from their bytes: for where no node can try them out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from zuno.amm.liquidity import amounts_for_liquidity, liquidity_for_amounts

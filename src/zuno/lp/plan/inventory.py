@@ -1,7 +1,5 @@
 """What the owner's tokens buy: liquidity that survives the worst price in bounds, after a swap where one is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction

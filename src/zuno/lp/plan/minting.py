@@ -3,8 +3,6 @@
 Inside the router's call PositionManager's caller is the router: there, owner and recipients are always written out.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil

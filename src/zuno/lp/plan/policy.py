@@ -1,7 +1,5 @@
 """What no step may do, however it was built: the last check of the bytes before they are signed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

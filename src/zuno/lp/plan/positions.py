@@ -1,7 +1,5 @@
 """The steps that change a position the wallet has: move it, add to it, take from it, close it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """How much liquidity is safe to ask for: enough tokens at every price inside the bounds, not only at this one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final

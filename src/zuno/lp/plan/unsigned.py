@@ -1,7 +1,5 @@
 """Unsigned calls for another wallet to sign: an EIP-1559 transaction, or a batch file for a Safe."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """Reading a chain: pools, positions and their past. Nothing behind this port can spend."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """Reading markets: prices, gas and the native currency's price, each a dated fact with a source."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Storage and processes of a mesh: the peer table, a lock for each role, and the peers this machine runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Protocol
 

@@ -1,7 +1,5 @@
 """Stores of the monitor: samples of pools and gas over weeks, which fee yield and gas are compared with, and alerts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar

@@ -1,7 +1,5 @@
 """The ports that can lose money: held by execution, by the chains and keys behind them, and by wiring alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

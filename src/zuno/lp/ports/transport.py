@@ -1,7 +1,5 @@
 """Carrying bytes between peers. Whether they are believed is decided above."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, Protocol
 

@@ -1,7 +1,5 @@
 """Storing wallet keys. Keys cannot be read back: signing goes through the Signer port in `spending.py`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Worlds we own and may push around: the embedded simulation and the local devnet. Never a public chain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction

@@ -11,8 +11,6 @@ number shows. Where the record names something it had to compute, it is evidence
 All money is `Fraction`: there is nothing to round until a person reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction

@@ -5,8 +5,6 @@ accepted on its buffers; but a candidate whose score is unknown never wins on mo
 decide among themselves, where none is, doing nothing comes first. Either way the plan is approved with caution.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Candidates with all their figures, computed from one frozen context: every peer recomputes the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction

@@ -3,8 +3,6 @@
 Floats are allowed in LVR alone: it is a statistic, not a balance.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Final

@@ -1,7 +1,5 @@
 """What a range would earn: measured fee growth, shared out over the liquidity that would be there."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Limits by risk profile: the least time in range under stress, and the most gas against the fees of a day."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Puts the owner's range on a pool's tick grid; what looks mistyped is refused, with what may have been meant."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What a position did over a window of its past: fees, mean worth, LVR and time in range. Statistics, not balances."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

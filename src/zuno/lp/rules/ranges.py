@@ -1,7 +1,5 @@
 """Turn a proposed width and offset into a range aligned to the tick spacing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass

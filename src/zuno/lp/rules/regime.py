@@ -1,7 +1,5 @@
 """The market regime by rule: stressed, volatile, trending or ranging."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median

@@ -5,8 +5,6 @@ Scaling a path by the multiple scales its sums, so one set of paths serves every
 what a multiple changes is the barrier.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal

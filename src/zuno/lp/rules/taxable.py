@@ -1,7 +1,5 @@
 """Taxable events of liquidity positions: mint, burn, collect, swap, gas."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Context, Decimal
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Hourly returns and realised volatility of a pair, from its hourly closes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -8,8 +8,6 @@ Path by path the fees are those of the path's own hours in range and the LVR is 
 at today's price: what the tokens themselves gain or lose is not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Plans and debates as the journal holds them: listed, shown, explained, compared and replayed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

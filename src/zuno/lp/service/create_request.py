@@ -4,8 +4,6 @@ Words that change nothing are listed and passed over; every other word must be u
 request that was read wrongly looks exactly like one that was read right.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Collection, Sequence

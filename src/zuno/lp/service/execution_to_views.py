@@ -1,7 +1,5 @@
 """Drafts and the progress of plans as views: every call in words, every bound, every number that will be signed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 

@@ -1,8 +1,6 @@
 """What a person is shown of a plan that is tried, approved or carried out: every call in words, every bound, every
 number that will be signed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 

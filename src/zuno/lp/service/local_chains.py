@@ -1,7 +1,5 @@
 """The local worlds as a person drives them: make one, push its price, start and stop its node."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import ClassVar
 

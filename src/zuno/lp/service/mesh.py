@@ -1,7 +1,5 @@
 """The mesh as people run it: set up, looked at, asked whether it is there, and joined again."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress

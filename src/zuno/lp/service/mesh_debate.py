@@ -4,8 +4,6 @@ Several command lines of one home share one endpoint, so an answer may arrive at
 written down before it is acknowledged, so each finds its own in the journal they share.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress

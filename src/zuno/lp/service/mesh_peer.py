@@ -1,7 +1,5 @@
 """One agent as a process: it takes its seat, goes on where its journal ends, and answers until it is asked to end."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import traceback

@@ -1,7 +1,5 @@
 """Keeping a mesh running: the peers of this home as processes, started again when they die, ended when we end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field

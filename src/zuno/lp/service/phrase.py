@@ -1,7 +1,5 @@
 """Split a line into words and slots such as amounts, ids and chains. The shell and create requests share it."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 import unicodedata

@@ -3,8 +3,6 @@
 Only replays, and records that have no stored view, compute them again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Plans computed from their record: argued again by a replay, and shown where no view was stored."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 

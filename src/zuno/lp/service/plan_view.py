@@ -1,7 +1,5 @@
 """A plan's record in the journal, and its view: stored when the debate ends, read by every look."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence

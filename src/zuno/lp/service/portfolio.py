@@ -1,7 +1,5 @@
 """All positions of all watched wallets in one currency: worth, fees, rates and time in range."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Recommendations: start a debate, follow it, and record the plan that it decides."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Sequence

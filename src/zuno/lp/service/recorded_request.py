@@ -1,7 +1,5 @@
 """A request as the journal holds it: its messages, the end of its debate that was checked, and its plan."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

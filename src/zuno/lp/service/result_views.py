@@ -1,7 +1,5 @@
 """What positions made, and what one would be worth at another price."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal

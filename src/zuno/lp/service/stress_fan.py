@@ -1,7 +1,5 @@
 """The stress paths of a plan as a fan of prices: what its ranges were judged against."""
 
-from __future__ import annotations
-
 from math import exp
 from typing import Final
 

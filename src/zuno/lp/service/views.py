@@ -3,8 +3,6 @@
 Amounts, liquidity and ids are strings because JSON numbers lose digits; each amount has a human twin beside it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

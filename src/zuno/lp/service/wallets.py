@@ -1,7 +1,5 @@
 """Wallets as a person asks about them: which are kept, which one acts, what it holds, and who may move it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import ClassVar

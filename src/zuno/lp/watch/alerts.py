@@ -1,7 +1,5 @@
 """Alerts for the owner: list, acknowledge, snooze, and append them to the outbox."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256

@@ -1,8 +1,6 @@
 """The monitor: reads every watched wallet, stores alerts and samples, notifies the owner and spends nothing. A failing
 chain is retried with backoff and never delays another one beyond the timeout."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence

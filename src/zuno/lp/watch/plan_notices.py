@@ -1,7 +1,5 @@
 """What the LP desk pushes of plans: applied, stopped half way, or failed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

@@ -1,8 +1,6 @@
 """Alert rules: raised once, silent while acknowledged, cleared with hysteresis. A worsening is always notified, an
 improvement within an episode at most once in six hours."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction

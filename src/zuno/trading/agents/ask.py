@@ -1,7 +1,5 @@
 """How an agent of the trading desk is asked and heard: what it was told, what it said, who spoke and at what price."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache

@@ -1,7 +1,5 @@
 """Everything one cycle argues about, worked out once from its bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import wraps

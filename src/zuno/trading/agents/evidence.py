@@ -1,7 +1,5 @@
 """Reasons added up: each has a direction and a strength, and says in words what was seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import copysign

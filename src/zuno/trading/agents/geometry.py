@@ -1,7 +1,5 @@
 """The chart expert: a vision model sees the image; without one, rules find the same patterns in the bars."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final

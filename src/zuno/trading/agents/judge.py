@@ -1,7 +1,5 @@
 """The Judge: weighs the blackboard, names the strongest argument against itself, and decides within the menu."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 

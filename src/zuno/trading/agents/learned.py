@@ -5,8 +5,6 @@ a model's: they are untrusted text. Earlier news are summed up for Meta by a mod
 reads the stories themselves. Entities of a text, for the graph of memories, are named by a model or by rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final

@@ -1,7 +1,5 @@
 """The expert on liquidity: who takes, whether the price goes along, and whose stops are being hunted."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import sqrt
 from typing import Final

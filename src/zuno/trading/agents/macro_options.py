@@ -1,7 +1,5 @@
 """The expert on options and the economy: what is paid for protection, and what dollar, stocks and the curve did."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from zuno.llm.ask import ModelContext

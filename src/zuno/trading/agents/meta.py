@@ -1,7 +1,5 @@
 """Meta: names the regime, whom to trust in it, and how much of the risk budget it allows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final

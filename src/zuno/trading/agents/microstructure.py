@@ -1,7 +1,5 @@
 """The order-book expert: imbalance, slippage by size, spoofed walls."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from zuno.llm.ask import ModelContext

@@ -1,8 +1,6 @@
 """What was learned, in words by a model or by rules: the post-mortem of a closed trade (SETUP is measured; OUTCOME and
 FUTURE CONSTRAINT are put into words), a lesson, and what later outcomes did to it. Figures and verdicts are code's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What fits into a prompt: sections by their weight; whole ones are left out, the lightest first, and that is said."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final

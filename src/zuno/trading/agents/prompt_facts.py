@@ -4,8 +4,6 @@ Prices, percentages and dollars of the market; never a dollar of the account. Wh
 its reason. Anomalies are part of everybody's reading, and where there are any, more is told.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """The risk officer: reads a draft that the rules have cut already, and can only ask for less."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil, isfinite
 from typing import Final

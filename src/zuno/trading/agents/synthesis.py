@@ -1,7 +1,5 @@
 """The synthesis: what the experts agree on, where they contradict each other, and what would settle it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import Final

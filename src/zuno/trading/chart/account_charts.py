@@ -1,7 +1,5 @@
 """What is drawn of an account: equity, drawdown and closed trades, and how well agents are calibrated."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Axes a reader can count on: round ticks, dates at the beginnings of days, months and years, numbers in few digits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, isfinite, log10

@@ -1,7 +1,5 @@
 """A store and a moment → the frozen bundle of one cycle: everything that could be known then, and what could not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final

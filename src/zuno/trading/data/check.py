@@ -8,8 +8,6 @@ were set aside are told and left as they are. What is mended is known from its m
 moment after its end: who looks at an earlier moment sees what was known then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby

@@ -5,8 +5,6 @@ Rows are written in the order of time, so that whatever ends a process leaves th
 its end alone: the next one goes on from the last row. Repeating is harmless, for the store keeps each row once.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter

@@ -1,7 +1,5 @@
 """Recorded prices between two moments, in the currency of an exchange: bars, the finest first, and settled funding."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """One account's book, kept in step with its log: whatever is done is written before it counts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from decimal import Decimal
 

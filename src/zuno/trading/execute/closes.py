@@ -1,8 +1,6 @@
 """Closes: everything of a symbol out, entries that wait cancelled, and what could not be booked undone. A full disk
 keeps nobody from getting out: what a close sends while the log cannot be written is found again by its ids."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Entries: whether a ruling may open something now, by the market's own price, the protections and the mandate; and the
 orders by which an intent is worked at a venue."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from itertools import takewhile

@@ -1,8 +1,6 @@
 """An order at its venue: sent once, found again, cancelled; what became of it, its fills and its funding, each booked
 once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from decimal import Decimal

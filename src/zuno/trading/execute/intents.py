@@ -1,8 +1,6 @@
 """Intents: what is to be done about a ruling, in whole lots and on the tick, or that a symbol is to be closed; and the
 ids by which the same intent is found again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,8 +1,6 @@
 """Stops and targets of what is held: at the venue, or watched by the desk where it holds none; and closes that a rule
 asks for. Where orders bind a balance, the stop stands at the venue and the target is watched."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Final, Literal
 

@@ -6,8 +6,6 @@ process may end anywhere and another go on. `VenueComparison` holds the book aga
 minutes: positions, orders and cash. Nothing is guessed.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal

@@ -4,8 +4,6 @@ decisions that were vetoed or cut are played on what the market did then and sco
 The journal decides what was written: two consumers at once, or one that was killed half way, end with the same entries.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace

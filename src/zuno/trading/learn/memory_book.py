@@ -1,8 +1,6 @@
 """The desk's memory as the journal holds it: post-mortems, less what its owner forgot, and lessons, written once when
 resolved cases agree and reviewed once when later ones contradict them. Files and indexes follow it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
 

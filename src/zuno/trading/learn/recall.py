@@ -6,8 +6,6 @@ same bytes, whatever was learned or forgotten since. What was said and when is r
 only says what is alike. News never becomes a lesson.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 The same rules as `data_quality` and `bars` have for single rows, for millions of them.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

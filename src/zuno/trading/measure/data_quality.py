@@ -1,7 +1,5 @@
 """What is wrong with a series: rows no market can have made, holes, feeds that froze, bars that do not add up."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

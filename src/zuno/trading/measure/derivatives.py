@@ -1,8 +1,6 @@
 """What a perpetual's holders pay, how many they are and which way they lean. Rates are fractions of the notional for
 one interval; one beyond `PLAUSIBLE_RATE` is of another unit and missing, never clipped."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ one, or until the price has gone a further full threshold from where it was, whi
 full threshold is the hour's, the widest: with a shorter one a slow fall would ring at every step of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum

@@ -4,8 +4,6 @@ A fact that is stale is no fact: what would rest on it is missing and says so. B
 bars are true of their own time and carry it; the rules that judge the present look at the time themselves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import fsum, isfinite

@@ -10,8 +10,6 @@ before the first bar is left out, for nobody knows where it was opened. It is a 
 measurement.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -5,8 +5,6 @@ Heights of patterns are logarithms of prices, and the ATR is that of logarithms:
 return negated, are then found in the same places.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

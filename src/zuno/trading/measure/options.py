@@ -5,8 +5,6 @@ own coin pay none. A figure needs strikes, or expiries, on both sides of where i
 volatility that was read between two others is kept to nine decimals.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

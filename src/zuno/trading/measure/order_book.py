@@ -1,7 +1,5 @@
 """What an order book offers now, and what it only pretends to: spread, lean, the price of size, walls that vanish."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise

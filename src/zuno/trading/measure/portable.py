@@ -6,8 +6,6 @@ compiler may fuse a product with a sum. What seeds a draw, is hashed or is held 
 comes from those four operations in a fixed order, or is rounded here first.
 """
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Final
 

@@ -1,8 +1,6 @@
 """What stood at a moment, in short phrases that cycles recall by and post-mortems are found by. Figures are rounded
 before they are put into buckets; a feed that is missing has no phrase."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Final
 

@@ -7,8 +7,6 @@ IEEE 754 fixes. How often a word occurs elsewhere is not counted: what is added 
 before.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence

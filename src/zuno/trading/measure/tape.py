@@ -1,8 +1,6 @@
 """Sums of forced and large trades by the time they happened: lower bounds, for a venue pushes at most one order a
 second. A minute without an event is a zero only where every stream was proven alive."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass

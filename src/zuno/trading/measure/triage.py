@@ -1,7 +1,5 @@
 """What is out of the ordinary, by rule and without state: each finding with its numbers, each gap with its reason."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

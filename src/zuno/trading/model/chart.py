@@ -1,7 +1,5 @@
 """A chart as data, and the numbers passed beside its image, so that nobody reads a price off pixels."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

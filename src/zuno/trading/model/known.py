@@ -1,7 +1,5 @@
 """A figure that is there, or the reason why it is not: what the desk does not know must never look like a number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 

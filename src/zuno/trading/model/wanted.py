@@ -1,7 +1,5 @@
 """Every series the desk wants of a market, from the plan of feeds, and what is not offered for its coin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final

@@ -1,7 +1,5 @@
 """Turning the description of a chart into an image."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from zuno.trading.model.chart import EquityChart, Picture, ReliabilityChart

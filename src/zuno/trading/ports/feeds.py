@@ -6,8 +6,6 @@ Nothing found is an empty answer; not knowing is an error. Rows come oldest firs
 for, both ends included; a long answer is fetched page by page and a page that stops half way is an error, not an end.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Where memories are kept for recall, and how text becomes a vector."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """An exchange that takes orders. Held by `execute`, its adapters and wiring alone: it can lose money."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 from typing import Protocol
 

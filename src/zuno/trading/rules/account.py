@@ -1,8 +1,6 @@
 """The account marked to market: equity, gross exposure, margin, and the position in the symbol of a cycle. A missing
 mark makes the whole account unknown; a balance in a currency without a rate counts as zero."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal

@@ -9,8 +9,6 @@ A slope and not a count: by count alone the weight of an opinion grows with losi
 - Meta names a regime and no probability: it claims nothing that can be scored so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

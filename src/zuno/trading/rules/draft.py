@@ -1,7 +1,5 @@
 """The draft of a ruling: the decision after each rule, and the changes each rule made."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import StrEnum
 

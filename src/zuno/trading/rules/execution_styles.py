@@ -1,8 +1,6 @@
 """How an entry is worked, style by style: from what was ordered so far to the next orders; and which orders a venue's
 filters take. Quantities and prices are rounded down to the lot and the tick."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_DOWN, Decimal

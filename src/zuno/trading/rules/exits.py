@@ -1,8 +1,6 @@
 """Open positions whose stop, target or hold time is passed: they end. A level is passed where the market is beyond it
 now or any bar since the opening touched it; of a bar that touched both, the stop came first."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf

@@ -1,7 +1,5 @@
 """Inputs of the rules: every figure they read, known or missing with its reason."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Lessons by rule from post-mortems. A lesson is dated by the last of its cases and judged by those that closed later,
 so that cutting the future changes nothing before it."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Isolated margin: maintenance by size, and where a position is liquidated. The tiers are those of USDⓈ-M futures in
 BTC and ETH, with the smallest tier's 0.4 % taken as 0.5 %."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Final, NamedTuple

@@ -1,7 +1,5 @@
 """The prices an agent may name: measured levels, the market price, and ATR steps from it."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

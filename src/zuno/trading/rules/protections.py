@@ -2,8 +2,6 @@
 mandate. Exits are never kept back. What cannot be judged counts as hit; what a mandate does not name is not allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

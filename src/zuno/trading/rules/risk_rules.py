@@ -4,8 +4,6 @@ No rule flips the direction, raises a figure or changes a price; the officer may
 open nothing pass unchanged.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import fsum
 from typing import Final

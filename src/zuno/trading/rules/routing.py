@@ -1,8 +1,6 @@
 """Routing: exchanges by direction and leverage, execution style, and the size of each leg: within its cap, and no
 smaller than the least order its exchange takes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil, floor, fsum

@@ -2,8 +2,6 @@
 order is raised to the least its exchange takes. A ruling is a pure function of the decision and its inputs. Exits
 pass."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import fsum
 from typing import Final, Literal

@@ -1,7 +1,5 @@
 """The blackboard score: stance and weight of each entry, and the signal of their sum."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from math import fsum
 from typing import Final, TypeAlias

@@ -1,7 +1,5 @@
 """Taxable events of an account's log: fills, fees, funding, realised PnL of futures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from typing import NamedTuple

@@ -10,8 +10,6 @@ over, whichever comes first; a bar that opens beyond a level fills at its open, 
 has happened, or where prices up to the end of its hold were not recorded, it has no score.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal

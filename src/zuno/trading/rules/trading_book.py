@@ -1,8 +1,6 @@
 """A trading account as its events add up to it, at the same cost for each. An event that cannot be is `Refused` and
 changes nothing; one that leaves the ledger out of balance is `Broken`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final, assert_never

@@ -1,7 +1,5 @@
 """Check the Judge's decision: menu prices, stop distance, reward/risk, a counter-argument and a supporting expert."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from zuno.trading.model.cycle import Blackboard, Call, Decision, Expert, JudgeOpinion

@@ -1,7 +1,5 @@
 """The order in which the nodes of a cycle wait for each other, run by LangGraph: nothing else here knows it."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextvars import ContextVar
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """A trading account as a person asks about it and acts on it: every `zuno trade` command beside runs and charts."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is shown of an account: its page as views."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 from zuno.kernel.clock import iso

@@ -3,8 +3,6 @@
 Money in an exchange's own currency unless a name says USD. What is not known is null.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import ClassVar, Literal

@@ -5,8 +5,6 @@ left alone for longer and longer, never for more than five minutes. Rows of stre
 where the store is slow, the stream waits. A minute of a stream is proven by its own feed alone.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress

@@ -1,7 +1,5 @@
 """The market's past as a person asks about it: what is here, what is wrong with it, and what was done about that."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

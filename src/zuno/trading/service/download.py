@@ -1,7 +1,5 @@
 """The past of a symbol from the venues that have one, page by page, and only what is not here yet."""
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence

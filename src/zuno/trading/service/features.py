@@ -1,7 +1,5 @@
 """The trading desk as a person asks it: what is measured of a symbol at a moment, and its picture."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias

@@ -1,7 +1,5 @@
 """What the trading desk measured, turned into views: every figure beside its source and age."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum

@@ -4,8 +4,6 @@ Moments inside figures are Unix milliseconds; `asOf` is written as people read i
 with its reason, `{"missing": …}`, never a zero; among the gauges a null is one that the bars are too few for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
 from typing import Any, ClassVar, Final

@@ -1,7 +1,5 @@
 """Market history from files into the store: what each file held, what was new, and what was set aside and why."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

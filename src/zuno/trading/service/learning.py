@@ -1,7 +1,5 @@
 """What the desk learned from an account, as a person asks for it: evaluate, calibration, vetoes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """What was learned, as it is shown: evaluations, calibration of agents, the veto ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import ClassVar, Final, Literal
 

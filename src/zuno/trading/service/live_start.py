@@ -1,7 +1,5 @@
 """What has to be there before the desk trades at an exchange. Everything that is missing is named at once."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

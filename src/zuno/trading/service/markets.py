@@ -1,7 +1,5 @@
 """What venues list: markets with their rules, where each list comes from and how old it is."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass

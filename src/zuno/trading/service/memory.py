@@ -1,7 +1,5 @@
 """The desk's memory as a person asks for it: what closed trades taught, found by words, and forgotten on request."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter

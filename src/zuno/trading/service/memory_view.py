@@ -1,7 +1,5 @@
 """Memories and lessons in the names of the public JSON. Their sentences may be a model's: one printable line each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Final
 

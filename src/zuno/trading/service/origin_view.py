@@ -1,7 +1,5 @@
 """What every view of the market says of whose market it is."""
 
-from __future__ import annotations
-
 from pydantic import computed_field
 
 from zuno.kernel.view import ForeignText, View

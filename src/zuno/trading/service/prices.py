@@ -1,7 +1,5 @@
 """Marks of everything that can be held, and exchange rates, as the store knows them at a moment."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal

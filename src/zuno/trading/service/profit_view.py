@@ -1,7 +1,5 @@
 """What closed trades made, and how the account's equity went."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from zuno.kernel.numbers_text import sparkline

@@ -1,8 +1,6 @@
 """A run's view as today's code computes it: when the run ends, in a replay, and for an old record that has none. And a
 recorded run argued again from its record."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

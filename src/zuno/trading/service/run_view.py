@@ -3,8 +3,6 @@
 Every text in it may be a model's: one printable line, bounded.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

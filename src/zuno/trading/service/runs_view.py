@@ -1,7 +1,5 @@
 """Runs of the trading desk as the journal has them: their list, and the argument of one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The trading desk that runs by itself: started on a live market or over recorded time, stopped, told how it went."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence

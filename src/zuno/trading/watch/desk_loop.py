@@ -5,8 +5,6 @@ doubles one. Live, the watch is a task of its own: while a cycle waits for a mod
 same steps are taken one after the other, and the clock jumps to the next moment at which something is due.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ Recorded time runs through years in minutes and is pushed by nobody, whatever cl
 exchange's own books are not pushed: the account that trades there tells the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final

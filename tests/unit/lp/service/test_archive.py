@@ -284,7 +284,7 @@ async def test_the_verdict_that_counts_is_the_one_in_the_hash(
         assert recorded.plan is not None
         return replace(recorded, plan=recorded.plan.model_copy(update={"verdict": "reject"}))
 
-    monkeypatch.setattr("zuno.lp.service.archive.read_request", read)
+    monkeypatch.setattr("zuno.lp.service.archive.recorded_request.read_request", read)
     decided = await house.archive().decision(plan.plan_id)
     assert (decided.hash, decided.chosen.index, decided.rejected) == (plan.hash, plan.recommended.index, None)
 

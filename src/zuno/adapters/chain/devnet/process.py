@@ -1,8 +1,6 @@
 """The devnet as a process, one per home. The running node holds `devnet.lock`; that lock, not a pid in a file, says
 whether a node runs."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,8 +1,6 @@
 """Builds the world of a seed by playing its script on the official contracts, hour by hour, and keeps the chain in a
 file for later starts."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Function selectors, event topics and the ABI layouts we read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 

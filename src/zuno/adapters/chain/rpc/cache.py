@@ -1,7 +1,5 @@
 """A cache on disk: small JSON files, each replaced whole."""
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable

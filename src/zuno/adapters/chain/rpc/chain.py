@@ -1,8 +1,6 @@
 """The live chain behind the Chain port: each answer is read at one block, the node's latest. Confirmations decide what
 is cached on disk; a cached fact is checked against its block's hash."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Sequence

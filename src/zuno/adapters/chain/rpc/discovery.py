@@ -1,7 +1,5 @@
 """Find the pools of curated pairs and the positions of a wallet; an incomplete search says so."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

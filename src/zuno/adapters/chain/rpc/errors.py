@@ -4,8 +4,6 @@ Unavailable: the node may have it later, or another node has it. Malformed: the 
 answered what it should not have.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Final
 

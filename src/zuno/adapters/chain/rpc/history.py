@@ -1,7 +1,5 @@
 """A position's history from its events: every change of liquidity with the amounts that were measured to move."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

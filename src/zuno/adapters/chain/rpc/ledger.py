@@ -1,8 +1,6 @@
 """What one transaction moved, measured at the wallet and at PoolManager: from events, native coin from balances. A
 difference between the two is another party's money and not an error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """Typed questions to a chain node, at pinned blocks, with our own errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing

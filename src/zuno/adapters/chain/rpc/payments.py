@@ -6,8 +6,6 @@ difference is money of others and recorded as such. Where one of them cannot be 
 the record says that it was computed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,8 +1,6 @@
 """Positions as PositionManager knows them. Pool and range never change, changes of owner and subscriber leave an event:
 so a remembered position costs one log query and one look at both."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter

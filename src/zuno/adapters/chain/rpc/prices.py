@@ -1,7 +1,5 @@
 """A pool's past prices and fees from its Swap events, and the few block times that takes."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final

@@ -1,7 +1,5 @@
 """Find out whether a transaction was mined: by its receipt, checked against the wallet's transaction count."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ growth at a change is what the position remembers of it, so only an earlier chan
 block can be uncertain, and only if someone traded between the two. What each of the two was paid then tells them apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final

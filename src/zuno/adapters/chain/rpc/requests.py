@@ -1,7 +1,5 @@
 """RPC requests that several modules ask, alone or in a batch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Why a call reverted: custom errors by name, strings and panics as they are."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi

@@ -1,7 +1,5 @@
 """Search a chain's past for events, newest first, in spans as wide as the node allows; settled spans are cached."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """PoolManager's storage, read in bulk at one block: hundreds of positions are a handful of calls."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Reads symbols and decimals of tokens outside the curated list; anybody may have written the contract, so its answers
 are checked."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar

@@ -1,8 +1,6 @@
 """JSON-RPC over HTTP: which node is asked, how long it is waited for, and when to give up. RPC addresses carry API
 keys, so no message shows more of one than its host."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The Writer port over JSON-RPC: wallet state, simulation, gas estimates, sending and tracing transactions."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final

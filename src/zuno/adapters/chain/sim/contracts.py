@@ -1,8 +1,6 @@
 """The v4 contracts, Permit2 and two tokens, executed on our own state by the contracts' rules, checks and errors. A
 test plays the same calldata on both."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass

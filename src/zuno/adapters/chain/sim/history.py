@@ -1,8 +1,6 @@
 """A position's history on the simulated chain by the rules of `adapters.chain.rpc` (decision 8). Nobody else acts here,
 so nothing is inferred from what happened shortly before."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,8 +1,6 @@
 """Parse signed EIP-1559 transactions and recover their signers. The RLP reader is our own, because a vendor's takes
 longer to load than the saved transactions take to replay."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The simulated chain on disk: a seed and the events since, in one small file that is replaced whole."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Writer port of the simulated chain: every transaction is mined at once, in a block of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from zuno.adapters.chain.sim.chain import SimChain

@@ -1,8 +1,6 @@
 """Signed requests to an exchange that takes orders: a read may be repeated, an order is sent once unless the exchange
 said that it did nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 from collections.abc import Callable, Mapping

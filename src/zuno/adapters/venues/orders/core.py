@@ -4,8 +4,6 @@ A venue is a subclass of `VenueAccount` in `wires/`: a `WireTable` of names and 
 is not enough. Rows are the exchange's own; what leaves here is in the port's words.
 """
 
-from __future__ import annotations
-
 import functools
 import time
 from collections.abc import Callable, Coroutine, Sequence
@@ -354,13 +352,14 @@ class VenueAccount(VenueWire):
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
         """A reducing order is sent the first time even if it cannot be looked up: twice does no harm. Not so where
-        coins are sold: an id may come again there, and the second sale would be of other coins."""
+        coins are sold and an id may come again: the second sale would be of other coins."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
             raise
         except Unavailable:
-            if not order.reduce_only or self.wire.spot or order.client_id in self._reducing:
+            harmful = self.wire.spot and not self.wire.ids_once
+            if not order.reduce_only or harmful or order.client_id in self._reducing:
                 raise
             return None
 

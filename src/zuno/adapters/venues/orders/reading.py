@@ -1,7 +1,5 @@
 """A venue's wire: what is asked of it, and its rows read by its table. `VenueAccount` makes an account of it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """The table of a venue's wire, the cells of its rows, and what is read from them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -177,6 +175,8 @@ class WireTable:
     """Kinds of trades by which the exchange liquidates a position."""
     fee_sign: int = 1
     """-1: the exchange writes paid fees as negative numbers."""
+    ids_once: bool = False
+    """An id is never taken again, also when its order is over."""
     numbers_by_market: bool = False
     """Trade ids are unique within a market only."""
     payment: Fields = field(default_factory=dict)

@@ -11,8 +11,6 @@
   and nothing beyond it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace

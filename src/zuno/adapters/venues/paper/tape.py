@@ -4,8 +4,6 @@ Bars are the finest that were kept of each stretch, and coarser ones where those
 at the rate of its KRW-USDT pair, as the desk marks it.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every call reads what others stored, matches the market up to now, and stores th
 that dies loses nothing that was answered.
 """
 
-from __future__ import annotations
-
 import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence

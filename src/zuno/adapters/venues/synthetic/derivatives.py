@@ -5,8 +5,6 @@ high volume and large moves open interest changes by the per cent at all venues 
 drawn independently of the price's direction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final

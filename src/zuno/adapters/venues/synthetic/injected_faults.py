@@ -3,8 +3,6 @@
 Stores are given these rows as a careless source would send them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum

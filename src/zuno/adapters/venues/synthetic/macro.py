@@ -1,7 +1,5 @@
 """The synthetic economy: figures with their release times, fear and greed, and exchange rates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final

@@ -4,8 +4,6 @@ Near expiries follow today's volatility and far ones the long run, so the term s
 dear after a fall.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

@@ -7,8 +7,6 @@ side after the first setup and with it after the second, further than a usual st
 mean nothing: the path has no edge.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias

@@ -3,8 +3,6 @@
 A fall forces longs out and a rise shorts; how many depends on how far the minute moved against the usual.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final, TypeAlias

@@ -1,7 +1,5 @@
 """The synthetic market of a seed: every batch that a store is filled with."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

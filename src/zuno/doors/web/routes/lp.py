@@ -1,7 +1,5 @@
 """Routes of the LP desk: positions, pools, portfolio, alerts, debates."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response

@@ -1,7 +1,5 @@
 """Routes of plans: look, simulate, approve, apply, cancel."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from fastapi import APIRouter, Response

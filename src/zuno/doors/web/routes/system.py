@@ -1,7 +1,5 @@
 """Routes of Zuno itself: the session, both desks at a glance, settings, checks, logs."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated, Literal, TypeVar

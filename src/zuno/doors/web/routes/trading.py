@@ -1,7 +1,5 @@
 """Routes of the trading desk: the account, its books, the market, the runs."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Annotated, Literal
 

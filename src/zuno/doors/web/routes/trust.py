@@ -1,7 +1,5 @@
 """Routes of what the desks can be relied on for: calibration, vetoes, memories, the journal, costs, the mesh."""
 
-from __future__ import annotations
-
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query, Response

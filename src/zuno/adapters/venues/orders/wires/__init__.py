@@ -1,7 +1,5 @@
 """One file per exchange: its table of names and numbers, and what is truly its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 

@@ -5,8 +5,6 @@ account-endpoints); errors: …/errors. Stops wait for the last price and keep t
 by their number.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from decimal import Decimal
 from typing import Final

@@ -6,8 +6,6 @@ orders on endpoints of their own since 2025-12; to `POST /fapi/v1/order` they ar
 Error codes: https://developers.binance.com/docs/derivatives/usds-margined-futures/error-code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final

@@ -7,8 +7,6 @@ answer comes with HTTP 200 and a code. An order is acknowledged before it is mat
 among the recent ones and then in the history, which is behind by a moment. A conditional order keeps its ids.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal

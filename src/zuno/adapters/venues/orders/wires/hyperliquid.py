@@ -6,8 +6,6 @@ raw endpoints are used: its order methods sign `approveBuilderFee` for ccxt's ow
 switched off. There are no market orders: an immediate limit beyond the touch is one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal

@@ -8,8 +8,6 @@ and a code of its own. A client id may come again once its order is over; an ord
 forgotten after two hours. Fees are below zero where they are paid.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal

@@ -6,8 +6,6 @@ Our client id is Upbit's `identifier`, which it never takes twice, whatever beca
 rests has no end here but the desk's: the exchange knows no such order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from email.utils import parsedate_to_datetime
@@ -49,6 +47,7 @@ class UpbitOrders(VenueAccount):
     """Fills are listed with their order, not by time."""
 
     wire = WireTable(
+        ids_once=True,
         exchange=Venue("UPBIT"),
         vendor=ExchangeVendor("upbit", "Upbit", read_decline=w.decline_at(("error.name", "error.message"))),
         market="KRW-{base}",
