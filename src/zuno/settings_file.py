@@ -335,7 +335,7 @@ def parse_accounts(given: object) -> dict[str, AccountSettings]:
     accounts, owners = dict[str, AccountSettings](), dict[str, str]()
     for name, table in tables.items():
         account = table if isinstance(table, AccountSettings) else _account(name, table)
-        if (other := owners.setdefault(account.key or f"{name} has none", name)) != name:
+        if (other := owners.setdefault(account.key.lower() or f"{name} has none", name)) != name:
             raise ValueError(f"{name} and {other} have the same key: one ledger is kept of one account")
         accounts[name] = account
     return accounts

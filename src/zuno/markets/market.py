@@ -224,7 +224,7 @@ def describe_limits(venue: Venue) -> tuple[str, ...]:
     limits = (
         (not venue.holds_stops, "holds no stop orders: the desk watches them"),
         (not venue.shorts, "cannot be sold short"),
-        (venue.spot and venue.holds_stops and not venue.oco, "holds the stop alone: the desk watches the target"),
+        (venue.spot and venue.holds_stops, "holds the stop alone: the desk watches the target"),
         (perpetual == (venue, None), "perpetuals only"),
         (venue.agent_key, "an agent key, never the wallet's own"),
     )

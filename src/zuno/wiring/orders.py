@@ -16,6 +16,7 @@ from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.venue import OrderVenue
+from zuno.trading.rules.account import DOLLAR
 from zuno.trading.rules.inputs import FeeRates, Fees
 from zuno.trading.rules.performance import AccountLog
 
@@ -44,6 +45,8 @@ def build_paper_gate(
 ) -> OrderGate:
     """The gate of a paper account, which reaches paper venues alone: those of the routes, and those that are `used`
     whatever the routes say now."""
+    from zuno.trading.service.prices import read_rates
+
     live, venues = settings.market == "live", tuple(dict.fromkeys((*settings.routes().venues, *used)))
     fees = read_fees(settings)
     return OrderGate(
@@ -53,6 +56,7 @@ def build_paper_gate(
             venues=build_paper_venues(store, log, account, now, fees, venues, catalogue, live=live),
             now=now,
             killed=killed,
+            rates=None if any(venue.currency == DOLLAR for venue in venues) else lambda: read_rates(store, now()),
             funds=PaperFunds(account, log, now),
             manual_fees_pct={exchange: Decimal(str(fees.at(exchange).taker)) for exchange in venues},
         )

@@ -64,7 +64,10 @@ def build_venue(
 ) -> OrderVenue:
     """An account at an exchange; None: by the keys of the environment. `symbols`: where they are not the desk's
     markets. `Refused` without keys."""
-    own = (_find_named(settings, account) if account else None) or _read_keys(settings, exchange)
+    own = _find_named(settings, account) if account else None
+    if own is None and account not in (None, LIVE_ACCOUNT, DEMO_ACCOUNT):
+        raise Refused(f"The account {account} is not in the settings any more: [accounts.{short_name(account)}].")
+    own = own or _read_keys(settings, exchange)
     if exchange not in own.venues or not own.secrets():
         where = name_keys(settings, account or LIVE_ACCOUNT).get(exchange, f"[accounts.NAME] with {exchange.lower()}")
         raise Refused(f"There are no keys for {exchange}: set {where}.")
@@ -104,7 +107,7 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
         for venue in (dict.fromkeys((*DEFAULT_VENUES, *settings.routes().venues)) if account is None else VENUES)
         if account in (None, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)
         and (venue.sandbox or not getattr(settings, f"{venue.house}_demo", False))
-        and _read_keys(settings, venue).secrets()
+        and all(getattr(settings, name) for name in KEY_SETTINGS[venue.house])
     )
 
 
@@ -120,6 +123,8 @@ def build_venue_check(
     the log of its account."""
 
     async def look() -> Sequence[CheckView]:
+        for listed in VENUES:
+            _read_keys(settings, listed)  # half of a house's keys is a mistake, and says so
         own = [find_account(settings, name) or "" for name in settings.accounts]
         keyed = [
             (venue, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)

@@ -278,3 +278,13 @@ def test_the_account_of_the_environment_is_of_demo_trading_where_all_its_keys_ar
     assert account(**bybit, binance_api_key=key, binance_api_secret=key) == "live"
     assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "demo") == (Venue("BYBIT"), Venue("BYBIT-SPOT"))
     assert exchanges_with_keys(Settings(home=tmp_path, **bybit), "live") == ()
+
+
+def test_half_a_key_of_one_house_keeps_nobody_from_another(tmp_path: Path) -> None:
+    key = SecretStr("key")
+    settings = Settings(home=tmp_path, binance_api_key=key, binance_api_secret=key, okx_api_key=key)
+    assert exchanges_with_keys(settings, "live") == (Venue("BINANCE"), Venue("BINANCE-SPOT"))
+    with pytest.raises(UsageError, match="ZUNO_OKX_API_SECRET"):
+        build_venue(settings, Venue("OKX"), "live")
+    with pytest.raises(Refused, match="accounts.gone"):
+        build_venue(settings, Venue("BINANCE"), "live:gone")

@@ -11,7 +11,14 @@ from typing import Final
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.fills import book_orders, cancel_order, cancel_protection, find_given_up, plan_and_send
+from zuno.trading.execute.fills import (
+    book_orders,
+    cancel_order,
+    cancel_protection,
+    find_given_up,
+    find_order,
+    plan_and_send,
+)
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
@@ -289,6 +296,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     for order in venue.open_orders(symbol) if venue.binds_balance else ():
         if order.purpose in ("stop", "target"):
             try:
+                await find_order(venue, order)  # unread, it is left standing: an exit could not be sent either
                 ended = await port.cancel(symbol, order.request.client_id, order.request.type)
                 ours -= ended.filled - order.booked
             except NotFound:

@@ -221,8 +221,10 @@ async def prepare_entry(
     for venue in dict.fromkeys(leg.venue for leg in order.ruling.legs):
         if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
             raise EntryRefused(stale)
-    held = (trade.symbol for trade in account.book.trades.values() if trade.symbol.base == order.symbol.base)
-    if (other := next((symbol for symbol in held if symbol is not order.symbol), None)) is not None:
+    held = [trade.symbol for trade in account.book.trades.values()]
+    held += [tracked.intent.symbol for tracked in account.open_entries()]
+    others = (symbol for symbol in held if symbol.base == order.symbol.base and symbol is not order.symbol)
+    if (other := next(others, None)) is not None:
         raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)

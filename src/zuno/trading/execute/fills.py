@@ -158,9 +158,11 @@ async def cancel_order(venue: VenueContext, tracked: TrackedOrder) -> None:
 
 
 async def cancel_protection(venue: VenueContext, symbol: Symbol) -> None:
-    """Where a stop binds what is to be sold, it goes first. `Unavailable` while one may stand."""
+    """Where a stop binds what is to be sold, it goes first. `Unavailable` while one may stand. Where orders
+    cannot be looked up it is left standing: what is to replace it could not be sent."""
     for order in venue.open_orders(symbol):
         if order.purpose in ("stop", "target"):
+            await find_order(venue, order)
             await cancel_order(venue, order)
 
 

@@ -105,8 +105,8 @@ class LiveStart:
         over = self._why_mandate_is_over(book.mandate) if _is_in_use(book) else None
         missing = await self.find_missing(account, symbols)
         if _is_in_use(book):  # what is held is looked after whatever may be opened
-            over = over or next((found.text for found in missing if found.piece == "list"), None)
-            missing = [found for found in missing if over is None or found.piece not in ("mandate", "list")]
+            over = over or next((found.text for found in missing if found.piece in ("list", "doctor")), None)
+            missing = [found for found in missing if over is None or found.piece not in ("mandate", "list", "doctor")]
         if missing:
             raise Refused(
                 f"{account_mode(account).upper()} trading is not started, and nothing was opened. Missing: "

@@ -165,6 +165,8 @@ class VenueAccount(VenueWire):
     async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
+        if not order.reduce_only and (other := self._names.get(self.name(order.symbol))) not in (None, order.symbol):
+            return self._reject(order, f"it is traded as {other} here until the desk is started again")
         async with self._client.one_at_a_time(order.client_id):
             known = await self._look_up(order)
             if known is not None:

@@ -51,7 +51,7 @@ SLIPPAGE: Final = to_decimal(ASSUMED_SLIPPAGE.buy) / 100
 _BOOK_MS: Final = STALE_AFTER[Feed.BOOK] * 1_000
 _MOST_LOTS: Final = 2_000_000
 """Of a market order."""
-_MOST_SPOT: Final = Decimal(2_000)
+_MOST_SPOT: Final = Decimal(10**9)
 _TRIGGERED: Final = (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET)
 _WON_TICKS: Final = (
     (1_000_000, "1000"), (500_000, "500"), (100_000, "100"), (50_000, "50"), (10_000, "10"), (5_000, "5"), (100, "1"),
@@ -222,7 +222,7 @@ class PaperExchange:
 
     def _check_request(self, request: OrderRequest, at: Millis) -> None:
         filters, quote = self.filters(request.symbol, at), self.quote(request.symbol, at)
-        if not filters.trading:
+        if not filters.trading and not request.reduce_only:
             raise _Rejection(f"{request.symbol} is not trading")
         if quote is None:
             raise _Rejection(f"the newest price of {request.symbol} is stale")

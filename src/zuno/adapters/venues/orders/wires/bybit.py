@@ -52,7 +52,11 @@ class BybitOrders(VenueAccount):
         key_codes=codes("10003 10004 10005 10007 10010 33004"),
         no_such_market=codes("10001 170121"),
         cannot_cancel=codes("110001 110008 110010 170213 170139 170142"),
-        not_taken=((10001, 10001), (110003, 110999), (170033, 170037), (170105, 170999), (3400000, 3400999)),
+        # 170146 and 170147 are time-outs: nobody knows what became of the order.
+        not_taken=(
+            *((10001, 10001), (110003, 110999), (170033, 170037)),
+            *((170105, 170145), (170148, 170999), (3400000, 3400999)),
+        ),
         not_taken_words=codes(WRONG_SIDE),
         statuses=spell(
             OrderStatus,

@@ -90,7 +90,9 @@ class HyperliquidOrders(VenueAccount):
         no_such_order=codes("unknownOid"),
         cannot_cancel=codes("error"),
         not_taken_words=codes("error err"),
-        statuses=spell(OrderStatus, "OPEN:open|triggered; FILLED:filled; CANCELED:canceled; REJECTED:rejected"),
+        statuses=spell(
+            OrderStatus, "OPEN:open|triggered; FILLED:filled; CANCELED:canceled|scheduledCancel; REJECTED:rejected"
+        ),
         types=spell(
             OrderType,
             "MARKET:Market; LIMIT:Limit; STOP_MARKET:Stop Market|Stop Limit; "
