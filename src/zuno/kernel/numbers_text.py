@@ -126,3 +126,12 @@ def format_span(seconds: int) -> str:
         if seconds >= 2 * size:
             return f"{seconds // size} {unit}"
     return f"{seconds} s"
+
+
+def price_text(price: float) -> str:
+    """With cents; below 10 with five digits, for levels of a cheap coin differ by less than a cent."""
+    if not 0 < price < 10:
+        return f"{price:,.2f}"
+    digits = 4 - Decimal(str(price)).adjusted()
+    whole, _, cents = f"{Decimal(str(price)):.{digits}f}".rstrip("0").partition(".")
+    return f"{whole}.{cents:0<2}"

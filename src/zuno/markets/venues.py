@@ -199,7 +199,7 @@ def parse_venue(text: str) -> Venue:
         return _ROWS[name]
     near = find_near(name, _ROWS, cutoff=0.5)
     hint = f"did you mean {near[0].lower()}? " if near else ""
-    raise UsageError(f"{name.lower()!r} is no venue; {hint}There are {', '.join(_ROWS).lower()}.")
+    raise UsageError(f"{name.lower()!r} is no venue; {hint}there are {', '.join(_ROWS).lower()}.")
 
 
 def sort_venues(several: Iterable[Venue]) -> tuple[Venue, ...]:

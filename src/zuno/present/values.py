@@ -5,7 +5,15 @@ from dataclasses import replace
 from decimal import Decimal
 from functools import partial
 
-from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text, percent_text, short_text, time_text
+from zuno.kernel.numbers_text import (
+    currency_text,
+    hours_text,
+    multiple_text,
+    percent_text,
+    price_text,
+    short_text,
+    time_text,
+)
 from zuno.present.document import Kind, Tone, Value
 
 Number = float | int | str | Decimal
@@ -32,6 +40,14 @@ def money(amount: float | None, currency: str = "USD") -> Value:
         return bad("unknown")
     unit = "USD" if currency == "USDT" else currency
     return _figure(currency_text(amount, currency), amount, unit, 0 if currency == "KRW" else 2)
+
+
+def price(amount: float | None, currency: str = "USD") -> Value:
+    """Like money; of a coin below 10 with five digits, for its entry, stop and mark differ by less than a cent."""
+    value = money(amount, currency)
+    if amount is None or not 0 < amount < 10:
+        return value
+    return replace(value, text=value.text[:1] + price_text(amount), digits=4 - Decimal(str(amount)).adjusted())
 
 
 def gain(amount: float | None, currency: str = "USD") -> Value:

@@ -233,6 +233,7 @@ class TradingWiring(SharedWiring):
                 demo=self._settings.is_demo,
                 keys=partial(name_keys, self._settings),
                 keyed=partial(exchanges_with_keys, self._settings),
+                routed=self._settings.routes().venues,
                 find_stale=self._find_stale,
                 log=self._trade_log(),
                 record=self._real_time_record(),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.amm.model import PoolKey
+from zuno.kernel.numbers_text import price_text
 from zuno.kernel.text import MAX_SYMBOL, Token, base_and_quote, format_units, parse_units, plain_text
 from zuno.kernel.units import Address, Pips
 from zuno.lp.model.chains import CHAINS, chain_named
@@ -91,3 +92,10 @@ def test_the_native_side_of_a_pool() -> None:
     assert arbitrum.native_side(PoolKey(usdc, weth, Pips(500), 10)) == 1
     assert arbitrum.native_side(PoolKey(usdc, dai, Pips(500), 10)) is None
     assert arbitrum.native_side(PoolKey(Address("0x" + "00" * 20), usdc, Pips(500), 10)) == 0
+
+
+def test_levels_of_a_cheap_coin_can_be_told_apart() -> None:
+    prices = (60_000.5, 10.0, 9.87654, 1.5, 0.16509, 0.0000123456, 0.0)
+    assert [price_text(price) for price in prices] == [
+        *("60,000.50", "10.00", "9.8765", "1.50", "0.16509", "0.000012346", "0.00")
+    ]

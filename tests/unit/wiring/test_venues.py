@@ -286,5 +286,5 @@ def test_half_a_key_of_one_house_keeps_nobody_from_another(tmp_path: Path) -> No
     assert exchanges_with_keys(settings, "live") == (Venue("BINANCE"), Venue("BINANCE-SPOT"))
     with pytest.raises(UsageError, match="ZUNO_OKX_API_SECRET"):
         build_venue(settings, Venue("OKX"), "live")
-    with pytest.raises(Refused, match="accounts.gone"):
+    with pytest.raises(Refused, match=r"accounts\.gone"):
         build_venue(settings, Venue("BINANCE"), "live:gone")

@@ -102,7 +102,7 @@ async def serve(name: str) -> None:
 
 
 def main(asked: list[str]) -> int:
-    serves, asked = "--serve" in asked, [name for name in asked if name != "--serve"]
+    serves, asked = "--serve" in asked, [name.upper() for name in asked if name != "--serve"]
     unknown = sorted(set(asked) - set(WIRES))
     if unknown:
         print(f"no fake of {', '.join(unknown)}; there are {', '.join(WIRES)}", file=sys.stderr)

@@ -28,7 +28,7 @@ from zuno.present.document import (
     section,
     table,
 )
-from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, quiet, warn
+from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, price, quiet, warn
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
@@ -388,7 +388,7 @@ class FillsView(AccountView):
             (
                 Value(fill.at, short=fill.at[5:16].replace("T", " ")),
                 _describe(fill.side, fill.quantity, fill.symbol, fill.exchange, digits=8),
-                money(fill.price, fill.currency),
+                price(fill.price, fill.currency),
                 money(fill.fee, fill.currency),
                 bad("liquidation") if fill.liquidation else "maker" if fill.maker else "taker",
                 fill.order,
@@ -438,8 +438,8 @@ class TradesView(AccountView):
             (
                 Value(trade.closed, short=trade.closed[5:10]),
                 _describe(trade.side, trade.quantity, trade.symbol, trade.exchange, explored=trade.exploration),
-                money(trade.entry, trade.currency),
-                money(trade.exit, trade.currency),
+                price(trade.entry, trade.currency),
+                price(trade.exit, trade.currency),
                 gain(trade.net_pnl, trade.currency),
                 number(trade.r, unit="R", signed=True),
                 money(trade.fees, trade.currency),
@@ -536,13 +536,13 @@ def _position_row(position: TradePositionView) -> tuple[str | Value, ...]:
         where, levels = f"({', '.join(legs)})", _describe_hedge(position, hedge)
     return (
         _describe(position.side, position.quantity, position.symbol, where, explored=position.exploration),
-        money(position.entry, currency),
-        money(position.mark, currency),
+        price(position.entry, currency),
+        price(position.mark, currency),
         gain(position.unrealised, currency),
         number(position.r, unit="R", signed=True),
         percent(position.gain_pct, signed=True),
-        quiet("–") if position.stop is None else money(position.stop, currency),
-        quiet("–") if position.target is None else money(position.target, currency),
+        quiet("–") if position.stop is None else price(position.stop, currency),
+        quiet("–") if position.target is None else price(position.target, currency),
         levels,
         id_(position.id),
         position.hold_until or "–",
@@ -570,7 +570,7 @@ def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
         (
             order.purpose,
             _describe(order.side, order.quantity, order.symbol, f"{order.type.lower()} {order.exchange}", digits=8),
-            "market" if order.price is None else money(order.price, order.currency),
+            "market" if order.price is None else price(order.price, order.currency),
             quantity_text(order.filled, 8),
             foreign(
                 f"{order.status}: {order.reason}" if order.reason else order.status,

@@ -32,6 +32,8 @@ class LiveBackends:
     """The settings that hold the keys of an account's venues."""
     keyed: Callable[[str], Sequence[Venue]]
     """Venues of an account that have keys."""
+    routed: Sequence[Venue]
+    """Venues that a route goes to."""
     find_stale: Callable[[Venue], Awaitable[str | None]]
     """Why the venue's list of markets does not serve for live orders, if so. It is read again first."""
     log: AccountLog
@@ -171,6 +173,9 @@ class LiveStart:
                 missing.append(("keys", f"keys for {exchange}: {where}"))
             elif live and good and (stale := await here.find_stale(exchange)) is not None:
                 missing.append(("list", stale))
+        if wanted and not used and not any(exchange in here.routed for exchange in wanted):
+            places = ", ".join(wanted)
+            missing.append(("setting", f"a route to {places}, as ZUNO_ROUTE_BINANCE={places.split(',')[0].lower()}"))
         missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
         missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
         return [MissingPiece(piece, text) for piece, text in missing]

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 from zuno.kernel import arguments
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused, UsageError
-from zuno.kernel.numbers_text import quantity_text
+from zuno.kernel.numbers_text import price_text, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.markets.market import Symbol, parse_symbol
 from zuno.markets.venues import Venue, parse_venue
@@ -129,7 +129,7 @@ class OpeningEntry:
             change = PositionOpened(at=page.at, position=position, fee=fee)
             done = f"{position.id} is open, for a fee of {format_money(fee, self.exchange)}"
         line = (
-            f"{done}: {self.side} {quantity_text(quantity)} {self.symbol.base} at {price:,.2f} ({source}), "
+            f"{done}: {self.side} {quantity_text(quantity)} {self.symbol.base} at {price_text(price)} ({source}), "
             f"margin {format_money(self.margin, self.exchange)} at {self.exchange}, {self.leverage:g}×"
         )
         return [change], [line]
@@ -140,19 +140,19 @@ class OpeningEntry:
         mark, most = page.prices.of(self.symbol, self.exchange), MAX_ORDER_AWAY if self.pending else MAX_ENTRY_AWAY
         if not isinstance(mark, Missing) and abs(entry / mark - 1) > most:
             raise Refused(
-                f"An entry at {entry:,.2f} is {abs(entry / mark - 1):.0%} from the mark of {mark:,.2f}; "
+                f"An entry at {price_text(entry)} is {abs(entry / mark - 1):.0%} from the mark of {price_text(mark)}; "
                 f"up to {most:.0%} is allowed."
             )
-        sign, begins = self.side.sign, f"A {self.side} from {entry:,.2f}"
+        sign, begins = self.side.sign, f"A {self.side} from {price_text(entry)}"
         for name, level, ahead in (("stop", self.stop, -sign), ("target", self.target, sign)):
             if level is not None and ahead * (level - entry) <= 0:
                 place = "below" if ahead < 0 else "above"
-                raise Refused(f"{begins} has its {name} {place} the entry, not at {level:,.2f}.")
+                raise Refused(f"{begins} has its {name} {place} the entry, not at {price_text(level)}.")
         liquidation = entry * (1 - sign * liquidation_distance(self.leverage, self.side))
         if self.stop is not None and sign * (self.stop - liquidation) <= 0:
             raise Refused(
-                f"{begins} at {self.leverage:g}× is liquidated at {liquidation:,.2f}; its stop has to be "
-                f"{'above' if sign > 0 else 'below'} that, not at {self.stop:,.2f}."
+                f"{begins} at {self.leverage:g}× is liquidated at {price_text(liquidation)}; its stop has to be "
+                f"{'above' if sign > 0 else 'below'} that, not at {price_text(self.stop)}."
             )
 
 
@@ -194,7 +194,7 @@ class ClosingEntry:
                 format_money(amount, trade.exchange)
                 for amount in (float(trade.unrealised_pnl(to_decimal(price))) - fee, fee)
             )
-            report.append(f"{trade.id} is closed at {price:,.2f} ({source}): {net} after a fee of {paid}")
+            report.append(f"{trade.id} is closed at {price_text(price)} ({source}): {net} after a fee of {paid}")
         return changes, report
 
 

@@ -17,6 +17,7 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.logs import log_under
+from zuno.kernel.numbers_text import price_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
@@ -511,7 +512,8 @@ class _DeskRun:
             if trade.id not in self._opened:
                 self._opened[trade.id] = trade.exploration
                 kind = " (exploration)" if trade.exploration else ""
-                said = f"{trade.id} {trade.side} {trade.quantity} at {trade.entry:.2f}, {trade.exchange}{kind}"
+                entry = price_text(float(trade.entry))
+                said = f"{trade.id} {trade.side} {trade.quantity} at {entry}, {trade.exchange}{kind}"
                 self._tell("opened", said, trade.symbol)
         for summary in book.closed[self._told_closed :]:
             self._opened.setdefault(summary.trade, summary.exploration)

@@ -15,7 +15,7 @@ from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import DEFAULT_VENUES, VENUES, Venue
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import ClosedTrade
@@ -78,6 +78,7 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
         market_live=True,
         demo=lambda venue: False,
         keys=lambda account: {Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
+        routed=VENUES,
         keyed=lambda account: (Venue("BINANCE"),),
         find_stale=find_fresh,
         log=await granted_log(),
@@ -235,6 +236,12 @@ async def test_demo_needs_keys_and_a_mandate_of_its_own() -> None:
     assert (await LiveStart(demo).permit("demo", BTC, ORIGIN, PAPER, never)).account == "demo"
     assert await pieces(replace(demo, log=await granted_log("live")), "demo") == ["mandate"]
     assert await pieces(replace(demo, demo=lambda venue: False), "demo") == ["setting"]
+
+
+async def test_a_venue_that_no_route_goes_to_is_said_before_anything_starts() -> None:
+    backends = await build_backends(trades=0)
+    [missing] = await LiveStart(replace(backends, routed=(Venue("BYBIT"),))).find_missing("live", BTC)
+    assert (missing.piece, "ZUNO_ROUTE_BINANCE=binance" in missing.text) == ("setting", True)
 
 
 async def test_demo_keys_of_any_venue_are_no_money() -> None:
