@@ -102,7 +102,7 @@ class MarketsView(VerdictView):
         )
         more = len(self.markets) - MOST_SHOWN
         return document(
-            f"Markets: {len(self.markets):,} at {len(self.lists)} venues",
+            f"Markets: {len(self.markets):,} at {len(self.lists)} venue{'s' * (len(self.lists) != 1)}",
             table(
                 ("market", "tick", "lot", "least order", "maker", "taker", "funding", "state"),
                 rows,
@@ -114,6 +114,9 @@ class MarketsView(VerdictView):
             urgent=(foreign(f"{listed.venue.lower()}: {listed.failure}") for listed in self.lists if listed.failure),
             notes=(
                 f"{more:,} more; --search, --venue and --kind choose" if more > 0 else "",
+                "built-in rules are assumed, ticks in other currencies above all; `--refresh` reads the venues' lists"
+                if any(listed.read_at is None for listed in self.lists)
+                else "",
                 *map(foreign, filter(None, dict.fromkeys(describe_unit(market.base) for market in self.markets))),
                 *(
                     foreign(f"{listed.venue.lower()} lists markets without a tick or lot: {', '.join(listed.skipped)}")
