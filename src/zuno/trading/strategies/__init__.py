@@ -1,0 +1,1 @@
+"""Core strategies: what a sleeve holds when nobody argues."""
