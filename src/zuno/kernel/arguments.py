@@ -95,6 +95,12 @@ def _parse_point(text: str, now: Millis) -> Millis:
         return Millis(now - int(match[1]) * _SPAN_SECONDS[match[2]] * 1_000)
     if (days := _days_back(text.lower(), now)) is not None:
         return Millis(now - now % 86_400_000 - days * 86_400_000)
+    return parse_time(text, "7d, 36h, monday, 2026-01-25 or 2026-01-25T12:00")
+
+
+def parse_time(text: str, forms: str = "2026-01-25 or 2026-01-25T12:00") -> Millis:
+    """A point in time that is not counted from now: a date, an ISO time (UTC by default), unix seconds or
+    milliseconds."""
     if _UNIX_MILLIS.fullmatch(text):
         return Millis(int(text))
     if _UNIX.fullmatch(text):
@@ -102,9 +108,7 @@ def _parse_point(text: str, now: Millis) -> Millis:
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(
-            f"{text[:80]!r} is not a time; write 7d, 36h, monday, 2026-01-25 or 2026-01-25T12:00."
-        ) from None
+        raise UsageError(f"{text[:80]!r} is not a time; write {forms}.") from None
     if _BELOW_MILLISECOND.search(text):
         raise UsageError(f"{text[:80]!r} is finer than a millisecond; give at most three decimals.")
     return Millis(((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1))

@@ -32,6 +32,8 @@ class NoticeKind(StrEnum):
     LIQUIDATION = "liquidation"
     LOCK = "lock"
     UNLOCK = "unlock"
+    MANDATE = "mandate"
+    """A mandate ends soon, or has ended."""
     SUMMARY = "summary"
     SERVICE = "service"
     """A part of `zuno serve` died, is back or was given up."""

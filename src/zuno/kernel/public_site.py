@@ -70,4 +70,4 @@ def parse_proxies(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...]
     try:
         return tuple(ip_network(text) for text in texts)
     except ValueError:
-        raise UsageError("Proxies are IP addresses or networks, as 10.0.0.2 or 10.0.0.0/24, comma-separated.") from None
+        raise UsageError("Expected IP addresses or networks, as 10.0.0.2 or 10.0.0.0/24, comma-separated.") from None

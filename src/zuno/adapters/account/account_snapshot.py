@@ -22,17 +22,35 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import VENUES, Venue
 from zuno.trading.model.account import Liquidity, RestingOrder
 from zuno.trading.model.orders import ClientId, Fill, OrderStatus
-from zuno.trading.model.trade_events import LockSet, Mandate, MandateGranted, Protection, TradeSummary
-from zuno.trading.rules.book_state import Ledger, OpenTrade, RealisedResult, TrackedIntent, TrackedOrder
+from zuno.trading.model.sleeves import SleeveShares
+from zuno.trading.model.trade_events import (
+    CashMoved,
+    DayMarked,
+    LockSet,
+    Mandate,
+    MandateGranted,
+    Protection,
+    TradeSummary,
+)
+from zuno.trading.rules.book_state import (
+    Ledger,
+    LedgerAccount,
+    NetPosition,
+    OpenTrade,
+    RealisedResult,
+    SleeveCash,
+    TrackedIntent,
+    TrackedOrder,
+)
 from zuno.trading.rules.performance import AccountHistory, AccountStep, Posting, SealedParts
 
-FOLD_EDITION: Final = 2
+FOLD_EDITION: Final = 3
 """Of `TradingBook` and `AccountHistory`: raised whenever the same events add up to another state."""
 
 
 @dataclass(slots=True)
 class LivePart:
-    """What does not grow with an account's age; the first eleven fields as the book has them."""
+    """What grows little with an account's age; the first thirteen fields as the book has them."""
 
     count: int
     newest: Millis
@@ -44,10 +62,17 @@ class LivePart:
     mandates: list[Mandate]
     resting: dict[str, RestingOrder]
     liquidity: dict[Symbol, Liquidity]
-    ledger: Ledger
+    ledger: Ledger[Venue]
+    shares: SleeveShares
+    day_marks: list[DayMarked]
     locks: list[LockSet]
     lifted: list[tuple[Protection, Symbol | None, Millis]]
+    sleeves: list[tuple[SleeveCash, dict[LedgerAccount, Decimal], Decimal, Decimal]]
+    """Each one's balances, debits and credits."""
+    nets: list[tuple[Venue, Symbol, NetPosition]]
+    keys: list[str]
     dust: dict[Venue, dict[Symbol, Decimal]] = field(default_factory=dict)
+    moves: list[CashMoved] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -66,7 +91,7 @@ class PastPart:
 
 _LIVE: Final = TypeAdapter(LivePart)
 _PAST: Final = TypeAdapter(PastPart)
-_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:11]
+_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:13]
 _LISTS: Final = {"closed": TradeSummary, "results": RealisedResult, "postings": Posting, "steps": AccountStep}
 _EXCHANGES: Final = {str(exchange.value): exchange for exchange in VENUES}
 
@@ -133,7 +158,13 @@ def _open(shape: TypeAdapter[Any], item: object) -> Any:
 def dump_live(book: AccountHistory) -> bytes:
     own = {name: getattr(book, name) for name in _AS_THEY_ARE}
     lifted = [(*place, at) for place, at in book.lifted.items()]
-    return _LIVE.dump_json(LivePart(locks=[*book.locks.values()], lifted=lifted, dust=book.dust, **own))
+    ledger = book.sleeve_ledger
+    sleeves = [(place, held, ledger.debits[place], ledger.credits[place]) for place, held in ledger.balances.items()]
+    nets = [(*place, net) for place, net in book.nets.items()]
+    own.update(
+        locks=[*book.locks.values()], lifted=lifted, dust=book.dust, moves=book.moves, sleeves=sleeves, nets=nets
+    )
+    return _LIVE.dump_json(LivePart(keys=book.keys, **own))
 
 
 def dump_past(book: AccountHistory, sealed: SealedParts) -> bytes:
@@ -179,12 +210,18 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         setattr(book, name, _PackedList(lists[name], TypeAdapter(shape)))
     for name in _AS_THEY_ARE:
         setattr(book, name, getattr(now, name))
-    book.positions = {(trade.exchange, trade.symbol): trade for trade in now.trades.values() if not trade.manual}
+    traded = (trade for trade in now.trades.values() if not trade.manual)
+    book.positions = {(trade.exchange, trade.symbol, trade.sleeve): trade for trade in traded}
     book.open_orders = {ClientId(id): book.orders[id] for id in open_orders}
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
-    book.dust = now.dust
+    book.dust, book.moves = now.dust, now.moves
+    ledger = book.sleeve_ledger
+    for place, balances, debits, credits in now.sleeves:
+        ledger.balances[place], ledger.debits[place], ledger.credits[place] = balances, debits, credits
+    book.nets = {(venue, symbol): net for venue, symbol, net in now.nets}
+    book.restore_keys(now.keys)
     for exchange in book.venues:
         book.check_ledger(exchange)
     mark_sealed(book)

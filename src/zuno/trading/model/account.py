@@ -53,6 +53,10 @@ class Holding(Wire):
     take: Above | None = None
     hold: Annotated[str | None, Field(pattern=r"^[0-9]{1,3}[hdw]$", exclude_if=lambda hold: hold is None)] = None
     """How long it is held at most, such as 5d. Absent means no end, as in records from before."""
+    leaves: Annotated[float | None, Field(exclude_if=lambda quantity: quantity is None)] = None
+    """What of it leaves at the target, where the rest runs on."""
+    levels_since: Annotated[Timestamp | None, Field(exclude_if=lambda since: since is None)] = None
+    """Since when its stop trails: bars of before touched another."""
 
     @property
     def margin(self) -> float:
@@ -84,9 +88,29 @@ class Liquidity(Wire):
     quantity: NotBelow
 
 
+class SleeveExposure(Wire):
+    """What sleeves beside the debate have of a symbol. Below zero is short."""
+
+    symbol: Symbol
+    held: float
+    adding: float
+    """Of orders that would add to it."""
+    gross: NotBelow
+    """Each sleeve's net by its size, and what would be added: legs of one sleeve are netted, sleeves are not."""
+
+
+class OtherSleeves(Wire):
+    """The sleeves of an account beside the debate, which limits of the whole account count."""
+
+    cash: dict[str, float]
+    """By currency, margin included, less what their perpetuals were entered at: with what is held at its mark, it is
+    their equity."""
+    exposures: tuple[SleeveExposure, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Everything that was held at a moment, strictly before it."""
+    """Everything that the debate held at a moment, strictly before it."""
 
     cash: Mapping[Venue, float]
     """By venue, in its currency: margin of open positions included, profits that are not taken excluded; what was
@@ -94,6 +118,7 @@ class Account:
     positions: tuple[Holding, ...] = ()
     pending: tuple[RestingOrder, ...] = ()
     liquidity: tuple[Liquidity, ...] = ()
+    others: OtherSleeves | None = None
 
     def __hash__(self) -> int:
         return hash((tuple(self.cash.items()), self.positions, self.pending, self.liquidity))
@@ -108,6 +133,8 @@ class PositionsSlot(Wire):
     unread: str | None = None
     """Why the liquidity positions of the owner's wallet could not be read, where there may be some."""
     notes: tuple[str, ...] = ()
+    others: Annotated[OtherSleeves | None, Field(exclude_if=lambda others: others is None)] = None
+    """Absent means that the debate is all there is."""
 
 
 class EquitySlot(Wire):

@@ -99,7 +99,6 @@ class Absent:
     """Something the desk would like to know and does not."""
 
     what: str
-    """A series by its name, or a slot."""
     why: str
 
 

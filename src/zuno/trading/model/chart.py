@@ -149,7 +149,6 @@ class Heat:
     forced: tuple[tuple[float, ...], ...]
     """Dollars that were forced out and observed, and have not faded by then."""
     observed: tuple[bool, ...]
-    """Columns in which somebody listened."""
     heard: tuple[bool, ...]
     """Columns in which silence is a zero."""
 
@@ -171,7 +170,6 @@ class TradePlan:
     opened: bool
     """False: a rule turned it into a HOLD."""
     card: str
-    """Its figures in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,11 +181,9 @@ class PricePanel:
     zones: tuple[GapZone, ...]
     slants: tuple[TrendSegment, ...]
     swing: TrendSegment | None
-    """What the Fibonacci levels divide."""
     profile: VolumeProfile | MissingPanel
     heat: Heat | MissingPanel
     left_out: int
-    """Levels in view that had no room."""
     absent: tuple[MissingPanel, ...]
     """Curves and levels that would be here and are not."""
     trade: TradePlan | None = None
@@ -224,7 +220,6 @@ class Picture:
     first: Millis | None
     """When the bar at place 0 opened; None when there is no bar."""
     places: tuple[int, ...]
-    """Where each bar stands."""
     width: int
     """How many places there are."""
     times: tuple[Tick, ...]
@@ -275,6 +270,10 @@ class EquityChart(AccountChart):
     drawdown_axis: Axis
     times: tuple[Tick, ...]
     closes: tuple[EquityMark, ...]
+    beside: tuple[tuple[str, tuple[float, ...]], ...] = ()
+    """Other equities on the same days, by name."""
+    legend: str = ""
+    """Return, fall and Sharpe of each line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,5 @@
 """One cycle of the trading desk: what a model may answer (`…Opinion`), the same on record with what code adds, and the
-outcome under a hash that anybody can compute again.
-
-Fields follow the desk's published schemas, snake case included. Prices are measured levels or null. Texts cite their
-figures in slots; whoever shows them prints them from the run's facts.
-"""
+outcome under a hash. Fields follow the desk's published schemas. Texts cite their figures in slots."""
 
 from __future__ import annotations
 
@@ -21,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import Mode, Side
 
-EDITION: Final = 7
+EDITION: Final = 8
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 STARTED: Final = "cycle_started"
 """The journal's kind of a run's first entry."""
@@ -158,6 +154,9 @@ Percent = Annotated[int, Field(ge=0, le=100)]
 Leverage = Annotated[int, Field(ge=1, le=3)]
 Price = Annotated[float, Field(gt=0, lt=1e9)]
 """Of the menu, or it is taken for none."""
+EvPolicy = Literal["record", "seed"]
+Policy = Annotated[EvPolicy, Field(exclude_if=lambda policy: policy == "record")]
+"""What an expected value goes by: the edge that the record of closed trades supports, or the Judge's own odds."""
 Direction = Literal["UP", "DOWN", "NEUTRAL"]
 Signal = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 
@@ -311,7 +310,9 @@ class SynthesisOpinion(Opinion):
 class Synthesis(SynthesisOpinion, Sourced):
     dominant_signal: Signal
     score: float
-    """Σ weight · stance · confidence: what the dominant signal is the sign of."""
+    """Σ weight · stance · confidence, over all four experts."""
+    heard_score: Annotated[float | None, Field(exclude_if=lambda score: score is None)] = None
+    """The same over those who have data, which the dominant signal is the sign of; None where all have."""
 
 
 class Blackboard(Part):
@@ -385,7 +386,8 @@ class RiskOpinion(Opinion):
 class Expectation(Part):
     """What a trade is worth, with its parts. Percent of the notional; shares are fractions.
 
-    `ev_pct = fill · (lambda · edge · (profit + loss) · resolved − costs)`.
+    `ev_pct = fill · (gross − costs)`; gross is `lambda · edge · (profit + loss)`, by the policy `seed`
+    `p_judge · profit − (1 − p_judge) · loss`, and was `lambda · edge · (profit + loss) · resolved` in older editions.
     """
 
     p_judge: float
@@ -399,7 +401,7 @@ class Expectation(Part):
     """Slope of what trades came to on the edge that was claimed; None without any."""
     beta_se: float | None
     n: int
-    """Closed trades of this judge and regime family."""
+    """Closed trades of this judge."""
     duration_hours: float
     """Expected time until target, stop or the end of the hold."""
     resolved: float
@@ -424,6 +426,9 @@ class Expectation(Part):
     ev_pct: float
     exploration: bool = False
     """Opened on paper for the record's sake, without a proven edge."""
+    gross_pct: Annotated[float | None, Field(exclude_if=lambda gross: gross is None)] = None
+    """Before costs; None in records of older editions."""
+    policy: Policy = "record"
 
 
 class FirstExpectation(Part):
@@ -476,7 +481,7 @@ class TradeCard(Part):
     loss_at_stop_usd: float
     """Fees and slippage included."""
     loss_at_stop_pct: float
-    """Of the equity of the whole account."""
+    """Of the debate's equity, which is the account's where there is no other sleeve."""
     reward_risk: float
     liquidation: float | None
     """Estimated liquidation price of the borrowed leg; None where nothing is borrowed."""
@@ -486,13 +491,14 @@ class TradeCard(Part):
     edge: float
     ev_pct: float
     gross_pct: float
-    """EV before costs: lambda · edge · (profit + loss) · resolved."""
+    """EV before costs."""
     fees_pct: float
     slippage_pct: float
     funding_pct: float
     llm_cost_pct: float
     fill: float
     exploration: bool
+    policy: Policy = "record"
 
 
 class Closing(Part):

@@ -1,5 +1,5 @@
 """What the desk remembers: post-mortems of closed trades, lessons drawn from them, and news, each with the moment from
-which it could be known; and the slots of a bundle that a cycle is given of it: the record by judge and regime,
+which it could be known; and the slots of a bundle that a cycle is given of it: the record by judge,
 memories, lessons and earlier news."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from zuno.kernel.wire import Wire
 from zuno.markets.market import Symbol
 from zuno.trading.model.account import Above, Id, NotBelow, Timestamp
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.cycle import JudgeKind, Regime, RegimeFamily
+from zuno.trading.model.cycle import JudgeKind, Policy, Regime, RegimeFamily
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 
@@ -104,7 +104,6 @@ class AgentClaim(Wire):
     role: Annotated[str, Field(min_length=1, max_length=40)]
     source: JudgeKind
     claimed: Share
-    """The probability it gave."""
     outcome: Share
     """1: as claimed, 0: not, between them where the trade ended between its levels."""
     fair: Share
@@ -118,9 +117,7 @@ class ReliabilityBin(View):
     high: float
     n: int
     claimed: float
-    """Mean of what was claimed."""
     came: float
-    """Mean of what came."""
     LEFT_OUT: ClassVar = frozenset({"low", "high"})
 
 
@@ -134,7 +131,6 @@ class CaseRecord(Wire):
     """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
 
     id: Id
-    """Of the post-mortem."""
     account: Annotated[str, Field(min_length=1, max_length=200)]
     origin: str
     symbol: Symbol
@@ -190,6 +186,9 @@ class VetoScore(Wire):
     """Of the notional, net of fees and funding."""
     r: float
     rules: Annotated[tuple[RuleShare, ...], Field(min_length=1)]
+    wanted_usd: Annotated[float | None, Field(ge=0, exclude_if=lambda size: size is None)] = None
+    """The notional before the rules; None: it was not worked out, as of a veto before there was a size."""
+    left_usd: Annotated[float | None, Field(ge=0, exclude_if=lambda size: size is None)] = None
 
 
 class MemoryRecord(Wire):
@@ -287,7 +286,6 @@ class LessonReview(Wire):
     """What became of a lesson that later outcomes contradicted."""
 
     id: Id
-    """The lesson's."""
     at: Timestamp
     text: Sentence
     confirmed: tuple[Id, ...]
@@ -307,6 +305,7 @@ Edge = Annotated[float, Field(ge=-MAX_EDGE, le=MAX_EDGE)]
 class ClosedTrade(Wire):
     """A trade that has ended, by target, stop, time or a decision."""
 
+    opened: Timestamp
     closed: Timestamp
     judge: JudgeKind
     family: RegimeFamily
@@ -320,17 +319,19 @@ class ClosedTrade(Wire):
 
 
 class Calibration(Wire):
-    """Sums over the closed trades of one judge and regime family, from which its slope and error follow."""
+    """Sums over the closed trades of one judge, from which its slope and error follow. A trade's weight halves with
+    every 150 that the judge closed after it."""
 
     judge: JudgeKind
-    family: RegimeFamily
+    family: Annotated[RegimeFamily | None, Field(exclude_if=lambda family: family is None)] = None
+    """One regime family by itself, as in records of editions before the eighth, whose trades have equal weights."""
     n: Annotated[int, Field(ge=0)]
     edge_gain: float
-    """Σ edge · (score − fair)."""
+    """Σ weight · edge · (score − fair)."""
     edge_squared: NotBelow
-    """Σ edge²."""
+    """Σ weight · edge²."""
     edge_variance: NotBelow
-    """Σ edge² · fair · (1 − fair)."""
+    """Of the first sum."""
 
 
 class Exploration(Wire):
@@ -346,9 +347,10 @@ class DeskRecord(Wire):
 
     calibrations: tuple[Calibration, ...] = ()
     explorations: tuple[Exploration, ...] = ()
-    """Of the last thirty days."""
+    """Of the last day; in records of older editions, of thirty."""
     money: Annotated[bool, Field(exclude_if=lambda money: not money)] = False
     """Whether the cycle acts with money: then nothing is explored, and an edge needs trades that prove it."""
+    policy: Policy = "record"
 
 
 MEMORY: Final = "memory"
@@ -419,7 +421,6 @@ class StoryNote(Wire):
     first: Timestamp
     last: Timestamp
     told: Annotated[int, Field(ge=1)]
-    """How often."""
     sources: Annotated[int, Field(ge=1)]
     """How many channels told it."""
     similarity: Annotated[float, Field(ge=0, le=1)] | None

@@ -227,6 +227,8 @@ class AccountRights(Wire):
     one_way: bool
     """One position per symbol; a spot account has no other way."""
     isolated: bool
+    can_transfer: bool | None = None
+    """Between the venue's own wallets; None: it does not say."""
     paper: bool = False
 
 

@@ -22,9 +22,10 @@ from zuno.markets.market import Symbol
 from zuno.markets.older import read_older_day
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.account import AccountEvent, BookChange, Id, Timestamp
-from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
+from zuno.trading.model.cycle import JudgeKind, Policy, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ClientId, Fill, FundingPayment, NotNegative, Order, OrderRequest, Positive
+from zuno.trading.model.sleeves import DEBATE, SleeveName, SleeveOf, SleeveShares, check_shares
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""
@@ -53,7 +54,8 @@ class IntentKind(StrEnum):
     """A new trade, or a top-up of one."""
     CLOSE = "close"
     CUT = "cut"
-    """So much of each leg of a hedged position goes, and what is earned by it becomes margin of the short."""
+    """So much of each leg goes; of a hedged position what that brings in becomes margin of the short, unless a smaller
+    target asked for it."""
 
 
 class IntentLeg(Wire):
@@ -68,6 +70,8 @@ class IntentLeg(Wire):
     leverage: Annotated[int, Field(ge=1)]
     side: Annotated[Side | None, Field(exclude_if=lambda side: side is None)] = None
     """Where it is not the intent's own."""
+    leaves: Annotated[Positive | None, Field(exclude_if=lambda quantity: quantity is None)] = None
+    """So much leaves at the target, and the rest runs on behind a trailing stop. None: all of it leaves."""
 
 
 class TradeIntent(Wire):
@@ -98,11 +102,14 @@ class TradeIntent(Wire):
     """As claimed, for the record of closed trades."""
     llm_cost_usd: NotNegative = Decimal(0)
     reason: ExitReason | None = None
-    """Of a close."""
+    """Of a close, and of a cut that a smaller target asked for."""
     mandate: Hex64 | None = None
     """The mandate a live order is placed under; None on paper."""
     left_out: Annotated[str, Field(max_length=600, exclude_if=lambda text: not text)] = ""
     """Legs of the ruling that are not ordered, and why."""
+    sleeve: SleeveOf = DEBATE
+    take_at: Annotated[Timestamp | None, Field(exclude_if=lambda moment: moment is None)] = None
+    """Of a change to a target: its orders wait at the touch until then, what is left is taken. None: of no target."""
     hedge_lot: Annotated[Positive | None, Field(exclude_if=lambda lot: lot is None)] = None
     """The legs hedge each other, the first bought and the other sold short, and differ by no more than this; they have
     no stop. None: they do not."""
@@ -142,6 +149,7 @@ class TradeSummary(Wire):
     family: RegimeFamily | None
     edge: float | None
     llm_cost_usd: NotNegative = Decimal(0)
+    sleeve: SleeveOf = DEBATE
 
     @property
     def hedged(self) -> bool:
@@ -164,6 +172,14 @@ class Protection(StrEnum):
     RECONCILIATION = "reconciliation"
 
 
+class MandatedSleeve(Wire):
+    """A sleeve that may trade with money: how much of the account, and how far its equity may fall from its high."""
+
+    name: SleeveName
+    share: Annotated[Positive, Field(le=1)]
+    max_drawdown: Annotated[Positive, Field(le=1)]
+
+
 class Mandate(Wire):
     """What the owner lets a scheduled desk do with money. Signed; every live order cites its hash."""
 
@@ -176,9 +192,20 @@ class Mandate(Wire):
     """`watched`: the desk may trade where the venue holds no stop orders."""
     judge_fallback: bool = False
     """Whether rules may open trades when the Judge's model failed."""
+    policy: Policy = "record"
+    """`seed`: trades may be opened by the Judge's own odds alone."""
+    sleeves: Annotated[tuple[MandatedSleeve, ...], Field(exclude_if=lambda sleeves: not sleeves)] = ()
+    """Besides the debate, which needs a record of its own."""
     granted: Timestamp
     expires: Timestamp
     """At most thirty days later."""
+
+    @property
+    def shares(self) -> SleeveShares:
+        """Of all sleeves: the debate has what is left."""
+        named = {sleeve.name: sleeve.share for sleeve in self.sleeves if sleeve.name != DEBATE}
+        left = 1 - sum(named.values(), Decimal(0))
+        return check_shares(named | ({DEBATE: left} if left else {}))
 
 
 # -- events
@@ -270,7 +297,8 @@ class LevelsSet(AccountEvent):
     stop: Positive | None
     target: Positive | None
     hold_until: Timestamp | None
-    by: Literal["ruling", "owner"]
+    by: Literal["ruling", "owner", "trail"]
+    """`trail`: what leaves at the target is gone, and the stop of the rest follows the price."""
     trade: Id | None = None
     """The trade they are of; None in entries of before it was written down."""
 
@@ -340,6 +368,65 @@ class MarginMoved(AccountEvent):
     amount: Positive
 
 
+class SleevesSet(AccountEvent):
+    """What share of its capital each sleeve of the account is to have, whatever was set before; they add up to 1. The
+    debate's is what is left of them."""
+
+    kind: Literal["sleeves_set"] = "sleeves_set"
+    shares: Annotated[dict[SleeveName, Positive], Field(min_length=1)]
+
+
+class DayMarked(AccountEvent):
+    """What an account with sleeves was worth when the desk first looked on a day. A core holds for months: what a day
+    lost is counted from here, and not from where its positions were opened."""
+
+    kind: Literal["day_marked"] = "day_marked"
+    equity_usd: Decimal
+    unrealised_usd: Decimal
+    results_usd: Annotated[dict[SleeveName, Decimal], Field(exclude_if=lambda results: not results)] = Field(
+        default_factory=dict
+    )
+    """What each sleeve had earned since it was given money, booked or open."""
+
+
+class SleeveTransferred(AccountEvent):
+    """Cash changed its sleeve. At the venues nothing moved."""
+
+    kind: Literal["sleeve_transferred"] = "sleeve_transferred"
+    key: Id
+    """Of the transfer: it is made once."""
+    source: SleeveName
+    target: SleeveName
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3,5}$")]
+    amount: Positive
+
+
+class CashMoved(AccountEvent):
+    """Cash went from one venue's wallet to another's of the same currency."""
+
+    kind: Literal["cash_moved"] = "cash_moved"
+    key: Id
+    source: Venue
+    target: Venue
+    amount: Positive
+
+
+class SleevesCrossed(AccountEvent):
+    """One sleeve sold to another at the mark, and nothing was ordered at the venue."""
+
+    kind: Literal["sleeves_crossed"] = "sleeves_crossed"
+    key: Id
+    """It happens once."""
+    exchange: Venue
+    symbol: Symbol
+    seller: SleeveName
+    buyer: SleeveName
+    quantity: Positive
+    price: Positive
+    intents: dict[SleeveName, Id] = Field(default_factory=dict)
+    """What each of them wanted, where it did not hold the symbol before."""
+
+
 TradeEvent = Annotated[
     AccountOpened
     | IntentStored
@@ -358,6 +445,11 @@ TradeEvent = Annotated[
     | ManualChange
     | Adopted
     | MarginMoved
+    | SleevesSet
+    | DayMarked
+    | SleeveTransferred
+    | SleevesCrossed
+    | CashMoved
     | ClockSet,
     Field(discriminator="kind"),
 ]

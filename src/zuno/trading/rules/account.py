@@ -24,6 +24,7 @@ from zuno.trading.model.account import (
     EquitySlot,
     Holding,
     MarketsSlot,
+    OtherSleeves,
     PositionsSlot,
     RestingOrder,
     read_slot,
@@ -95,7 +96,19 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeAccount:
+    """All sleeves of an account together, in dollars."""
+
+    equity_usd: float
+    exposure_usd: float
+    others_net_usd: Mapping[Symbol, float]
+    """Of the sleeves beside the debate, longs less shorts, orders that would add included."""
+
+
+@dataclass(frozen=True, slots=True)
 class MarkedAccount:
+    """The debate's sleeve, which is the account where there is no other."""
+
     equity: Mapping[Venue, float]
     """In each exchange's own currency, marked. Zero without a rate of its currency."""
     equity_usd: float
@@ -114,13 +127,16 @@ class MarkedAccount:
     marks: Mapping[Symbol, float]
     """In dollars: of the symbol, and of everything that is held."""
     notes: tuple[str, ...] = ()
+    whole: WholeAccount | None = None
+    """None where the debate is all there is."""
 
     @property
     def leverage(self) -> float:
         """Account leverage; infinite when there is exposure and no equity."""
-        if not self.exposure_usd:
+        account = self.whole or self
+        if not account.exposure_usd:
             return 0.0
-        return self.exposure_usd / self.equity_usd if self.equity_usd > 0 else inf
+        return account.exposure_usd / account.equity_usd if account.equity_usd > 0 else inf
 
 
 def mark_bundle_account(bundle: Bundle, features: Features) -> Known[MarkedAccount]:
@@ -194,10 +210,20 @@ def _correlate(one_way: Mapping[int, int], other_way: Mapping[int, int]) -> bool
 
 def group_net_usd(account: MarkedAccount, held: Account, group: frozenset[Symbol]) -> float:
     """What a group of markets carries, longs less shorts, orders that would add included."""
-    sizes = [(holding.symbol, holding.side, holding.quantity) for holding in held.positions]
-    sizes += [(order.symbol, order.side, order.quantity) for order in held.pending if not order.reduce_only]
+    sizes = _list_sizes(held)
     sizes += [(pool.symbol, Side.LONG, pool.quantity) for pool in held.liquidity]
     return fsum(side.sign * quantity * account.marks[symbol] for symbol, side, quantity in sizes if symbol in group)
+
+
+def group_side_usd(account: MarkedAccount, held: Account, group: frozenset[Symbol], side: Side) -> float:
+    """What a group of markets carries one way, orders that would add included; pools are not counted."""
+    sizes = [(symbol, quantity) for symbol, way, quantity in _list_sizes(held) if way is side and symbol in group]
+    return fsum(quantity * account.marks[symbol] for symbol, quantity in sizes)
+
+
+def _list_sizes(held: Account) -> list[tuple[Symbol, Side, float]]:
+    sizes = [(holding.symbol, holding.side, holding.quantity) for holding in held.positions]
+    return sizes + [(order.symbol, order.side, order.quantity) for order in held.pending if not order.reduce_only]
 
 
 def mark_of(bundle: Bundle, symbol: Symbol) -> Known[float]:
@@ -255,10 +281,11 @@ def mark_to_market(
         equity[venue] = value
         dollars.append(value / rate)
     position = None if symbol is None else position_in(account, symbol)
+    own_usd, own_exposure = fsum(dollars), _gross_exposure_usd(account, prices)
     return MarkedAccount(
         equity={venue: round_digits(amount) for venue, amount in equity.items()},
-        equity_usd=round_digits(fsum(dollars)),
-        exposure_usd=round_digits(_gross_exposure_usd(account, prices)),
+        equity_usd=round_digits(own_usd),
+        exposure_usd=round_digits(own_exposure),
         margin={venue: margin_at(account, venue) for venue in account.cash},
         free={exchange: round_digits(amount) for exchange, amount in free.items()},
         position=position,
@@ -266,6 +293,7 @@ def mark_to_market(
         pending=tuple(order for order in account.pending if order.symbol is symbol),
         marks=prices,
         notes=tuple(remarks),
+        whole=None if account.others is None else _add_sleeves(own_usd, own_exposure, account.others, prices, rates),
     )
 
 
@@ -302,16 +330,34 @@ def _read_account_slots(bundle: Bundle) -> Known[tuple[Account, PositionsSlot]]:
         cash = read_slot(EquitySlot, contents[1], "cash")
     except Malformed as error:
         return Missing(str(error).rstrip("."))
-    return Account(cash.cash, held.positions, held.pending, held.liquidity), held
+    return Account(cash.cash, held.positions, held.pending, held.liquidity, held.others), held
 
 
 def _positions_at(account: Account, exchange: Venue) -> list[Holding]:
     return [holding for holding in account.positions if holding.exchange is exchange]
 
 
-def exposed_symbols(account: Account) -> list[Symbol]:
+def exposed_symbols(account: Account, *, whole: bool = True) -> list[Symbol]:
+    """`whole`: of all sleeves, not of the debate alone."""
     adding = [order.symbol for order in account.pending if not order.reduce_only]
-    return [*(holding.symbol for holding in account.positions), *adding, *(pool.symbol for pool in account.liquidity)]
+    others = () if account.others is None or not whole else account.others.exposures
+    held = [holding.symbol for holding in account.positions]
+    return [*held, *adding, *(part.symbol for parts in (account.liquidity, others) for part in parts)]
+
+
+def _add_sleeves(
+    own_usd: float, own_exposure: float, others: OtherSleeves, prices: Mapping[Symbol, float], rates: Rates
+) -> WholeAccount:
+    """Without the rate of one of its currencies the equity of the others counts nothing."""
+    known = [(cash, rate) for currency, cash in others.cash.items() if isinstance(rate := rates.get(currency), float)]
+    held = [part.held * prices[part.symbol] for part in others.exposures]
+    equity = fsum((*held, *(cash / rate for cash, rate in known))) if len(known) == len(others.cash) else 0.0
+    gross = fsum(part.gross * prices[part.symbol] for part in others.exposures)
+    return WholeAccount(
+        equity_usd=round_digits(own_usd + equity),
+        exposure_usd=round_digits(own_exposure + gross),
+        others_net_usd={part.symbol: (part.held + part.adding) * prices[part.symbol] for part in others.exposures},
+    )
 
 
 def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> float:

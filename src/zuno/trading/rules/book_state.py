@@ -11,18 +11,22 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final, Literal
+from math import fsum
+from typing import Final, Generic, Literal, TypeVar
 
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue, sort_venues
-from zuno.trading.model.account import Account, Holding, Liquidity, RestingOrder
+from zuno.trading.model.account import Account, Holding, Liquidity, OtherSleeves, RestingOrder, SleeveExposure
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, Mode, Side, parse_hours
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
+from zuno.trading.model.sleeves import DEBATE, DEBATE_ALONE, SleeveShares
 from zuno.trading.model.trade_events import (
+    CashMoved,
+    DayMarked,
     ExitReason,
     LockSet,
     Mandate,
@@ -35,6 +39,9 @@ from zuno.trading.model.trade_events import (
 _GRAIN: Final = Decimal("1e-12")
 """Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""
 _MOST: Final = Decimal("1e15")
+
+
+MOST_DAY_MARKS: Final = 60
 
 
 class LedgerAccount(StrEnum):
@@ -57,6 +64,7 @@ class LedgerAccount(StrEnum):
 
 
 ASSETS: Final = (LedgerAccount.CASH, LedgerAccount.MARGIN, LedgerAccount.INVENTORY)
+RESULTS: Final = (LedgerAccount.REALISED_PNL, LedgerAccount.FEES, LedgerAccount.FUNDING, LedgerAccount.MANUAL)
 
 
 def round_money(amount: Decimal) -> Decimal:
@@ -66,33 +74,37 @@ def round_money(amount: Decimal) -> Decimal:
     return amount.quantize(_GRAIN)
 
 
-class _Totals(dict[Venue, Decimal]):
+K = TypeVar("K")
+
+
+class _Totals(dict[K, Decimal]):
     """Nothing where nothing was booked; looking adds no entry."""
 
-    def __missing__(self, venue: Venue) -> Decimal:
+    def __missing__(self, place: K) -> Decimal:
         return ZERO
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Balances by exchange and account; every posting has equal debits and credits. Only `post` changes them."""
+class Ledger(Generic[K]):
+    """Balances by place and account; every posting has equal debits and credits. Only `post` changes them. A place is
+    an exchange, or a sleeve with a currency."""
 
-    balances: dict[Venue, dict[LedgerAccount, Decimal]] = field(default_factory=dict)
-    debits: dict[Venue, Decimal] = field(default_factory=dict)
-    credits: dict[Venue, Decimal] = field(default_factory=dict)
+    balances: dict[K, dict[LedgerAccount, Decimal]] = field(default_factory=dict)
+    debits: dict[K, Decimal] = field(default_factory=dict)
+    credits: dict[K, Decimal] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.debits, self.credits = _Totals(self.debits), _Totals(self.credits)
 
-    def open_venue(self, venue: Venue) -> None:
-        self.balances.setdefault(venue, dict.fromkeys(LedgerAccount, ZERO))
+    def open_place(self, place: K) -> None:
+        self.balances.setdefault(place, dict.fromkeys(LedgerAccount, ZERO))
 
-    def post(self, exchange: Venue, *lines: tuple[LedgerAccount, Decimal]) -> None:
+    def post(self, exchange: K, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book these amounts together. `Broken` unless they add up to zero: nothing is booked then."""
         if sum((amount for _, amount in lines), ZERO) != 0:
             posted = ", ".join(f"{account} {amount}" for account, amount in lines)
             raise Broken(f"A posting at {exchange} does not balance: {posted}.")
-        self.open_venue(exchange)
+        self.open_place(exchange)
         balances = self.balances[exchange]
         for account, amount in lines:
             balances[account] += amount
@@ -101,19 +113,19 @@ class Ledger:
             else:
                 self.credits[exchange] -= amount
 
-    def balance(self, exchange: Venue, account: LedgerAccount) -> Decimal:
+    def balance(self, exchange: K, account: LedgerAccount) -> Decimal:
         """Debits less credits."""
         return self.balances[exchange][account] if exchange in self.balances else ZERO
 
-    def copy(self) -> Ledger:
+    def copy(self) -> Ledger[K]:
         balances = {exchange: dict(accounts) for exchange, accounts in self.balances.items()}
         return Ledger(balances, self.debits, self.credits)
 
-    def assets(self, exchange: Venue) -> Decimal:
+    def assets(self, exchange: K) -> Decimal:
         """Equity with positions at cost."""
         return sum((self.balance(exchange, account) for account in ASSETS), ZERO)
 
-    def check(self, exchange: Venue, margin: Decimal, inventory: Decimal) -> None:
+    def check(self, exchange: K, margin: Decimal, inventory: Decimal) -> None:
         """`Broken` unless debits equal credits, assets capital and results, and both match the positions."""
         balances = self.balances.get(exchange) or dict.fromkeys(LedgerAccount, ZERO)
         if self.debits[exchange] != self.credits[exchange]:
@@ -130,11 +142,36 @@ class Ledger:
 
 Purpose = Literal["entry", "stop", "target", "exit"]
 Place = tuple[Venue, Symbol]
+SleevePlace = tuple[Venue, Symbol, str]
+"""What one sleeve holds at a place: a trade of it."""
+SleeveCash = tuple[str, str]
+"""A sleeve and a currency."""
+
+
+@dataclass(slots=True)
+class NetPosition:
+    """What an exchange with one position per symbol holds for several sleeves, at its own average. Below zero is
+    short."""
+
+    quantity: Decimal
+    cost: Decimal
+
+    def add(self, quantity: Decimal, value: Decimal) -> None:
+        """`value`: of the quantity at its price, with its sign."""
+        if self.quantity * quantity >= 0:
+            self.quantity, self.cost = self.quantity + quantity, self.cost + value
+            return
+        closed = min(abs(quantity), abs(self.quantity))
+        kept = self.quantity + closed * (1 if self.quantity < 0 else -1)
+        rest = quantity + closed * (1 if quantity < 0 else -1)
+        gone = self.quantity - kept  # rounded as a venue's own position is
+        self.cost += round_money(value * rest / quantity) - round_money(self.cost * gone / self.quantity)
+        self.quantity = kept + rest
 
 
 @dataclass(slots=True, eq=False)
 class OpenTrade:
-    """A trade from its first fill: one per exchange and symbol, beside those that a person wrote down."""
+    """A trade from its first fill: one per exchange, symbol and sleeve, beside those that a person wrote down."""
 
     id: str
     exchange: Venue
@@ -174,6 +211,18 @@ class OpenTrade:
     liquidated: bool = False
     holding: Holding | None = None
     """As it was written down; None where the desk traded it."""
+    leaves: Decimal | None = None
+    """What leaves at the target, where the rest runs on."""
+    trail: Decimal = ZERO
+    """How far behind the price the stop of that rest follows."""
+    levels_since: Millis | None = None
+    """Since when it trails."""
+    sleeve: str = DEBATE
+
+    @property
+    def signed(self) -> Decimal:
+        """Quantity, below zero for a short."""
+        return self.quantity * self.side.sign
 
     @property
     def entry(self) -> Decimal:
@@ -183,6 +232,11 @@ class OpenTrade:
     @property
     def manual(self) -> bool:
         return self.holding is not None
+
+    @property
+    def leaving(self) -> Decimal:
+        """What is still to leave at the target."""
+        return self.quantity if self.leaves is None else min(self.quantity, max(ZERO, self.leaves - self.exited))
 
     def unrealised_pnl(self, price: Decimal) -> Decimal:
         """At a price in the exchange's currency, before fees."""
@@ -237,23 +291,31 @@ class TrackedIntent:
     reason: str = ""
 
 
+USUAL_CASH: Final[Mapping[Venue, Decimal]] = {venue: venue.paper_cash for venue in DEFAULT_VENUES}
+
+
 class BookState:
     """The state of one account: read by whoever asks, written to by its events alone."""
 
-    def __init__(self, paper_venues: tuple[Venue, ...] = DEFAULT_VENUES) -> None:
-        """`paper_venues`: where an account that nobody opened has the usual cash."""
-        self._paper_venues = paper_venues
+    def __init__(self, paper_cash: Mapping[Venue, Decimal] = USUAL_CASH) -> None:
+        """`paper_cash`: what an account that nobody opened has."""
+        self._paper_cash = paper_cash
         self.count = 0
         """Events so far."""
         self.newest = Millis(0)
         """Time of the last event: events are written forward in time."""
         self.recorded: bool | None = None
         """Whether it goes by recorded time; None: nobody wrote which clock it goes by."""
-        self.ledger = Ledger()
+        self.ledger: Ledger[Venue] = Ledger()
+        self.shares: SleeveShares = DEBATE_ALONE
+        self.sleeve_ledger: Ledger[SleeveCash] = Ledger()
+        """Of all sleeves but the debate, which has what is left of the exchanges' ledgers."""
+        self.nets: dict[Place, NetPosition] = {}
+        """Positions at an exchange that more than one sleeve has had a part of since they were flat."""
         self.opened = False
         self.trades: dict[str, OpenTrade] = {}
         """Open, by id, in the order they were opened."""
-        self.positions: dict[Place, OpenTrade] = {}
+        self.positions: dict[SleevePlace, OpenTrade] = {}
         """Those that the desk traded."""
         self.dust: dict[Venue, dict[Symbol, Decimal]] = {}
         """Less than a lot that a trade at a spot exchange left, at no cost: of the next trade there."""
@@ -268,6 +330,8 @@ class BookState:
         """Those that are not final."""
         self.intents: dict[str, TrackedIntent] = {}
         self.open_intents: dict[str, TrackedIntent] = {}
+        self.day_marks: list[DayMarked] = []
+        """Of the last days, the newest last."""
         self.locks: dict[tuple[Protection, Symbol | None], LockSet] = {}
         self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
         """When each was lifted last: a protection counts only what came after."""
@@ -279,6 +343,10 @@ class BookState:
         self.liquidity: dict[Symbol, Liquidity] = {}
         self._fills: dict[tuple[Venue, str], Fill] = {}
         self._payments: dict[tuple[Venue, str], None] = {}
+        self.moves: list[CashMoved] = []
+        """Of the last time cash was moved between venues: their wallets may not have followed yet."""
+        self._keys: dict[str, None] = {}
+        """Of transfers, moves and crossings: each happens once."""
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
         """The last moment of an account in recorded time; None: it stands at its market's time. `live`: the market goes
@@ -288,13 +356,13 @@ class BookState:
 
     def cash(self, exchange: Venue) -> Decimal:
         if not self.opened:
-            return exchange.paper_cash if exchange in self._paper_venues else ZERO
+            return self._paper_cash.get(exchange, ZERO)
         return self.ledger.balance(exchange, LedgerAccount.CASH)
 
     @property
     def venues(self) -> tuple[Venue, ...]:
         """Where the account has money, in the order of the table of venues."""
-        return sort_venues(self.ledger.balances) if self.opened else self._paper_venues
+        return sort_venues(self.ledger.balances) if self.opened else tuple(self._paper_cash)
 
     def margin(self, exchange: Venue) -> Decimal:
         """Isolated margin of open futures positions."""
@@ -305,7 +373,17 @@ class BookState:
         manual = [trade for trade in self.trades.values() if trade.manual and trade.exchange is exchange]
         held = sum((trade.cost for trade in manual if exchange.spot), ZERO)
         results = self.ledger.balance(exchange, LedgerAccount.MANUAL)
-        return self.cash(exchange) + self.margin(exchange) + held + results
+        return self.cash(exchange) + self.margin(exchange) + held + results + self._netted(exchange)
+
+    def _netted(self, exchange: Venue) -> Decimal:
+        """By how much the exchange's wallet is above the book's: it realises by the average of the net position, the
+        book by each sleeve's own. What is unrealised differs by as much."""
+        netted = ZERO
+        for (place, symbol), net in self.nets.items():
+            if place is exchange:
+                costs = (trade.cost * trade.side.sign for trade in self.positions_at(place, symbol))
+                netted += net.cost - sum(costs, ZERO)
+        return netted
 
     def equity(self, exchange: Venue, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Cash and positions at these prices, in the exchange's currency."""
@@ -329,9 +407,86 @@ class BookState:
     def trades_at(self, exchange: Venue) -> list[OpenTrade]:
         return [trade for trade in self.trades.values() if trade.exchange is exchange]
 
-    def side_of(self, symbol: Symbol) -> Side | None:
-        """Which way a symbol is held, at whatever exchange."""
-        return next((trade.side for trade in self.trades.values() if trade.symbol is symbol), None)
+    def position(self, exchange: Venue, symbol: Symbol, sleeve: str = DEBATE) -> OpenTrade | None:
+        """What a sleeve holds there; never what a person wrote down."""
+        return self.positions.get((exchange, symbol, sleeve))
+
+    def positions_at(self, exchange: Venue, symbol: Symbol) -> list[OpenTrade]:
+        """What each sleeve holds of a symbol at an exchange."""
+        return [trade for (place, of, _), trade in self.positions.items() if place is exchange and of is symbol]
+
+    def find_leverage(self, exchange: Venue, symbol: Symbol) -> int | None:
+        """Of what all sleeves hold or wait to open of a perpetual, for an exchange has one leverage for a symbol; None:
+        any may be chosen."""
+        held = [int(trade.leverage) for trade in self.positions_at(exchange, symbol)]
+        at = (order.request for order in self.open_orders.values() if order.purpose == "entry")
+        waiting = [order.leverage for order in at if (order.exchange, order.symbol) == (exchange, symbol)]
+        return None if exchange.spot else max((1, *(held or waiting))) if held or waiting else None
+
+    def side_of(self, symbol: Symbol, sleeve: str = DEBATE) -> Side | None:
+        """Which way a sleeve holds a symbol, at whatever exchange."""
+        held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == sleeve)
+        return next((trade.side for trade in held), None)
+
+    def sum_held(self, symbol: Symbol, sleeve: str) -> Decimal:
+        """What a sleeve holds of a symbol at all exchanges, below zero for a short."""
+        held = (trade.signed for trade in self.trades.values() if (trade.sleeve, trade.symbol) == (sleeve, symbol))
+        return sum(held, ZERO)
+
+    # -- sleeves
+
+    @property
+    def sleeves(self) -> tuple[str, ...]:
+        """The debate, and every sleeve that has a share or money."""
+        return tuple(dict.fromkeys((DEBATE, *self.shares, *(name for name, _ in self.sleeve_ledger.balances))))
+
+    def sleeve_balances(self, sleeve: str, currency: str) -> dict[LedgerAccount, Decimal]:
+        """Of the debate: what the exchanges' ledgers have and no other sleeve. `MANUAL` is the debate's."""
+        if sleeve != DEBATE:
+            return self.sleeve_ledger.balances.get((sleeve, currency)) or dict.fromkeys(LedgerAccount, ZERO)
+        places = [self.ledger.balances[venue] for venue in self.ledger.balances if venue.currency == currency]
+        others = [part for (_, of), part in self.sleeve_ledger.balances.items() if of == currency]
+        return {
+            account: sum((part[account] for part in places), ZERO) - sum((part[account] for part in others), ZERO)
+            for account in LedgerAccount
+        }
+
+    def sleeve_cash(self, sleeve: str, currency: str) -> Decimal:
+        """Money of a sleeve that is not bound in positions."""
+        if not self.opened and sleeve == DEBATE:
+            return sum((cash for venue, cash in self._paper_cash.items() if venue.currency == currency), ZERO)
+        return self.sleeve_balances(sleeve, currency)[LedgerAccount.CASH]
+
+    def sleeve_free(self, sleeve: str, currency: str) -> Decimal:
+        """Its cash, less what its orders that wait to be filled would bind."""
+        pending = (order for order in self.to_pending(sleeve) if order.exchange.currency == currency)
+        return self.sleeve_cash(sleeve, currency) - sum((to_decimal(order.margin) for order in pending), ZERO)
+
+    def sleeve_equity(self, sleeve: str, currency: str, marks: Mapping[Place, Decimal]) -> Decimal:
+        """Cash and positions of a sleeve at these prices."""
+        held = [
+            trade for trade in self.trades.values() if trade.sleeve == sleeve and trade.exchange.currency == currency
+        ]
+        bound = sum((trade.cost if trade.exchange.spot else trade.margin for trade in held), ZERO)
+        open_result = sum((trade.unrealised_pnl(marks[trade.exchange, trade.symbol]) for trade in held), ZERO)
+        return self.sleeve_cash(sleeve, currency) + bound + open_result
+
+    def sleeve_of(self, order: TrackedOrder) -> str:
+        """Of an order that is not ours: the debate's."""
+        tracked = self.intents.get(order.intent)
+        return DEBATE if tracked is None else tracked.intent.sleeve
+
+    @property
+    def keys(self) -> list[str]:
+        return [*self._keys]
+
+    def restore_keys(self, keys: Iterable[str]) -> None:
+        """Those of a snapshot."""
+        self._keys = dict.fromkeys(keys)
+
+    def has_key(self, key: str) -> bool:
+        """Whether a transfer, a move or a crossing was made already."""
+        return key in self._keys
 
     # -- positions whose legs hedge each other
 
@@ -340,13 +495,21 @@ class BookState:
         tracked = self.intents.get(trade.intent)
         return None if tracked is None or tracked.intent.hedge_lot is None else tracked.intent
 
-    def list_hedges(self) -> dict[str, TradeIntent]:
-        """Those of which something is held, by their intents' ids."""
-        return {hedge.id: hedge for hedge in map(self.find_hedge, self.positions.values()) if hedge is not None}
+    def list_hedges(self) -> list[TradeIntent]:
+        """The intent that began each: of a symbol a sleeve has one, whatever it grew by since."""
+        begun: dict[tuple[Symbol, str], TradeIntent] = {}
+        for hedge in filter(None, map(self.find_hedge, self.positions.values())):
+            begun.setdefault((hedge.symbol, hedge.sleeve), hedge)
+        return [*begun.values()]
 
     def legs_of(self, hedge: TradeIntent) -> list[OpenTrade]:
-        held = (self.positions.get((leg.exchange, hedge.symbol)) for leg in hedge.legs)
-        return [trade for trade in held if trade is not None and trade.intent == hedge.id]
+        held = (self.position(leg.exchange, hedge.symbol, hedge.sleeve) for leg in hedge.legs)
+        return [trade for trade in held if trade is not None and self.find_hedge(trade) is not None]
+
+    def is_worked(self, symbol: Symbol, sleeve: str) -> bool:
+        """Whether an entry, a cut or a close of it is not over."""
+        intents = (tracked.intent for tracked in self.open_intents.values())
+        return any((intent.symbol, intent.sleeve) == (symbol, sleeve) for intent in intents)
 
     def is_matched(self, hedge: TradeIntent) -> bool:
         """Whether its legs are within one lot of each other."""
@@ -401,7 +564,7 @@ class BookState:
             raise Refused(f"{trade.id} is still open.")
         return TradeSummary(
             **pick(trade, "decision", "exchange", "symbol", "side", "mode", "opened", "closed", "fees", "funding"),
-            **pick(trade, "exploration", "judge", "family", "edge", "llm_cost_usd"),
+            **pick(trade, "exploration", "judge", "family", "edge", "llm_cost_usd", "sleeve"),
             trade=trade.id,
             intent=trade.intent or trade.id,
             quantity=trade.most,
@@ -415,24 +578,61 @@ class BookState:
         )
 
     def to_account(self, paper: Iterable[Venue] = ()) -> Account:
-        """The account as a bundle holds it. `paper`: venues that have the usual cash though nothing happened there; at
-        exchanges those with one wallet have equal parts of its cash, so that none is spent twice."""
-        cash = {venue: float(self.cash(venue) + self.margin(venue)) for venue in self.venues}
+        """The debate's sleeve as a bundle holds it, and what the others add up to. `paper`: venues that have the usual
+        cash though nothing happened there; at exchanges those with one wallet have equal parts of its cash, so that
+        none is spent twice."""
+        trades = [trade for trade in self.trades.values() if trade.sleeve == DEBATE]
+        margin = {venue: sum((t.margin for t in trades if t.exchange is venue), ZERO) for venue in self.venues}
+        cash = {venue: float(self._debate_cash(venue) + margin[venue]) for venue in self.venues}
         for venue in () if paper else self.venues:
             sharing = [other for other in self.venues if other.wallet == venue.wallet]
             if len(sharing) > 1:
-                part = sum(map(self.cash, sharing), ZERO) / len(sharing)
-                cash[venue] = float(part + self.margin(venue))
+                part = sum(map(self._debate_cash, sharing), ZERO) / len(sharing)
+                cash[venue] = float(part + margin[venue])
         return Account(
             cash={venue: float(venue.paper_cash) for venue in paper} | cash,
-            positions=tuple(map(_to_holding, self.trades.values())),
-            pending=self.to_pending(),
+            positions=tuple(map(_to_holding, trades)),
+            pending=self.to_pending(DEBATE),
             liquidity=tuple(self.liquidity.values()),
+            others=self._sum_other_sleeves(),
         )
 
-    def to_pending(self) -> tuple[RestingOrder, ...]:
-        """Orders that would add to a position: those of a person, and entries that are not over."""
-        return (*self.resting.values(), *filter(None, map(self._to_resting, self.open_orders.values())))
+    def _debate_cash(self, venue: Venue) -> Decimal:
+        """Of the debate's cash in a currency the same part as of all cash is at the venue."""
+        own = self.cash(venue)
+        if not self.sleeve_ledger.balances:
+            return own
+        total = sum((self.cash(other) for other in self.venues if other.currency == venue.currency), ZERO)
+        part = min(total, self.sleeve_cash(DEBATE, venue.currency))
+        return own * part / total if total > 0 else min(own, part)
+
+    def _sum_other_sleeves(self) -> OtherSleeves | None:
+        """None where the debate is all there is."""
+        trades = [trade for trade in self.trades.values() if trade.sleeve != DEBATE]
+        pending = [order for sleeve in self.sleeves[1:] for order in self.to_pending(sleeve)]
+        if not (self.sleeve_ledger.balances or trades or pending):
+            return None
+        cash = dict.fromkeys(sorted(currency for _, currency in self.sleeve_ledger.balances), ZERO)
+        for (_, currency), balances in self.sleeve_ledger.balances.items():
+            cash[currency] += balances[LedgerAccount.CASH] + balances[LedgerAccount.MARGIN]
+        for trade in trades:
+            if not trade.exchange.spot:
+                cash[trade.exchange.currency] -= trade.cost * trade.side.sign
+        exposures = []
+        for symbol in sorted({order.symbol for order in pending} | {trade.symbol for trade in trades}):
+            held = [self.sum_held(symbol, sleeve) for sleeve in self.sleeves[1:]]
+            adding = [order for order in pending if order.symbol is symbol]
+            gross = float(sum(map(abs, held), ZERO)) + fsum(order.quantity for order in adding)
+            net = fsum(order.side.sign * order.quantity for order in adding)
+            exposures.append(SleeveExposure(symbol=symbol, held=float(sum(held, ZERO)), adding=net, gross=gross))
+        return OtherSleeves(cash={name: float(amount) for name, amount in cash.items()}, exposures=tuple(exposures))
+
+    def to_pending(self, sleeve: str | None = None) -> tuple[RestingOrder, ...]:
+        """Orders that would add to a position, of one sleeve or of all: those of a person, which are the debate's, and
+        entries that are not over."""
+        entries = (order for order in self.open_orders.values() if sleeve in (None, self.sleeve_of(order)))
+        by_hand = self.resting.values() if sleeve in (None, DEBATE) else ()
+        return (*by_hand, *filter(None, map(self._to_resting, entries)))
 
     def _to_resting(self, order: TrackedOrder) -> RestingOrder | None:
         request = order.request
@@ -460,12 +660,12 @@ class BookState:
     def open_account(self, cash: Mapping[Venue, Decimal]) -> None:
         self.opened = True
         for venue, amount in cash.items():
-            self.ledger.open_venue(venue)
+            self.ledger.open_place(venue)
             self.ledger.post(venue, (LedgerAccount.CASH, amount), (LedgerAccount.CAPITAL, -amount))
 
     def find_opening(self, venues: Collection[Venue]) -> dict[Venue, Decimal] | None:
         """Paper money that is put into the account with its next event: at venues where it has none yet."""
-        if not self.count and set(venues) <= set(self._paper_venues):
+        if not self.count and set(venues) <= set(self._paper_cash):
             return None  # such an account needs no event
         new = [venue for venue in venues if not self.count or venue not in self.venues]
         return {venue: venue.paper_cash for venue in new} or None
@@ -473,7 +673,7 @@ class BookState:
     def require_account(self) -> None:
         """An account that nobody opened is a paper account with the usual cash."""
         if not self.opened:
-            self.open_account({venue: venue.paper_cash for venue in self._paper_venues})
+            self.open_account(self._paper_cash)
 
     def realise(self, exchange: Venue, amount: Decimal) -> None:
         if amount:
@@ -493,5 +693,6 @@ def _to_holding(trade: OpenTrade) -> Holding:
         leverage=float(trade.leverage),
         stop=None if trade.stop is None else float(trade.stop),
         take=None if trade.target is None else float(trade.target),
-        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold"),
+        leaves=None if trade.target is None or trade.leaving == trade.quantity else float(trade.leaving),
+        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold", "levels_since"),
     )

@@ -1,13 +1,8 @@
 """How far agents are believed: the slope of what a judge's closed trades came to on the edge it claimed, and how
-reliable the probabilities of all agents are (Brier score, skill, calibration error).
+reliable the probabilities of all agents are. By count alone the weight of an opinion would grow with losing trades.
 
-A slope and not a count: by count alone the weight of an opinion grows with losing trades. What counts as a claim:
-
-- Judge: its win probability, against the score of the exit (`score_exit`); fair is the rate by the distances alone.
-- Experts: a stance with confidence c claims that the price goes its way over the trade with probability (1 + c) / 2;
-  against the direction from entry to exit, fair by the distances. A neutral stance claims nothing.
-- Meta names a regime and no probability: it claims nothing that can be scored so.
-"""
+A Judge claims its win probability, scored by `score_exit`. An expert's stance with confidence c claims (1 + c) / 2 for
+its way from entry to exit; a neutral one claims nothing, and neither does Meta."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,24 +10,32 @@ from decimal import Decimal
 from math import fsum, sqrt
 from typing import ClassVar, Final, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
-from zuno.trading.measure.portable import round_digits
+from zuno.trading.measure.portable import exp, round_digits
 from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, RegimeFamily
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord, ReliabilityBin
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.score import board_entries
 
-PRIOR_TRADES: Final = 40
-"""Closed trades at which a record counts half, and from which on it is no longer explored daily."""
-CONFIDENCE: Final = 1.64
-"""Standard errors that are taken off the slope: one-sided, 95 %."""
+LIVE_TRADES: Final = 40
+"""Closed trades of a judge that live trading needs."""
+MIN_TRADES: Final = 10
+"""Closed trades below which a record has no weight."""
+CONFIDENCE: Final = 1.28
+"""Posterior standard deviations that are taken off the slope: one-sided, 90 %."""
+LN_2: Final = 0.6931471805599453
+HALF_LIFE: Final = 150
+"""Later trades of the same judge after which a trade counts half."""
 
 
 @dataclass(frozen=True, slots=True)
 class EdgeSlope:
-    """β with its error; None without any claimed edge to fit it to."""
+    """β with its standard error; None without any claimed edge to fit it to. Its prior is normal, of variance 1."""
 
     n: int
     beta: float | None
@@ -41,10 +44,14 @@ class EdgeSlope:
     @property
     def weight(self) -> float:
         """λ: the share of a claimed edge that counts."""
-        if self.beta is None or self.error is None:
+        if self.n < MIN_TRADES or self.beta is None or self.error is None:
             return 0.0
-        believed = min(1.0, max(0.0, self.beta - CONFIDENCE * self.error))
-        return round_digits(self.n / (self.n + PRIOR_TRADES) * believed)
+        variance = self.error * self.error
+        mean, deviation = self.beta / (1 + variance), sqrt(variance / (1 + variance))
+        return round_digits(min(1.0, max(0.0, mean - CONFIDENCE * deviation)))
+
+
+NO_SLOPE: Final = EdgeSlope(0, None, None)
 
 
 def judge_kind(decision: Decision) -> JudgeKind:
@@ -66,30 +73,57 @@ def score_exit(trade: ClosedTrade) -> float:
     return min(1.0, max(0.0, (trade.exit_pct + trade.loss_pct) / (trade.profit_pct + trade.loss_pct)))
 
 
-def calibrate(trades: Iterable[ClosedTrade]) -> tuple[Calibration, ...]:
-    """The sums of each judge and regime family that has closed any; symbols are pooled."""
-    groups: dict[tuple[JudgeKind, RegimeFamily], list[ClosedTrade]] = {}
+def _fair_rate(trade: ClosedTrade) -> float:
+    return breakeven_win_rate(trade.profit_pct, trade.loss_pct)
+
+
+def calibrate(trades: Iterable[ClosedTrade], *, families: bool = False) -> tuple[Calibration, ...]:
+    """The sums of each judge that has closed any; symbols and regime families are pooled. `families`: of each regime
+    family by itself, to be looked at; they decide nothing."""
+    groups: dict[tuple[JudgeKind, RegimeFamily | None], list[ClosedTrade]] = {}
     for trade in trades:
-        groups.setdefault((trade.judge, trade.family), []).append(trade)
-    return tuple(_sum_trades(judge, family, groups[judge, family]) for judge, family in sorted(groups))
+        groups.setdefault((trade.judge, trade.family if families else None), []).append(trade)
+    return tuple(_sum_trades(*group, groups[group]) for group in sorted(groups, key=str))
 
 
-def _sum_trades(judge: JudgeKind, family: RegimeFamily, trades: list[ClosedTrade]) -> Calibration:
-    rows = [(trade.edge, score_exit(trade), breakeven_win_rate(trade.profit_pct, trade.loss_pct)) for trade in trades]
+def _sum_trades(judge: JudgeKind, family: RegimeFamily | None, trades: list[ClosedTrade]) -> Calibration:
+    """The variance is that of independent trades at their fair rates or, where it is more, that of the gains as they
+    came, products of trades whose holds overlap included."""
+    spans = np.array([(trade.opened, trade.closed) for trade in trades], dtype=np.int64)
+    later = len(trades) - np.searchsorted(np.sort(spans[:, 1]), spans[:, 1], side="right")
+    edge, score, fair = np.array([(trade.edge, score_exit(trade), _fair_rate(trade)) for trade in trades]).T
+    claim = exp(-LN_2 / HALF_LIFE * later) * edge
+    gains = claim * (score - fair)
+    independent = fsum((claim * claim * fair * (1 - fair)).tolist())
     return Calibration(
         judge=judge,
         family=family,
-        n=len(rows),
-        edge_gain=round_digits(fsum(edge * (score - fair) for edge, score, fair in rows)),
-        edge_squared=round_digits(fsum(edge * edge for edge, _, _ in rows)),
-        edge_variance=round_digits(fsum(edge * edge * fair * (1 - fair) for edge, _, fair in rows)),
+        n=len(trades),
+        edge_gain=round_digits(fsum(gains.tolist())),
+        edge_squared=round_digits(fsum((claim * edge).tolist())),
+        edge_variance=round_digits(max(independent, _sum_overlapping(spans, gains))),
     )
 
 
-def find_slope(record: DeskRecord, judge: JudgeKind, family: RegimeFamily) -> EdgeSlope:
-    sums = next((sums for sums in record.calibrations if (sums.judge, sums.family) == (judge, family)), None)
-    if sums is None:
-        return EdgeSlope(0, None, None)
+def _sum_overlapping(spans: NDArray[np.int64], gains: NDArray[np.float64]) -> float:
+    """The products of gains of every two trades whose holds overlap, each with itself included: the squared sum of a
+    cluster where all overlap. By whole chains a desk that always holds something would never count."""
+    opened, closed = spans[:, 0], np.maximum(spans[:, 1], spans[:, 0] + 1)
+    order, by_close = np.lexsort((gains, closed, opened)), np.lexsort((gains, closed))
+    closed_gains = np.concatenate(((0.0,), np.cumsum(gains[by_close])))
+    closed_before = np.searchsorted(closed[by_close], opened[order], side="right")
+    gains = gains[order]
+    still_open = np.cumsum(gains) - gains - closed_gains[closed_before]
+    return fsum((gains * (gains + 2 * still_open)).tolist())
+
+
+def find_slope(record: DeskRecord, judge: JudgeKind) -> EdgeSlope:
+    """Of everything the judge closed. A record of an older edition has families alone and no slope."""
+    own = (slope_of(sums) for sums in record.calibrations if (sums.judge, sums.family) == (judge, None))
+    return next(own, NO_SLOPE)
+
+
+def slope_of(sums: Calibration) -> EdgeSlope:
     if sums.edge_squared <= 0:
         return EdgeSlope(sums.n, None, None)
     return EdgeSlope(sums.n, sums.edge_gain / sums.edge_squared, sqrt(sums.edge_variance) / sums.edge_squared)
@@ -119,6 +153,7 @@ def to_closed_trade(summary: TradeSummary) -> ClosedTrade | None:
     if profit <= 0 or loss <= 0:  # filled beyond a level: no claim was made about such a trade
         return None
     return ClosedTrade(
+        opened=summary.opened,
         closed=summary.closed,
         judge=judge,
         family=family,
@@ -137,7 +172,7 @@ def list_claims(outcome: Outcome, summary: TradeSummary) -> tuple[AgentClaim, ..
     trade = to_closed_trade(summary)
     if trade is None:
         return ()
-    fair = round_digits(breakeven_win_rate(trade.profit_pct, trade.loss_pct))
+    fair = round_digits(_fair_rate(trade))
     claims = [
         AgentClaim(
             role=JUDGE,

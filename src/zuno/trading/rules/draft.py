@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import inf
 
 from zuno.trading.model.cycle import Call, Closing, Decision, Expectation, Leg, RegimeFamily, RuleChange, Style, Target
 
@@ -31,6 +32,7 @@ class RuleName(StrEnum):
     JUDGE_EV = "judge_ev"
     EXPECTANCY = "expectancy"
     EXPLORATION = "exploration"
+    KELLY = "kelly"
     MINIMUM_ORDER = "minimum_order"
     ALREADY_HELD = "top_up"
     EXPIRED = "expired"
@@ -83,13 +85,14 @@ class RulingDraft:
     cost_usd: float = 0.0
     """Model cost so far plus the expected rest."""
     closes: tuple[Closing, ...] = ()
-    """Positions and orders an exit closes."""
     routed_to: Target | None = None
     """The first routing. A dropped leg leaves no extra room for the other."""
     family: RegimeFamily | None = None
     """Whose record it is judged by; None where nobody named a regime."""
     exploration: bool = False
     """Opened on paper for the record's sake."""
+    kelly_cap_usd: float = inf
+    """The largest notional that its edge bears."""
 
     @property
     def opens(self) -> bool:

@@ -62,6 +62,8 @@ class EntryTask:
     quote: VenueQuote
     filters: Filters
     now: Millis
+    take_at: Millis | None = None
+    """Of a change to a target: what is not filled at the touch by then is taken, wherever the market went."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +119,11 @@ def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
         return EntryStep(done=True)
     if (why := _why_no_more(task)) is not None:
         return EntryStep(done=True, why=why)
-    if task.style is Style.PASSIVE_MAKER:
+    if task.take_at is not None and task.now < task.take_at and _count_refused(orders) <= REPRICES:
+        return EntryStep(place=(_passive(task, left, task.take_at),))
+    if task.style is Style.PASSIVE_MAKER and task.take_at is None:
         return _step_passive(task, orders, left)
-    if len(orders) >= SNIPER_TRIES:
+    if sum(order.time_in_force is not TimeInForce.POST_ONLY for order in orders) >= SNIPER_TRIES:
         return EntryStep(done=True, why="the rest was not filled within the slippage cap")
     return EntryStep(place=(_marketable(task, left),))
 
@@ -127,7 +131,7 @@ def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
 def _why_no_more(task: EntryTask) -> str | None:
     if task.now > task.valid_until:
         return "the ruling is no longer valid"
-    if has_drifted(task):
+    if task.take_at is None and has_drifted(task):
         return f"the mark moved from {task.mark} to {task.quote.mark}, more than {MAX_DRIFT_ATR} ATR"
     return None
 
@@ -135,9 +139,7 @@ def _why_no_more(task: EntryTask) -> str | None:
 def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) -> EntryStep:
     passive = sum(order.time_in_force is TimeInForce.POST_ONLY for order in orders)
     if passive <= REPRICES and passive == len(orders):
-        price = round_to_step(task.quote.bid if task.side is OrderSide.BUY else task.quote.ask, task.filters.tick)
-        expires = Millis(min(task.now + REPRICE_MS, task.valid_until))
-        return EntryStep(place=(EntryPlan(OrderType.LIMIT, left, price, TimeInForce.POST_ONLY, expires),))
+        return EntryStep(place=(_passive(task, left, task.valid_until),))
     if len(orders) > passive:
         return EntryStep(done=True, why="the rest was not filled within the slippage cap")
     if has_drifted(task, FALLBACK_DRIFT_ATR):
@@ -145,6 +147,16 @@ def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) 
             done=True, why=f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
         )
     return EntryStep(place=(_marketable(task, left),))
+
+
+def _count_refused(orders: Sequence[EntryOrder]) -> int:
+    return sum(order.status is OrderStatus.REJECTED for order in orders)
+
+
+def _passive(task: EntryTask, quantity: Decimal, until: Millis) -> EntryPlan:
+    price = round_to_step(task.quote.bid if task.side is OrderSide.BUY else task.quote.ask, task.filters.tick)
+    expires = Millis(min(task.now + REPRICE_MS, until))
+    return EntryPlan(OrderType.LIMIT, quantity, price, TimeInForce.POST_ONLY, expires)
 
 
 def _marketable(task: EntryTask, quantity: Decimal) -> EntryPlan:

@@ -90,8 +90,9 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
 
 
 def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:
-    """Bars that began after the opening: what an earlier one touched it may have touched before."""
-    rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= position.opened]
+    """Bars that began after the opening, or since the stop trails: an earlier one may have touched it before."""
+    since = position.levels_since or position.opened
+    rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= since]
     return drop_invalid_bars(bars(timeframe_of(series), rows).upto(bundle.as_of))
 
 

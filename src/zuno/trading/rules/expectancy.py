@@ -1,15 +1,8 @@
 """Expected value of a trade: the edge that the record supports, less what the trade costs for as long as it lasts; and
-what may be opened on paper while no edge is proven.
+what may be explored on paper while no edge is proven.
 
-A desk that has proven nothing would hold for ever: on paper a small trade without a proven edge may be opened for the
-record's sake. It is marked as an exploration, and never opened live.
-
-How long a trade lasts, and how often it ends at its target, its stop or by time in a market without drift, is drawn by
-a block bootstrap of the market's own bars, highs and lows kept, mean and trend removed. In a bar that touches both, the
-stop came first. Whole numbers of 1e-9 of log price, so that every machine draws the same paths and counts the same
-touches. The shares are no probability of winning: time exits and the sample's own lean bias them; that is the fair rate
-of the distances.
-"""
+How long a trade lasts is drawn by a block bootstrap of the market's own bars without drift, in whole 1e-9 of log price;
+of a bar that touches both levels the stop came first. Its shares are no probability of winning."""
 
 from __future__ import annotations
 
@@ -27,7 +20,8 @@ from zuno.trading.measure.portable import NANO, exp, nano_log, round_digits
 from zuno.trading.model.cycle import LEVERAGE_CAP, Decision, Expectation, Style, Target
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
-from zuno.trading.rules.calibration import PRIOR_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge, judge_kind
+from zuno.trading.rules.account import group_side_usd
+from zuno.trading.rules.calibration import LIVE_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import RulingInputs
@@ -133,11 +127,15 @@ def estimate_expectation(
         return execution
     profit, loss = round_digits(prices.reward * 100), round_digits(prices.risk * 100)
     opinion, fair = decision.win_probability_pct / 100, round_digits(breakeven_win_rate(profit, loss))
+    edge = round_digits(clamp_edge(opinion, fair))
+    believed = opinion - fair if inputs.policy == "seed" else slope.weight * edge
     expectation = Expectation(
         p_judge=opinion,
         fair=fair,
-        edge=round_digits(clamp_edge(opinion, fair)),
+        edge=edge,
         lambda_=slope.weight,
+        gross_pct=round_digits(believed * (profit + loss)),
+        policy=inputs.policy,
         beta=None if slope.beta is None else round_digits(slope.beta),
         beta_se=None if slope.error is None else round_digits(slope.error),
         n=slope.n,
@@ -196,8 +194,8 @@ def apply_llm_cost(expectation: Expectation, notional_usd: float) -> Expectation
 
 def gross_ev(expectation: Expectation) -> float:
     """In per cent of the notional, before costs; nothing where the Judge claims no more than the distances give."""
-    spread = expectation.profit_pct + expectation.loss_pct
-    return expectation.lambda_ * expectation.edge * spread * expectation.resolved
+    assert expectation.gross_pct is not None  # of an older edition, which nobody rules by again
+    return expectation.gross_pct
 
 
 def judged_ev(expectation: Expectation, notional_usd: float) -> float:
@@ -229,10 +227,8 @@ def _touch(prices: TradePrices, hold: int, inputs: RulingInputs) -> Known[TouchO
 SIZE_FRACTION: Final = 0.25
 """Of the size that was decided."""
 MAX_PER_DAY: Final = 2
-"""Explorations of the whole desk in 24 hours."""
-MAX_PER_30_DAYS: Final = 2
-"""Explorations in 30 days of a judge and regime family whose record has spoken against it."""
-MONTH_MS: Final = 30 * DAY_MS
+KELLY_SHARE: Final = 0.25
+"""Of the bet that makes an account grow fastest."""
 
 
 def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -250,18 +246,54 @@ def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if (judged := judged_ev(expectation, size)) <= 0:
         why = f"{judged:+.4f} % of the notional by the Judge's own {100 * expectation.p_judge:.0f} %"
         return veto_trade(draft, RuleName.JUDGE_EV, why)
-    if not inputs.paper and expectation.n < PRIOR_TRADES:
-        why = f"{expectation.n} of the {PRIOR_TRADES} closed trades in real time that live needs: it stays on paper"
+    if not inputs.paper and expectation.n < LIVE_TRADES:
+        why = f"{expectation.n} of the {LIVE_TRADES} closed trades in real time that live needs: it stays on paper"
         return veto_trade(draft, RuleName.EXPECTANCY, why)
-    if expectation.ev_pct > 0 or draft.exploration:
+    if draft.exploration:
         return draft
-    refusal = explain_refusal(draft, expectation, inputs)
+    if expectation.ev_pct > 0:
+        return _limit_to_kelly(draft, expectation, size, inputs)
+    refusal = explain_refusal(draft, inputs)
     if refusal is not None:
         return veto_trade(draft, RuleName.EXPECTANCY, f"{_describe_ev(expectation)}; {refusal}")
     return _explore(draft, expectation, inputs)
 
 
-def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> str | None:
+def find_kelly_cap(expectation: Expectation, size: float, equity: float, held: float) -> float:
+    """The largest notional in dollars that, with what is `held`, is a quarter of the Kelly bet at its own EV, fill
+    aside; 0 where a trade of this size pays more for models than its EV bears."""
+    bet = KELLY_SHARE * max(0.0, equity) / (expectation.profit_pct * expectation.loss_pct / 10_000)
+    room = bet * (gross_ev(expectation) - trading_costs(expectation)) / 100 - held
+    root = room * room - 4 * bet * expectation.llm_cost_usd
+    if room <= 0 or root < 0 or size < (room - sqrt(root)) / 2:
+        return 0.0
+    return round_digits((room + sqrt(root)) / 2)
+
+
+def _limit_to_kelly(draft: RulingDraft, expectation: Expectation, size: float, inputs: RulingInputs) -> RulingDraft:
+    account, book, side = inputs.marked_account, inputs.account, draft.call.side
+    if isinstance(account, Missing) or isinstance(book, Missing) or side is None:
+        return veto_trade(draft, RuleName.KELLY, "the account is not known", unknown=True)
+    held = group_side_usd(account, book, inputs.group | {inputs.symbol}, side)
+    most = find_kelly_cap(expectation, size, account.equity_usd, held)
+    why = (
+        f"a quarter of the Kelly bet at an EV of {expectation.ev_pct / expectation.fill:+.4f} % is ${most:,.2f} "
+        f"beside ${held:,.2f} that are open on this side"
+    )
+    if most <= 0:
+        return veto_trade(draft, RuleName.KELLY, why)
+    draft = replace(draft, kelly_cap_usd=most)
+    if size <= most:
+        return draft
+    share = most / fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)  # lots would round what is cut up again
+    before, after = round(draft.allocation_pct, 6), round(draft.allocation_pct * share, 6)
+    legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
+    draft = replace(draft, legs=legs, expectation=apply_llm_cost(expectation, most))
+    draft = replace(draft, allocation_pct=draft.allocation_pct * share)
+    return record_change(draft, RuleName.KELLY, "allocation_pct", before, after, why)
+
+
+def explain_refusal(draft: RulingDraft, inputs: RulingInputs) -> str | None:
     """Why a trade may not be explored; None if it may."""
     record = inputs.record
     if not inputs.paper:
@@ -271,18 +303,7 @@ def explain_refusal(draft: RulingDraft, expectation: Expectation, inputs: Ruling
     if draft.family is None:
         return "its regime is not known"
     day = sum(exploration.at > inputs.as_of - DAY_MS for exploration in record.explorations)
-    if day >= MAX_PER_DAY:
-        return f"{day} explorations in 24 h are all there may be"
-    if expectation.n < PRIOR_TRADES:
-        return None
-    own = (judge_kind(draft.decision), draft.family)
-    month = sum(
-        exploration.at > inputs.as_of - MONTH_MS and (exploration.judge, exploration.family) == own
-        for exploration in record.explorations
-    )
-    if month < MAX_PER_30_DAYS:
-        return None
-    return f"after {expectation.n} closed trades {month} explorations in 30 days are all there may be"
+    return f"{day} explorations in 24 h are all there may be" if day >= MAX_PER_DAY else None
 
 
 def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs) -> RulingDraft:

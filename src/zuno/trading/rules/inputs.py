@@ -16,7 +16,7 @@ from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
 from zuno.trading.measure.derivatives import funding_figures
-from zuno.trading.measure.features import Features, fresh_rows, read_window
+from zuno.trading.measure.features import Features, fresh_rows, measure_change, read_window
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
 from zuno.trading.measure.tape import Stream, TapeMinutes, TapeTotals
@@ -24,8 +24,9 @@ from zuno.trading.measure.triage import Label, Rule, Triage
 from zuno.trading.model import market
 from zuno.trading.model.account import Account, read_slot
 from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.known import Known, Missing, NotRecorded, figure_in
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Funding, Mode, Row, Series, Side, funding
+from zuno.trading.model.market import DAY_MS, MINUTE_MS, Feed, Funding, Mode, Row, Series, Side, Timeframe, funding
 from zuno.trading.model.memory import RECORD, DeskRecord
 from zuno.trading.model.wanted import RATE_SERIES, forced_trades, mark_series, options_of, own_candles
 from zuno.trading.rules.account import (
@@ -50,6 +51,8 @@ MIN_COVERAGE: Final = 0.9
 """Share of a day's minutes that must be recorded for its liquidations to be known."""
 LIQUIDATION_TRAP_USD: Final = 50e6
 """Liquidated on the other side in a day; beyond it the move is considered spent."""
+PANIC_RANK: Final = 0.95
+"""Where a falling day's volatility stands among its like when it is panic."""
 CURVE: Final = (market.macro(FRED, "DGS2"), market.macro(FRED, "DGS10"))
 ASSUMED_FUNDING: Final = 0.0001
 """Of eight hours, as a fraction: the rate perpetuals rest at, where none was recorded."""
@@ -159,9 +162,17 @@ class RulingInputs:
     routes: Routes = DEFAULT_ROUTES
     paper: bool = True
     group: frozenset[Symbol] = frozenset()
-    """Markets that are held and move with the symbol, itself included."""
+    """Markets that the debate holds and that move with the symbol, itself included."""
+    whole_group: frozenset[Symbol] = frozenset()
+    """The same of all sleeves, where there are more."""
+    day_fell: bool = True
+    """Over 24 hours, or nobody knows."""
     candles_only: bool = False
     """Whether the home declares that it holds candles alone: paper trades only."""
+
+    @property
+    def policy(self) -> EvPolicy:
+        return "record" if isinstance(self.record, Missing) else self.record.policy
 
     @property
     def dollar(self) -> Known[float]:
@@ -231,12 +242,18 @@ def build_ruling_inputs(
         for side, event in against.items()
     }
     account, mark = account_of(bundle), mark_of(bundle, symbol)
+    group = whole_group = frozenset[Symbol]()
+    if not isinstance(account, Missing):
+        group = find_group(bundle, symbol, exposed_symbols(account, whole=False))
+        whole_group = group if account.others is None else find_group(bundle, symbol, exposed_symbols(account))
     catalogue, routes = read_markets(bundle)
+    cache = cache or FrameCache()
+    hours = read_window(bundle, Timeframe.H1, cache)
     return RulingInputs(
         symbol=symbol,
         mode=bundle.mode,
         as_of=bundle.as_of,
-        bars=_bars(bundle, cache or FrameCache()),
+        bars=_bars(bundle, cache),
         atr=menu.atr,
         mark=mark,
         slippage=ASSUMED_SLIPPAGE
@@ -245,6 +262,7 @@ def build_ruling_inputs(
         funding_next=_funding(bundle, features),
         panic=_judged(bundle, _rule_fired(features.triage, Rule.OPTIONS_PANIC), *options_of(symbol)),
         day_volatility_rank=figure_in(features.volatility, "rank"),
+        day_fell=has_fallen(measure_change(hours, 24)),
         curve_change=_judged(bundle, figure_in(features.economy.slope, "change"), *CURVE),
         longs_liquidated=_judged(bundle, forced[Side.LONG], *tapes),
         shorts_liquidated=_judged(bundle, forced[Side.SHORT], *tapes),
@@ -263,10 +281,16 @@ def build_ruling_inputs(
         catalogue=catalogue,
         routes=routes,
         paper=paper,
-        group=frozenset() if isinstance(account, Missing) else find_group(bundle, symbol, exposed_symbols(account)),
+        group=group,
+        whole_group=whole_group,
         candles_only=bundle.candles_only,
         funding_assumed=bundle.never_recorded(_settled(symbol)),
     )
+
+
+def has_fallen(change: Known[float]) -> bool:
+    """Whether the price fell; a change that nobody knows counts as a fall."""
+    return isinstance(change, Missing) or change < 0
 
 
 def read_record(bundle: Bundle) -> Known[DeskRecord]:

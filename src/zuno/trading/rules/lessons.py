@@ -140,6 +140,9 @@ def binomial_tail(count: int, least: int, rate: Fraction) -> Fraction:
 def _build_lesson(
     last: PostMortem, shared: frozenset[str], verdict: Verdict, agree: Sequence[PostMortem], against: tuple[str, ...]
 ) -> Lesson:
+    mean = mean_r(agree)
+    average = "" if mean is None else f", at {mean:+.2f} R on average"
+    advice = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
     condition = "; ".join(phrase for phrase in split_setup(last.setup) if phrase in shared)
     name = "\n".join((last.origin, last.side, verdict, condition, str(last.closed)))
     return Lesson(
@@ -150,20 +153,11 @@ def _build_lesson(
         condition=condition,
         side=last.side,
         verdict=verdict,
-        text=describe_lesson(last.side, verdict, agree, len(against)),
+        text=f"A {last.side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + len(against)} "
+        f"cases{average}: {advice}.",
         cases=tuple(case.id for case in agree),
         against=against,
         source="rules",
-    )
-
-
-def describe_lesson(side: Side, verdict: Verdict, agree: Sequence[PostMortem], against: int) -> str:
-    """The lesson in the rules' own words."""
-    mean = mean_r(agree)
-    average = "" if mean is None else f", at {mean:+.2f} R on average"
-    advice = "claim less edge for it" if verdict is Verdict.FAILURE else "it has paid so far"
-    return (
-        f"A {side} in this setup {_PAST[verdict]} in {len(agree)} of {len(agree) + against} cases{average}: {advice}."
     )
 
 

@@ -6,7 +6,7 @@ Money is in dollars; other currencies are turned into dollars at one rate, that 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +19,7 @@ from zuno.markets.venues import Venue, sort_venues
 from zuno.trading.model import trade_events
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.book_state import LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
@@ -36,6 +37,7 @@ class GroupBy(StrEnum):
     SYMBOL = "symbol"
     EXIT = "exit"
     SIDE = "side"
+    SLEEVE = "sleeve"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,19 @@ class OpenQuantity:
     symbol: Symbol
     quantity: Decimal
     entry: Decimal
+    sleeve: str = DEBATE
+
+
+@dataclass(frozen=True, slots=True)
+class SleeveMoney:
+    """Of a sleeve beside the debate, in one currency."""
+
+    sleeve: str
+    currency: str
+    cash: Decimal
+    """Margin included."""
+    capital: Decimal
+    """What it was given, less what it gave back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +106,8 @@ class AccountStep:
     cash: Mapping[Venue, Decimal]
     """In each venue's currency, margin included."""
     held: tuple[OpenQuantity, ...] = ()
+    sleeves: tuple[SleeveMoney, ...] = ()
+    """The debate has what these leave of the cash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,24 +174,37 @@ def group_trades(
 
 
 def risk_multiple(trade: trade_events.TradeSummary) -> Decimal | None:
-    """Net PnL in R, the loss at the stop as it was first set; None without a stop."""
-    if trade.stop is None or trade.stop == trade.entry:
+    """Net PnL in R, the loss at the stop as it was first set; None without one, and beside the debate: the disaster
+    stop of other sleeves is no measure of what they risk."""
+    if trade.sleeve != DEBATE or trade.stop is None or trade.stop == trade.entry:
         return None
     return trade.net_pnl / (trade.quantity * abs(trade.entry - trade.stop))
 
 
-def build_equity_curve(
+@dataclass(frozen=True, slots=True)
+class MarkedStep:
+    """What an account held at a moment, and the prices of then."""
+
+    at: Millis
+    step: AccountStep
+    marks: Mapping[Symbol, Decimal]
+    """In dollars."""
+    equity: Decimal
+    """In dollars."""
+
+
+def mark_steps(
     steps: Sequence[AccountStep], closes: Mapping[Symbol, Sequence[Close]], rates: Mapping[str, Decimal], until: Millis
-) -> tuple[EquityPoint, ...]:
-    """Total equity in dollars at every step and close up to a moment, both given oldest first; of many steps only the
-    first and the last `MOST_STEPS` have points of their own, the others count at the next close. Points without a price
-    for something held are left out. What has no rate counts nothing."""
+) -> tuple[MarkedStep, ...]:
+    """An account at every step and close up to a moment, both given oldest first; of many steps only the first and the
+    last `MOST_STEPS` have moments of their own, the others count at the next close. Moments without a price for
+    something held are left out. What has no rate counts nothing."""
     if not steps:
         return ()
     moments = {until, *(step.at for step in (steps[0], *steps[-MOST_STEPS:]) if step.at <= until)}
     moments |= {close.at for several in closes.values() for close in several if steps[0].at <= close.at <= until}
     times = {symbol: [close.at for close in several] for symbol, several in closes.items()}
-    points = []
+    marked = []
     for moment in sorted(moments):
         step = steps[bisect_right(steps, moment, key=lambda step: step.at) - 1]
         marks = {
@@ -184,17 +214,29 @@ def build_equity_curve(
         }
         equity = equity_usd(step, marks, rates)
         if equity is not None:
-            points.append(EquityPoint(moment, equity))
-    return tuple(points)
+            marked.append(MarkedStep(moment, step, marks, equity))
+    return tuple(marked)
 
 
-def equity_usd(step: AccountStep, marks: Mapping[Symbol, Decimal], rates: Mapping[str, Decimal]) -> Decimal | None:
+def equity_usd(
+    step: AccountStep,
+    marks: Mapping[Symbol, Decimal],
+    rates: Mapping[str, Decimal],
+    sleeves: Collection[str] | None = None,
+) -> Decimal | None:
     """Cash and what is held at its mark, perpetuals by their unrealised PnL; None where a mark is missing. `marks` are
-    in dollars, and so is the entry of a perpetual."""
-    if any(part.symbol not in marks for part in step.held):
+    in dollars, and so is the entry of a perpetual. `sleeves`: which ones; None: all."""
+    held = [part for part in step.held if sleeves is None or part.sleeve in sleeves]
+    if any(part.symbol not in marks for part in held):
         return None
-    total = sum((cash / rates[venue.currency] for venue, cash in step.cash.items() if venue.currency in rates), ZERO)
-    for part in step.held:
+    rest = sleeves is None or DEBATE in sleeves
+    cash = step.cash.items() if rest else ()
+    total = sum((amount / rates[venue.currency] for venue, amount in cash if venue.currency in rates), ZERO)
+    for money in step.sleeves:
+        if money.currency in rates:
+            signs = (sleeves is None or money.sleeve in sleeves) - rest
+            total += signs * money.cash / rates[money.currency]
+    for part in held:
         if (rate := rates.get(part.exchange.currency)) is not None:
             total += part.quantity * (marks[part.symbol] - (ZERO if part.exchange.spot else part.entry / rate))
     return total
@@ -237,6 +279,7 @@ def _group_name(trade: trade_events.TradeSummary, by: GroupBy) -> str:
         GroupBy.SYMBOL: trade.symbol.value,
         GroupBy.EXIT: trade.reason.value,
         GroupBy.SIDE: trade.side.value,
+        GroupBy.SLEEVE: trade.sleeve,
     }[by]
 
 
@@ -272,6 +315,7 @@ class AccountHistory(TradingBook):
         for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
             setattr(twin, name, getattr(self, name).copy())
         twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
+        twin.sleeve_ledger = self.sleeve_ledger.copy()
         twin.dust = {exchange: {**left} for exchange, left in self.dust.items()}
         return twin
 
@@ -392,6 +436,8 @@ def _describe_event(event: trade_events.TradeEvent) -> str:
             return what
         case trade_events.MarginMoved(source=source, target=target, symbol=symbol):
             return f"moved from {source} to the margin of {symbol} at {target}"
+        case trade_events.SleevesCrossed(seller=seller, buyer=buyer, quantity=quantity, symbol=symbol, price=price):
+            return f"{seller} sold {quantity.normalize():f} {symbol.base} at {price.normalize():f} to {buyer}"
         case _:
             return event.kind.replace("_", " ")
 
@@ -400,9 +446,22 @@ def current_step(book: TradingBook, at: Millis) -> AccountStep:
     """What an account holds at a moment, as its equity is counted."""
     held = tuple(
         OpenQuantity(
-            trade.exchange, trade.symbol, trade.quantity if trade.side is Side.LONG else -trade.quantity, trade.entry
+            trade.exchange,
+            trade.symbol,
+            trade.quantity if trade.side is Side.LONG else -trade.quantity,
+            trade.entry,
+            trade.sleeve,
         )
         for trade in book.trades.values()
     )
     cash = {venue: book.cash(venue) + book.margin(venue) for venue in book.venues}
-    return AccountStep(at, cash, held)
+    sleeves = tuple(
+        SleeveMoney(
+            sleeve,
+            currency,
+            cash=balances[LedgerAccount.CASH] + balances[LedgerAccount.MARGIN],
+            capital=-balances[LedgerAccount.CAPITAL],
+        )
+        for (sleeve, currency), balances in book.sleeve_ledger.balances.items()
+    )
+    return AccountStep(at, cash, held, sleeves)

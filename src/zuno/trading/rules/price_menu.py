@@ -2,9 +2,8 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
-from math import isfinite, log10, sqrt
+from dataclasses import dataclass, replace
+from math import inf, isfinite, log10, sqrt
 from operator import attrgetter
 from typing import Final, TypeAlias
 
@@ -15,7 +14,7 @@ from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.heat import measure_open_now
 from zuno.trading.measure.indicators import drop_invalid_bars
-from zuno.trading.measure.portable import round_digits
+from zuno.trading.measure.portable import RATIO_PLACES, log, round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, open_interest
@@ -34,6 +33,9 @@ LIQ_CLUSTERS_PER_SIDE: Final = 2
 LIQ_CLUSTER_BARS: Final = 180
 POOL_REACH_ATR: Final = 10.0
 """ATR from the market to the furthest pool."""
+LEVEL_REACH_ATR: Final = 8.0
+"""ATR from the market to the furthest measured level, which is as far as a usual stop's best target: one that the price
+has left further behind is quoted nowhere."""
 POOL_ROWS: Final = 80
 _price_of: Final = attrgetter("price")
 ATR_FRAME: Final = {Mode.SWING: Timeframe.H4, Mode.POSITION: Timeframe.D1}
@@ -57,6 +59,15 @@ class PriceMenu:
     tick: float
     now: Known[float]
     """Where the market is."""
+    reach: float = inf
+    """How far from the market levels are quoted, as a share of the price, in logarithms: the same either way."""
+
+    def is_near(self, *prices: float) -> bool:
+        """Whether any of these lies within reach, or the market lies between them; so does all where nobody knows where
+        the market is."""
+        if isinstance(self.now, Missing) or min(prices) <= self.now <= max(prices):
+            return True
+        return min(abs(round(float(log(price / self.now)), RATIO_PLACES)) for price in prices) <= self.reach
 
     def snap(self, price: float) -> float | None:
         """The nearest level no further than a tenth of an ATR; of two as near the lower."""
@@ -99,23 +110,24 @@ class TradePrices:
 
 def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     rows = fresh_rows(bundle, own_candles(bundle.symbol, ATR_FRAME[bundle.mode]))
-    atr, now = _atr(rows, frame_of(features, ATR_FRAME[bundle.mode])), price_now(bundle, features)
-    candidates = (*_structure_levels(features), *_range_levels(now, atr), *_liquidation_pools(bundle, rows, now, atr))
+    frame = frame_of(features, ATR_FRAME[bundle.mode])
+    atr, now = _atr(rows, frame), price_now(bundle, features)
+    known = None if isinstance(atr, Missing) or isinstance(frame, Missing) else frame.structure.log_atr
+    bounds = PriceMenu((), atr, 0.0, now, reach=inf if known is None else LEVEL_REACH_ATR * known)
+    measured = (frame for _, frame in features.frames if not isinstance(frame, Missing))
+    levels = ((level.id, level.kind, level.price) for frame in measured for level in frame.structure.levels)
+    current = filter(lambda level: _is_current(level, bounds), levels)
+    candidates = (*current, *_range_levels(now, atr), *_liquidation_pools(bundle, rows, bounds))
     catalogue, _ = read_markets(bundle)
     tick = catalogue.find(bundle.symbol.venue, bundle.symbol).tick
     rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
     kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
-    return PriceMenu(tuple(kept), atr, tick, now)
+    return replace(bounds, levels=tuple(kept), tick=tick)
 
 
 def round_to_tick(price: float, tick: float) -> float:
     """The nearest multiple of the tick, spelled as short as it is."""
-    return round(round(price / tick) * tick, _tick_decimals(tick))
-
-
-@cache
-def _tick_decimals(tick: float) -> int:
-    return max(0, round(-log10(tick)))
+    return round(round(price / tick) * tick, max(0, round(-log10(tick))))
 
 
 def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
@@ -157,10 +169,16 @@ _Found: TypeAlias = tuple[str, str, float]
 """The id, the kind and the price of a level."""
 
 
-def _structure_levels(features: Features) -> Iterator[_Found]:
-    for _, frame in features.frames:
-        if not isinstance(frame, Missing):
-            yield from ((level.id, level.kind, level.price) for level in frame.structure.levels)
+def _is_current(level: _Found, bounds: PriceMenu) -> bool:
+    """Whether a measured level is within reach, and on its own side of the market: a line of support above the price,
+    which the running bar fell through, supports nothing."""
+    id_, _, price = level
+    if price <= 0 or not bounds.is_near(price):
+        return False
+    if isinstance(bounds.now, Missing):
+        return True
+    broken = "line_support" if price > bounds.now else "line_resistance" if price < bounds.now else None
+    return broken is None or not id_.endswith(broken)
 
 
 def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[_Found]:
@@ -174,10 +192,9 @@ def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[_Found]:
         yield f"range_down_{step:g}", RANGE, now - step * atr
 
 
-def _liquidation_pools(
-    bundle: Bundle, rows: Known[Sequence[Candle]], now: Known[float], atr: Known[float]
-) -> Iterator[_Found]:
+def _liquidation_pools(bundle: Bundle, rows: Known[Sequence[Candle]], bounds: PriceMenu) -> Iterator[_Found]:
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
+    now, atr = bounds.now, bounds.atr
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
         return
     shown = drop_invalid_bars(bars(ATR_FRAME[bundle.mode], rows[-LIQ_CLUSTER_BARS:]))
@@ -186,7 +203,7 @@ def _liquidation_pools(
     if isinstance(standing, Missing):
         return
     middles = (edges[:-1] + edges[1:]) / 2
-    fullest = np.argsort(-standing, kind="stable").tolist()
+    fullest = [place for place in np.argsort(-standing, kind="stable").tolist() if bounds.is_near(middles[place])]
     for name, beyond in (("above", middles > now), ("below", middles < now)):
         places = [place for place in fullest if beyond[place] and standing[place] > 0][:LIQ_CLUSTERS_PER_SIDE]
         for rank, place in enumerate(places, 1):

@@ -10,16 +10,18 @@ from typing import Final
 
 from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.trade_events import ExitReason, LockSet, Mandate, Protection, TradeSummary
+from zuno.trading.model.sleeves import DEBATE, SleeveShares, check_shares
+from zuno.trading.model.trade_events import DayMarked, ExitReason, LockSet, Mandate, Protection, TradeSummary
 from zuno.trading.rules.account import rate_of
-from zuno.trading.rules.book_state import RealisedResult
+from zuno.trading.rules.book_state import BookState, LedgerAccount, RealisedResult
 
 STOPPED: Final = frozenset({ExitReason.STOP, ExitReason.LIQUIDATION})
 STORED: Final = frozenset({Protection.DAILY_LOSS, Protection.MAX_DRAWDOWN, Protection.STOPLOSS_GUARD})
@@ -29,7 +31,7 @@ MANUAL_UNLOCK: Final = frozenset({Protection.KILL_SWITCH, Protection.PAUSED, Pro
 """Those that stand until somebody lifts them."""
 
 OF_THE_DEBATE: Final = frozenset({Protection.MAX_OPEN_TRADES, Protection.COOLDOWN, Protection.STOPLOSS_GUARD})
-"""Those that keep no hedged position back."""
+"""Those that keep no other sleeve back."""
 
 LockKey = tuple[Protection, Symbol | None]
 
@@ -71,6 +73,10 @@ class RiskState:
     """When each symbol's price was true."""
     locks: Sequence[LockSet] = ()
     """As stored, over or not."""
+    day_marks: Sequence[DayMarked] = ()
+    """Of an account with sleeves, the newest last."""
+    capital_usd: Decimal = ZERO
+    """What was put in, less what was taken out."""
     lifted: Mapping[LockKey, Millis] = field(default_factory=dict)
     """When a protection was lifted last: what was closed before counts no more."""
 
@@ -153,6 +159,16 @@ def sum_results_usd(
     return total
 
 
+def sum_capital_usd(book: BookState, rates: Mapping[str, Known[Decimal]]) -> Decimal:
+    """What an account was opened with and what its owner paid in since, less what was taken out, in dollars. Money in
+    a currency without a rate counts nothing, as in the equity."""
+    total = ZERO
+    for venue, balances in book.ledger.balances.items():
+        if not isinstance(rate := rate_of(venue, rates), Missing):
+            total -= (balances[LedgerAccount.CAPITAL] + balances[LedgerAccount.ADJUSTMENTS]) / rate
+    return total
+
+
 # -- each protection
 
 
@@ -165,19 +181,35 @@ def _too_many_trades(state: RiskState, limits: ProtectionLimits) -> LockSet | No
     return _lock(state, Protection.MAX_OPEN_TRADES, None, None, why)
 
 
-def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+def find_day_mark(state: RiskState) -> DayMarked | None:
+    """Of this day."""
+    newest = state.day_marks[-1] if state.day_marks else None
+    return newest if newest is not None and newest.at // DAY_MS == state.now // DAY_MS else None
+
+
+def find_day_loss(state: RiskState, since: int) -> Known[Decimal]:
+    """What was lost of the account today, booked or open; below zero is a gain. `since`: what was booked before counts
+    no more, and nothing that is open does."""
     midnight = state.now // DAY_MS * DAY_MS
-    tomorrow = Millis(midnight + DAY_MS)
-    lifted = state.lifted.get((Protection.DAILY_LOSS, None), 0)
-    realised = sum_results_usd(state.results, Millis(max(midnight, lifted)), state.rates)
+    realised = sum_results_usd(state.results, Millis(max(midnight, since)), state.rates)
     if isinstance(realised, Missing):
-        return _unknown(state, Protection.DAILY_LOSS, realised)
+        return realised
+    if isinstance(state.unrealised_usd, Missing):
+        return state.unrealised_usd
+    if since >= midnight:
+        return -realised
+    if (mark := find_day_mark(state)) is not None:
+        return mark.unrealised_usd - realised - state.unrealised_usd
+    return -realised - min(ZERO, state.unrealised_usd)
+
+
+def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
+    tomorrow = Millis(state.now // DAY_MS * DAY_MS + DAY_MS)
+    loss = find_day_loss(state, state.lifted.get((Protection.DAILY_LOSS, None), 0))
+    if isinstance(loss, Missing):
+        return _unknown(state, Protection.DAILY_LOSS, loss)
     if isinstance(state.equity_usd, Missing):
         return _unknown(state, Protection.DAILY_LOSS, state.equity_usd)
-    if isinstance(state.unrealised_usd, Missing):
-        return _unknown(state, Protection.DAILY_LOSS, state.unrealised_usd)
-    open_loss = ZERO if lifted >= midnight else min(ZERO, state.unrealised_usd)
-    loss = -(realised + open_loss)
     if loss <= 0:
         return None
     before = state.equity_usd + loss
@@ -190,46 +222,52 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
 
 def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     lifted = state.lifted.get((Protection.MAX_DRAWDOWN, None), 0)
-    closed = _closed_since(state, max(state.now - limits.drawdown_days * DAY_MS, lifted))
-    if not closed:
+    since = max(state.now - limits.drawdown_days * DAY_MS, lifted)
+    closed, marks = _closed_since(state, since), [mark for mark in state.day_marks if mark.at > since]
+    if not closed and not marks:
         return None
-    until = Millis(closed[-1].closed + limits.drawdown_pause_hours * HOUR_MS)
+    last = max([*(summary.closed for summary in closed[-1:]), *(mark.at for mark in marks[-1:])])
+    until = Millis(last + limits.drawdown_pause_hours * HOUR_MS)
     if until <= state.now:
         return None
-    if isinstance(state.equity_usd, Missing):
-        return _unknown(state, Protection.MAX_DRAWDOWN, state.equity_usd)
-    nets = [net_usd(summary, state.rates) for summary in closed]
-    unknown = next((net for net in nets if isinstance(net, Missing)), None)
-    if unknown is not None:
-        return _unknown(state, Protection.MAX_DRAWDOWN, unknown)
-    peak = _find_peak(state.equity_usd, [net for net in nets if not isinstance(net, Missing)])
-    if peak > 0 and 100 * (peak - state.equity_usd) < limits.max_drawdown_pct * peak:
+    fall = _measure_fall(state, since)
+    if isinstance(fall, Missing):
+        return _unknown(state, Protection.MAX_DRAWDOWN, fall)
+    if fall is not None and 100 * fall < limits.max_drawdown_pct:
         return None
-    share = f"{100 * (peak - state.equity_usd) / peak:.2f} %" if peak > 0 else "all"
+    share = "all" if fall is None else f"{100 * fall:.2f} %"
     why = f"equity is {share} below its peak of {limits.drawdown_days} days; at most {limits.max_drawdown_pct} %"
     return _lock(state, Protection.MAX_DRAWDOWN, None, until, why)
 
 
-def _find_peak(equity: Decimal, nets: Sequence[Decimal]) -> Decimal:
-    """The highest equity after any of these closes: backwards from what is there now."""
-    return max(equity - before for before in accumulate(reversed(nets), initial=ZERO))
+def _measure_fall(state: RiskState, since: int) -> Known[Decimal] | None:
+    """Of the equity from its peak since a moment, a share of that; None where it was never above zero. The peak is the
+    highest after any close, backwards from what is there now, or of any marked day. Money that the owner paid in or out
+    is no gain and no loss."""
+    equity, nets = state.equity_usd, list[Decimal]()
+    if isinstance(equity, Missing):
+        return equity
+    for summary in _closed_since(state, since):
+        if isinstance(net := net_usd(summary, state.rates), Missing):
+            return net
+        nets.append(net)
+    tops = [equity - later for later in accumulate(reversed(nets), initial=ZERO)]
+    marks = (mark for mark in state.day_marks if mark.at > since)
+    peak = max([*tops, *(sum(mark.results_usd.values(), state.capital_usd) for mark in marks)])
+    return (peak - equity) / peak if peak > 0 else None
 
 
 def find_drawdown(state: RiskState, limits: ProtectionLimits) -> Known[Decimal]:
     """How far the equity is below its peak of `drawdown_days`, as a share of that."""
-    nets = [net_usd(close, state.rates) for close in _closed_since(state, state.now - limits.drawdown_days * DAY_MS)]
-    for known in (state.equity_usd, *nets):
-        if isinstance(known, Missing):
-            return known
-    assert not isinstance(state.equity_usd, Missing)
-    peak = _find_peak(state.equity_usd, [net for net in nets if not isinstance(net, Missing)])
-    return (peak - state.equity_usd) / peak if peak > 0 else Missing("the equity was never above zero")
+    fall = _measure_fall(state, state.now - limits.drawdown_days * DAY_MS)
+    return Missing("the equity was never above zero") if fall is None else fall
 
 
 def _stoploss_guard(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     lifted = state.lifted.get((Protection.STOPLOSS_GUARD, None), 0)
     since = max(state.now - limits.stops_hours * HOUR_MS, lifted)
-    stopped = [summary for summary in _closed_since(state, since) if summary.reason in STOPPED]
+    ended = (summary for summary in _closed_since(state, since) if summary.sleeve == DEBATE)
+    stopped = [summary for summary in ended if summary.reason in STOPPED]
     if len(stopped) < limits.max_stops:
         return None
     until = Millis(stopped[-1].closed + limits.stops_hours * HOUR_MS)
@@ -240,7 +278,8 @@ def _stoploss_guard(state: RiskState, limits: ProtectionLimits) -> LockSet | Non
 def _cooldown(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> LockSet | None:
     lifted = state.lifted.get((Protection.COOLDOWN, symbol), 0)
     since = max(state.now - limits.cooldown_minutes * MINUTE_MS, lifted)
-    closed = [summary for summary in _closed_since(state, since) if summary.symbol is symbol]
+    ended = (summary for summary in _closed_since(state, since) if summary.sleeve == DEBATE)
+    closed = [summary for summary in ended if summary.symbol is symbol]
     until = Millis(closed[-1].closed + limits.cooldown_minutes * MINUTE_MS) if closed else state.now
     if until <= state.now:
         return None
@@ -309,6 +348,19 @@ class LiveEntry:
     """Exchanges among them that hold no stop orders."""
     judge_failed: bool = False
     """Rules decided because the Judge's model failed."""
+    policy: EvPolicy = "record"
+    sleeve: str = DEBATE
+    sleeve_share: Decimal = ZERO
+    """Of the account's capital, as it is set."""
+    sleeve_fall: Known[Decimal] = ZERO
+    """Of its equity from its highest, a fraction."""
+
+
+@dataclass(frozen=True, slots=True)
+class SleeveWorth:
+    equity_usd: Decimal
+    capital_usd: Decimal
+    """What it was given, less what was taken from it."""
 
 
 def hash_mandate(mandate: Mandate) -> Digest:
@@ -325,6 +377,32 @@ def check_grant(mandate: Mandate, now: Millis) -> None:
         raise Refused("A mandate lasts 30 days at most; grant it for less, and again when it ends.")
     if mandate.max_margin_per_day_usd < mandate.max_margin_per_trade_usd:
         raise Refused("A day's margin is less than that of one trade; raise the one or lower the other.")
+    names = [sleeve.name for sleeve in mandate.sleeves]
+    if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+        raise Refused(f"{twice} stands twice among the sleeves of the mandate.")
+    try:
+        share_out(mandate)
+    except UsageError as error:
+        raise Refused(str(error)) from error
+
+
+def share_out(mandate: Mandate) -> SleeveShares | None:
+    """What share each sleeve has under a mandate: the debate what the others leave, where it is not named. None: no
+    sleeve is named, and the shares stay as they are. `UsageError` where they do not add up."""
+    if not mandate.sleeves:
+        return None
+    shares = {sleeve.name: sleeve.share for sleeve in mandate.sleeves}
+    left = 1 - sum(shares.values(), ZERO)
+    return check_shares(shares if DEBATE in shares or left <= 0 else {**shares, DEBATE: left})
+
+
+def find_sleeve_fall(sleeve: str, worth: SleeveWorth, marks: Iterable[DayMarked]) -> Known[Decimal]:
+    """How far a sleeve's equity is below its highest of the marked days, or below what was put in, as a share of that.
+    Money that was given or taken since is no gain and no loss."""
+    earned = worth.equity_usd - worth.capital_usd
+    most = max([ZERO, earned, *(mark.results_usd.get(sleeve, ZERO) for mark in marks)])
+    peak = worth.capital_usd + most
+    return (most - earned) / peak if peak > 0 else Missing("it has no money")
 
 
 def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis) -> str | None:
@@ -343,12 +421,30 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
         return f"{named} holds no stop orders, and the mandate wants stops at the exchange (`--stops watched`)"
     if entry.judge_failed and not mandate.judge_fallback:
         return "the Judge's model failed, and the mandate does not let rules decide"
-    trade = entry.margin_held_usd + entry.margin_usd
-    if trade > mandate.max_margin_per_trade_usd:
+    if entry.policy == "seed" != mandate.policy:
+        return "it was opened by the Judge's own odds, and the mandate does not name `--policy seed`"
+    trade, day = entry.margin_held_usd + entry.margin_usd, entry.margin_today_usd + entry.margin_usd
+    if entry.sleeve == DEBATE and trade > mandate.max_margin_per_trade_usd:
         return f"a margin of ${trade:,.2f} is more than ${mandate.max_margin_per_trade_usd:,.2f} per trade"
-    day = entry.margin_today_usd + entry.margin_usd
-    if day > mandate.max_margin_per_day_usd:
+    if entry.sleeve == DEBATE and day > mandate.max_margin_per_day_usd:
         return f"a margin of ${day:,.2f} today would be more than ${mandate.max_margin_per_day_usd:,.2f} per day"
+    if (why := _find_sleeve_refusal(mandate, entry)) is not None:
+        return why
     if entry.lost_today_usd >= mandate.max_daily_loss_usd:
         return f"${entry.lost_today_usd:,.2f} are lost today; at most ${mandate.max_daily_loss_usd:,.2f}"
+    return None
+
+
+def _find_sleeve_refusal(mandate: Mandate, entry: LiveEntry) -> str | None:
+    """The debate may trade without being named: its trades are bounded by margin. What bounds the others is their
+    share."""
+    named = next((sleeve for sleeve in mandate.sleeves if sleeve.name == entry.sleeve), None)
+    if named is None:
+        return None if entry.sleeve == DEBATE else f"the mandate does not name the sleeve {entry.sleeve}"
+    if entry.sleeve_share > named.share:
+        return f"{entry.sleeve} has {entry.sleeve_share:.0%} of the account, and the mandate gives it {named.share:.0%}"
+    if isinstance(entry.sleeve_fall, Missing):
+        return f"how far {entry.sleeve} has fallen is not known: {entry.sleeve_fall.reason}"
+    if entry.sleeve_fall >= named.max_drawdown:
+        return f"{entry.sleeve} is {entry.sleeve_fall:.1%} below its highest; at most {named.max_drawdown:.0%}"
     return None

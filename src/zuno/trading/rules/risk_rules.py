@@ -1,8 +1,5 @@
-"""Risk rules: each makes a draft smaller or leaves it alone. A rule whose input is missing fires.
-
-No rule flips the direction, raises a figure or changes a price; the officer may choose style and route. Calls that
-open nothing pass unchanged.
-"""
+"""Risk rules: each makes a draft smaller or leaves it alone; one whose input is missing fires. None flips the
+direction, raises a figure or changes a price. Calls that open nothing pass unchanged."""
 
 from dataclasses import replace
 from math import fsum
@@ -69,7 +66,11 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
                 draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
             )
     if not placed.legs:
-        return _veto_unplaced(draft, placed)
+        reasons = [(rule, cuts[-1]) for rule, cuts in _cuts_by_rule(placed) if cuts]
+        if not reasons:
+            return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
+        rule, cut = reasons[-1]  # the one that left nothing
+        return veto_trade(draft, rule, f"no leg is left: at {cut.exchange.value} {cut.why}")
     allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.marked_account))
     target = target_of(placed.legs, inputs)
     resized = replace(draft, legs=placed.legs, allocation_pct=allocation, target=target)
@@ -82,15 +83,6 @@ def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]
         (RuleName.VENUE_CAP, placed.capped),
         (RuleName.RATE, placed.dropped),
     )
-
-
-def _veto_unplaced(draft: RulingDraft, placed: Placement) -> RulingDraft:
-    """The last reason is the one that left nothing."""
-    reasons = [(rule, cuts[-1]) for rule, cuts in _cuts_by_rule(placed) if cuts]
-    if not reasons:
-        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
-    rule, cut = reasons[-1]
-    return veto_trade(draft, rule, f"no leg is left: at {cut.exchange.value} {cut.why}")
 
 
 # -- the rules, by their numbers

@@ -76,9 +76,10 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
         venue: _leg(venue, side, allocation_pct / 100 * share * max(0.0, account.equity.get(venue, 0.0)), leverage)
         for venue, share in inputs.routes.shares[target].items()
     }
-    new = _share_not_held(
-        fsum(leg_notional_usd(leg, inputs) for leg in meant.values()), held_usd(account, inputs.symbol, side)
-    )
+    whole = fsum(leg_notional_usd(leg, inputs) for leg in meant.values())
+    held, new = held_usd(account, inputs.symbol, side), 1.0
+    if held > 0:  # by size over all exchanges together
+        new = max(0.0, 1 - held / whole) if whole > 0 else 0.0
     for leg in meant.values():
         placed = _size_leg(placed, leg, new, account, inputs)
     return placed
@@ -174,13 +175,6 @@ def _leg(exchange: Venue, side: Side, margin: float, leverage: float) -> Leg:
     )
 
 
-def _share_not_held(whole_usd: float, held_usd: float) -> float:
-    """How much of a trade is not held yet, by size over both exchanges together."""
-    if held_usd <= 0:
-        return 1.0
-    return max(0.0, 1 - held_usd / whole_usd) if whole_usd > 0 else 0.0
-
-
 def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
     topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
     exchange, meant = leg.venue, leg.margin
@@ -270,7 +264,10 @@ def _fit_leg(leg: Leg, draft: RulingDraft, inputs: RulingInputs) -> Leg | str:
     if least > room:
         return f"{minimum}: more than the {max(0.0, room):,.2f} that are {'asked for' if room == asked else 'left'}"
     raised = leg.model_copy(update={"margin": least, "notional": least * leg.leverage})
-    loss = leg_notional_usd(raised, inputs) * stop_loss_pct(worth) / 100
+    size = leg_notional_usd(raised, inputs)
+    if size > (bears := draft.kelly_cap_usd * share):
+        return f"{minimum}: ${size:,.2f}, where the edge bears ${bears:,.2f}"
+    loss = size * stop_loss_pct(worth) / 100
     risked = MAX_EXPLORATION_RISK_PCT if draft.exploration else MAX_STOP_RISK_PCT
     most = max(0.0, account.equity_usd) * risked / 100 * share
     if loss > most:

@@ -2,12 +2,14 @@
 order is raised to the least its exchange takes. A ruling is a pure function of the decision and its inputs. Exits
 pass."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import fsum
 from typing import Final, Literal
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.markets.routes import LEVERED
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model import cycle
@@ -15,19 +17,17 @@ from zuno.trading.model.account import Holding, RestingOrder
 from zuno.trading.model.known import Missing, NotRecorded, pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy, routing
-from zuno.trading.rules.account import group_net_usd
-from zuno.trading.rules.calibration import EdgeSlope, find_slope, judge_kind
+from zuno.trading.rules.account import MarkedAccount, WholeAccount, group_net_usd
+from zuno.trading.rules.calibration import NO_SLOPE, find_slope, judge_kind
 from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, require_expectancy, trade_prices
-from zuno.trading.rules.inputs import RulingInputs, missing_essentials
+from zuno.trading.rules.inputs import PANIC_RANK, RulingInputs, missing_essentials
 from zuno.trading.rules.margin import liquidation_distance
 from zuno.trading.rules.price_menu import round_to_tick
 from zuno.trading.rules.risk_rules import place_legs
 
 PANIC_BUDGET: Final = 20
 """The most that is risked of what could be, in per cent, unless the market is known to be calm."""
-PANIC_RANK: Final = 0.95
-"""Where a day's volatility stands among its like when it is panic."""
 
 
 def start_draft(
@@ -39,9 +39,10 @@ def start_draft(
     for passed in inputs.exits:  # a stop, target or hold time that is passed ends the position, whatever was decided
         draft = _turn_into_exit(draft, passed.rule, passed.why)
     if inputs.exits or draft.call is cycle.Call.CANCEL_AND_CLOSE:
-        return _close_all(draft, inputs)
+        leaving = () if decision.decision is cycle.Call.CANCEL_AND_CLOSE else _list_leaving(inputs)
+        return _close(draft, inputs, leaving)
     draft = _close_after_shock(draft, inputs)
-    for rule in (_close_opposite_first, _veto_judge_fallback, _veto_missing_facts, _veto_live, _wait_after_shock):
+    for rule in (_close_opposite_first, _veto_unfit, _wait_after_shock):
         if draft.opens:
             draft = rule(draft, inputs)
     if draft.opens:
@@ -115,7 +116,7 @@ def _close_opposite_first(draft: RulingDraft, inputs: RulingInputs) -> RulingDra
     if not against:
         return draft
     why = f"a {against[0]} is open: it ends now, the other side may begin next cycle"
-    return _close_all(_turn_into_exit(draft, RuleName.CLOSE_FIRST, why), inputs)
+    return _close(_turn_into_exit(draft, RuleName.CLOSE_FIRST, why), inputs)
 
 
 def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -124,7 +125,7 @@ def _close_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         shock = inputs.shock_against(side)
         if shock is not None and not isinstance(shock, Missing):
             why = f"a {side} is open, and within the last hour it ran against it: {shock}"
-            return _close_all(_turn_into_exit(draft, RuleName.SHOCK_EXIT, why), inputs)
+            return _close(_turn_into_exit(draft, RuleName.SHOCK_EXIT, why), inputs)
     return draft
 
 
@@ -138,16 +139,26 @@ def _wait_after_shock(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     return veto_trade(draft, RuleName.SHOCK_COOLDOWN, f"within the last hour: {shock}")
 
 
-def _veto_live(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    if inputs.paper or not inputs.candles_only:
-        return draft
-    return veto_trade(draft, RuleName.PAPER_ONLY, "this home holds candles alone: they are traded on paper only")
-
-
-def _close_all(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Close all positions and cancel all orders in the symbol. It needs no other input."""
-    closes = _list_closes(inputs)
+def _close(draft: RulingDraft, inputs: RulingInputs, leaving: tuple[cycle.Closing, ...] = ()) -> RulingDraft:
+    """Close what leaves, else all positions, and cancel all orders in the symbol. It needs no other input."""
+    closes = leaving or _list_closes(inputs)
     return replace(draft, style=cycle.Style.CASINO_EXIT, target=routing.target_of(closes, inputs), closes=closes)
+
+
+def _list_leaving(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
+    """What leaves at a target that is passed, where everything that is held runs on past it; empty where all ends."""
+    account = inputs.account
+    if isinstance(account, Missing) or any(passed.rule is not RuleName.TARGET_PASSED for passed in inputs.exits):
+        return ()
+    held = [position for position in account.positions if position.symbol is inputs.symbol]
+    if not all(position.leaves for position in held):
+        return ()
+    passed = {passed.id for passed in inputs.exits}
+    return tuple(
+        cycle.Closing(venue=each.exchange, what="position", id=each.id, side=each.side, quantity=each.leaves)
+        for each in held
+        if each.leaves and each.id in passed
+    )
 
 
 def _list_closes(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
@@ -167,15 +178,16 @@ def _list_closes(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
     )
 
 
-def _veto_judge_fallback(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    if draft.decision.source != "fallback":
-        return draft
-    return veto_trade(draft, RuleName.JUDGE_FALLBACK, "the Judge's model failed: the rules in its place open nothing")
-
-
-def _veto_missing_facts(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    gone = missing_essentials(inputs)
-    return veto_trade(draft, RuleName.MISSING_FACTS, "; ".join(gone), unknown=True) if gone else draft
+def _veto_unfit(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
+    """What nobody who could decided, or decided without the facts, or for money by candles alone."""
+    if draft.decision.source == "fallback":
+        why = "the Judge's model failed: the rules in its place open nothing"
+        return veto_trade(draft, RuleName.JUDGE_FALLBACK, why)
+    if gone := missing_essentials(inputs):
+        return veto_trade(draft, RuleName.MISSING_FACTS, "; ".join(gone), unknown=True)
+    if inputs.candles_only and not inputs.paper:
+        return veto_trade(draft, RuleName.PAPER_ONLY, "this home holds candles alone: they are traded on paper only")
+    return draft
 
 
 def _apply_risk_budget(draft: RulingDraft, meta: cycle.Meta | None, inputs: RulingInputs) -> RulingDraft:
@@ -196,8 +208,8 @@ def _panic_reason(inputs: RulingInputs) -> str | None:
         return "options are in panic" if inputs.panic is True else f"panic is not ruled out: {inputs.panic.reason}"
     if isinstance(inputs.day_volatility_rank, Missing):
         return f"panic is not ruled out: {inputs.day_volatility_rank.reason}"
-    if inputs.day_volatility_rank >= PANIC_RANK:
-        return f"the day moved more than {100 * inputs.day_volatility_rank:.0f} % of its like"
+    if inputs.day_fell and inputs.day_volatility_rank >= PANIC_RANK:
+        return f"the day fell, and moved more than {100 * inputs.day_volatility_rank:.0f} % of its like"
     return None
 
 
@@ -238,9 +250,8 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return trial
     size = fsum(routing.leg_notional_usd(leg, inputs) for leg in trial.legs)
     several = routing.venues_of(draft.routed_to, inputs)
-    slope = EdgeSlope(0, None, None)
-    if not isinstance(inputs.record, Missing) and draft.family is not None:
-        slope = find_slope(inputs.record, judge_kind(draft.decision), draft.family)
+    record = inputs.record
+    slope = NO_SLOPE if isinstance(record, Missing) else find_slope(record, judge_kind(draft.decision))
     worth = expectancy.estimate_expectation(
         draft.decision, draft.call.side, several, draft.style, inputs, slope, draft.cost_usd, size
     )
@@ -275,20 +286,7 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, account.reason, unknown=True)
     if draft.routed_to is None:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, "it was sent nowhere", unknown=True)
-    room = MAX_ACCOUNT_LEVERAGE * account.equity_usd - account.exposure_usd
-    why = (
-        f"the account carries ${account.exposure_usd:,.2f} on ${account.equity_usd:,.2f} and may carry "
-        f"{MAX_ACCOUNT_LEVERAGE:.1f}×: ${max(0.0, room):,.2f} are left"
-    )
-    if len(inputs.group) > 1 and not isinstance(inputs.account, Missing) and draft.call.side is not None:
-        net = group_net_usd(account, inputs.account, inputs.group)
-        group_room = MAX_GROUP_LEVERAGE * account.equity_usd - draft.call.side.sign * net
-        if group_room < room:
-            room = group_room
-            why = (
-                f"{', '.join(sorted(inputs.group))} move together and carry ${net:+,.2f} net, at most "
-                f"{MAX_GROUP_LEVERAGE:.1f}× the equity: ${max(0.0, room):,.2f} are left"
-            )
+    room, why = min(_list_rooms(draft, inputs, account), key=lambda limit: limit[0])
     # Each leg has its own part of the room, so that losing one never lets the other grow.
     share = max(0.0, room) / len(routing.venues_of(draft.routed_to, inputs))
     kept: list[cycle.Leg] = []
@@ -304,6 +302,33 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, why)
     percent = min(draft.allocation_pct, routing.allocation_pct_of(legs, account))
     return replace(draft, legs=legs, allocation_pct=percent, target=routing.target_of(legs, inputs))
+
+
+def _list_rooms(draft: RulingDraft, inputs: RulingInputs, account: MarkedAccount) -> Iterator[tuple[float, str]]:
+    """What each limit leaves in dollars, and why: of the debate by itself, as if it were alone, and of the account."""
+    whole = account.whole
+    carriers: list[tuple[str, MarkedAccount | WholeAccount, frozenset[Symbol]]] = [
+        ("the account" if whole is None else "the debate", account, inputs.group)
+    ]
+    if whole is not None:
+        carriers.append(("the account with all its sleeves", whole, inputs.whole_group))
+    for name, carrier, group in carriers:
+        room = MAX_ACCOUNT_LEVERAGE * carrier.equity_usd - carrier.exposure_usd
+        yield (
+            room,
+            f"{name} carries ${carrier.exposure_usd:,.2f} on ${carrier.equity_usd:,.2f} and may carry "
+            f"{MAX_ACCOUNT_LEVERAGE:.1f}×: ${max(0.0, room):,.2f} are left",
+        )
+        if len(group) > 1 and not isinstance(inputs.account, Missing) and draft.call.side is not None:
+            net = group_net_usd(account, inputs.account, group)
+            if isinstance(carrier, WholeAccount):
+                net += fsum(usd for symbol, usd in carrier.others_net_usd.items() if symbol in group)
+            room = MAX_GROUP_LEVERAGE * carrier.equity_usd - draft.call.side.sign * net
+            yield (
+                room,
+                f"{', '.join(sorted(group))} move together and carry ${net:+,.2f} net, at most "
+                f"{MAX_GROUP_LEVERAGE:.1f}× the equity: ${max(0.0, room):,.2f} are left",
+            )
 
 
 def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -360,7 +385,18 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | No
             llm_cost_pct(worth, fsum(routing.leg_notional_usd(leg, inputs) for leg in draft.legs))
         ),
         exploration=draft.exploration,
-        **pick(worth, "duration_hours", "fair", "edge", "ev_pct", "fees_pct", "slippage_pct", "funding_pct", "fill"),
+        **pick(
+            worth,
+            "policy",
+            "duration_hours",
+            "fair",
+            "edge",
+            "ev_pct",
+            "fees_pct",
+            "slippage_pct",
+            "funding_pct",
+            "fill",
+        ),
     )
 
 

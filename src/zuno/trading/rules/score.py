@@ -1,6 +1,7 @@
 """The blackboard score: stance and weight of each entry, and the signal of their sum."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from math import fsum
 from typing import Final, TypeAlias
 
@@ -46,13 +47,39 @@ def expert_weights(mode: Mode, trusted: cycle.Expert | None) -> Mapping[cycle.Ex
     return {expert: weight * (TRUSTED_WEIGHT if expert is trusted else 1.0) for expert, weight in plain}
 
 
-def score_board(board: cycle.Blackboard, mode: Mode, trusted: cycle.Expert | None) -> float:
-    """Σ weight · stance · confidence. Who is absent adds nothing, and nobody weighs more for it."""
-    weighed = expert_weights(mode, trusted)
+@dataclass(frozen=True, slots=True)
+class BoardScore:
+    """What the blackboard comes to."""
+
+    all: float
+    """Σ weight · stance · confidence. Who is silent adds nothing, and nobody weighs more for it."""
+    heard: float
+    """The same over the weight of those who have data: the dominant signal is the sign of it."""
+
+    @property
+    def signal(self) -> cycle.Signal:
+        return signal_of_score(self.heard)
+
+
+def score_entries(
+    entries: Mapping[cycle.Expert, Entry],
+    mode: Mode,
+    trusted: cycle.Expert | None,
+    *,
+    silent: Collection[cycle.Expert] = (),
+    seconds: Collection[cycle.Expert] = (),
+) -> BoardScore:
+    """`silent`: who has no data. `seconds`: who may follow but not lead, and adds no more than the strongest of the
+    others that look the same way."""
+    weighed, plain = expert_weights(mode, trusted), expert_weights(mode, None)
+    added = {expert: weighed[expert] * entry.stance * entry.confidence for expert, entry in entries.items()}
+    for expert in added.keys() & set(seconds):
+        others = (abs(share) for other, share in added.items() if other is not expert and share * added[expert] > 0)
+        added[expert] = max(-(most := max(others, default=0.0)), min(most, added[expert]))
     # 0.6 · 0.25 is 0.15 and nothing beyond it: what doubles leave over decides nothing.
-    return round(
-        fsum(weighed[expert] * entry.stance * entry.confidence for expert, entry in board_entries(board).items()), 9
-    )
+    total = round(fsum(added.values()), 9)
+    heard = fsum(weight for expert, weight in plain.items() if expert not in silent)
+    return BoardScore(total, round(total / heard, 9) if heard else 0.0)
 
 
 def signal_of_score(board_score: float) -> cycle.Signal:

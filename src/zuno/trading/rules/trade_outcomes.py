@@ -1,14 +1,8 @@
 """What came of trades that were taken, and of those that a rule vetoed or cut.
 
-A closed trade, from recorded candles: first touch, MFE, MAE, R and the verdict. Only candles that lie wholly between
-entry and exit count. A candle that touched both levels touched the stop first. Of the candle in which a level ended the
-trade, nothing beyond the exit is the trade's.
-
-A trade that was vetoed or cut is played on the market that followed, with its own levels, fees and funding, and
-totalled rule by rule. It is filled at the open of the next bar, and ends at its stop, at its target or when its hold is
-over, whichever comes first; a bar that opens beyond a level fills at its open, as at the paper venue. Until one of them
-has happened, or where prices up to the end of its hold were not recorded, it has no score.
-"""
+Of a closed trade only candles wholly between entry and exit count; one that touched both levels touched the stop first.
+A vetoed or cut trade is played on the market that followed, from the next bar's open to its stop, target or hold time;
+a bar that opens beyond a level fills at its open. Until then, or without prices up to then, it has no score."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -196,17 +190,12 @@ def simulate_trade(
         price, ended = float(bars.close[inside[-1]]), wanted.hold_until
     else:
         return None
-    paid = _funding_pct(opened, ended, funding, sign, assumed=assumed)
+    paid = 100 * sign * sum(row.rate for row in funding if opened < row.at <= ended)
+    if assumed:
+        paid = 100 * ASSUMED_FUNDING * (ended // _FUNDING_MS - opened // _FUNDING_MS)
     net = round_digits(percent_move(price, fill, sign) - fees_pct - paid)
     risk = -percent_move(wanted.stop, fill, sign)
     return SimulatedTrade(how, Millis(ended), net, round_digits(net / risk))
-
-
-def _funding_pct(since: int, until: int, funding: Sequence[Funding], sign: int, *, assumed: bool) -> float:
-    """What was paid from the fill to the exit, in per cent of the notional; below zero: received."""
-    if assumed:
-        return 100 * ASSUMED_FUNDING * (until // _FUNDING_MS - since // _FUNDING_MS)
-    return 100 * sign * sum(row.rate for row in funding if since < row.at <= until)
 
 
 # -- who took it away
@@ -279,6 +268,8 @@ class VetoTotals(View):
     """Standard error of the mean; None for one alone."""
     mean_pct: float
     """Of the notional that was wanted."""
+    total_usd: float | None
+    """Of what was wanted and its size is known; null: of none it is."""
     enough: bool
     """Whether there are outcomes enough for a verdict."""
     LEFT_OUT: ClassVar = frozenset({"unfilled", "enough"})
@@ -302,6 +293,7 @@ def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:
 
 def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> VetoTotals:
     saved = [-score.r * share for score, share in scored]
+    money = [-score.pct / 100 * share * score.wanted_usd for score, share in scored if score.wanted_usd is not None]
     n = len(saved)
     mean = fsum(saved) / n
     spread = None if n < 2 else sqrt(fsum((each - mean) ** 2 for each in saved) / (n - 1) / n)
@@ -318,5 +310,6 @@ def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> Veto
         mean_r=round_digits(mean),
         error_r=None if spread is None else round_digits(spread),
         mean_pct=round_digits(-fsum(score.pct * share for score, share in scored) / n),
+        total_usd=round_digits(fsum(money)) if money else None,
         enough=n >= LEAST_OUTCOMES,
     )

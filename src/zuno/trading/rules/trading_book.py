@@ -9,6 +9,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import NotFound, Refused
 from zuno.kernel.numbers_text import currency_text
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model import trade_events
 from zuno.trading.model.account import (
@@ -25,9 +26,12 @@ from zuno.trading.model.account import (
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
+from zuno.trading.model.sleeves import DEBATE, SleeveShares
 from zuno.trading.rules.book_state import (
+    MOST_DAY_MARKS,
     BookState,
     LedgerAccount,
+    NetPosition,
     OpenTrade,
     TrackedIntent,
     TrackedOrder,
@@ -36,6 +40,8 @@ from zuno.trading.rules.book_state import (
 )
 
 MAX_MANUAL_LEVERAGE: Final = 3.0
+TRAIL_ATR: Final = 6
+"""ATR14 of 1h bars, as many as three of 4h bars: how far behind the price the stop of what runs on follows."""
 _ROUNDING: Final = Decimal("1e-9")
 """Of a margin that was asked for as a whole number and came back through a double."""
 
@@ -103,6 +109,17 @@ class TradingBook(BookState):
                 return self._apply_by_hand(event.change)
             case trade_events.MarginMoved():
                 return self._move_margin(event)
+            case trade_events.SleevesSet():
+                self.shares = SleeveShares(tuple(event.shares.items()))
+            case trade_events.DayMarked():
+                self.day_marks = [*self.day_marks[1 - MOST_DAY_MARKS :], event]
+            case trade_events.SleeveTransferred():
+                self._transfer(event)
+            case trade_events.CashMoved():
+                return self._move_cash(event)
+            case trade_events.SleevesCrossed():
+                self._cross(event)
+                return event.exchange
             case trade_events.Adopted():
                 cash = round_money(event.cash)
                 self.require_account()
@@ -127,6 +144,19 @@ class TradingBook(BookState):
             margin=sum((trade.margin for trade in held), ZERO),
             inventory=sum((trade.cost for trade in held), ZERO) if spot else ZERO,
         )
+        for sleeve, currency in self.sleeve_ledger.balances:
+            if currency == exchange.currency:
+                own = [trade for trade in self.trades.values() if trade.sleeve == sleeve]
+                own = [trade for trade in own if trade.exchange.currency == currency]
+                margin = sum((trade.margin for trade in own), ZERO)
+                bought = sum((trade.cost for trade in own if trade.exchange.spot), ZERO)
+                self.sleeve_ledger.check((sleeve, currency), margin, bought)
+
+    def _post(self, exchange: Venue, sleeve: str, *lines: tuple[LedgerAccount, Decimal]) -> None:
+        """Book at an exchange, and in the sleeve whose money it is."""
+        self.ledger.post(exchange, *lines)
+        if sleeve != DEBATE:
+            self.sleeve_ledger.post((sleeve, exchange.currency), *lines)
 
     # -- intents and orders
 
@@ -186,35 +216,150 @@ class TradingBook(BookState):
             if known != fill:
                 raise Refused(f"The fill {fill.id} of {fill.exchange} is booked with other numbers.")
             raise Refused(f"The fill {fill.id} of {fill.exchange} is booked already.")
-        trade = self.positions.get((fill.exchange, fill.symbol))
         order = self.orders.get(fill.client_id)
-        closing = trade is not None and fill.side is not opening_side(trade.side)
-        if trade is None or not closing:
-            self._check_may_open(fill, order)
-            closed, rest = ZERO, fill.quantity
-        else:
-            closed = min(fill.quantity, trade.quantity)
-            rest = fill.quantity - closed
-            if rest and (fill.exchange.spot or fill.liquidation or (order and order.request.reduce_only)):
+        parts = self._split_fill(fill, order)
+        for sleeve, part in parts:
+            trade = self.position(fill.exchange, fill.symbol, sleeve)
+            if trade is None or fill.side is opening_side(trade.side):
+                self._check_may_open(fill, order)
+            elif part.quantity > trade.quantity and (
+                fill.exchange.spot or fill.liquidation or (order and order.request.reduce_only)
+            ):
                 raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
         value = round_money(fill.quantity * fill.price)  # refused here before anything moved
-        fee = round_money(fill.fee)
+        round_money(fill.fee)
         self.require_account()
+        signed = fill.side.sign * fill.quantity, fill.side.sign * value
+        self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
         self._fills[fill.exchange, fill.id] = fill
         if order is not None:
             order.booked += fill.executed
+        for sleeve, part in parts:
+            self._book_part(part, order, sleeve)
+        self._forget_net(fill.exchange, fill.symbol)
+
+    def _book_part(self, fill: Fill, order: TrackedOrder | None, sleeve: str) -> None:
+        trade, fee = self.position(fill.exchange, fill.symbol, sleeve), round_money(fill.fee)
+        closing = trade is not None and fill.side is not opening_side(trade.side)
+        closed = min(fill.quantity, trade.quantity) if trade is not None and closing else ZERO
+        rest = fill.quantity - closed
         if trade is None or not closing:
-            self._enter(trade or self._begin_trade(fill, order), rest, value, fee, LedgerAccount.FEES)
-            return
-        left = trade.quantity - closed
-        if left and order is not None and order.lot is not None and left < order.lot:
-            trade.quantity = closed
-            self.dust.setdefault(fill.exchange, {})[fill.symbol] = left
-        closing_fee = fee if not rest else round_money(fee * closed / fill.quantity)
-        self._reduce_trade(trade, closed, round_money(closed * fill.price), closing_fee, fill.at, fill.liquidation)
-        if rest:
-            value = round_money(rest * fill.price)
-            self._enter(self._begin_trade(fill, order), rest, value, fee - closing_fee, LedgerAccount.FEES)
+            value = round_money(fill.quantity * fill.price)
+            self._enter(trade or self._begin_with_fill(fill, order, sleeve), rest, value, fee, LedgerAccount.FEES)
+        else:
+            left = trade.quantity - closed
+            if left and order is not None and order.lot is not None and left < order.lot:
+                trade.quantity = closed
+                self.dust.setdefault(fill.exchange, {})[fill.symbol] = left
+            closing_fee = fee if not rest else round_money(fee * closed / fill.quantity)
+            closed_value = round_money(closed * fill.price)
+            self._reduce_trade(trade, closed, closed_value, closing_fee, fill.at, fill.liquidation)
+            if rest:
+                value = round_money(rest * fill.price)
+                begun = self._begin_with_fill(fill, order, sleeve)
+                self._enter(begun, rest, value, fee - closing_fee, LedgerAccount.FEES)
+
+    def _split_fill(self, fill: Fill, order: TrackedOrder | None) -> list[tuple[str, Fill]]:
+        """Whose a fill is: the order's. Of none of ours, as a liquidation is, the sleeve's whose position it reduces;
+        of several positions that together are so much each has its part, the debate's first."""
+        tracked = None if order is None else self.intents.get(order.intent)
+        if tracked is not None:
+            return [(tracked.intent.sleeve, fill)]
+        held = self.positions_at(fill.exchange, fill.symbol)
+        reduced = [trade for trade in held if fill.side is not opening_side(trade.side)]
+        reduced.sort(key=lambda trade: (trade.quantity < fill.quantity, trade.sleeve != DEBATE))
+        parts, left, fee = list[tuple[str, Fill]](), fill.quantity, fill.fee
+        for trade in reduced:
+            if left:
+                quantity = left if trade is reduced[-1] else min(left, trade.quantity)
+                paid = fee if quantity == left else round_money(fill.fee * quantity / fill.quantity)
+                parts.append((trade.sleeve, fill.model_copy(update={"quantity": quantity, "fee": paid})))
+                left, fee = left - quantity, fee - paid
+        return parts or [(DEBATE, fill)]
+
+    # -- sleeves
+
+    def _note_net(self, exchange: Venue, symbol: Symbol, sleeve: str, quantity: Decimal, value: Decimal) -> None:
+        """Take a fill into the exchange's own position, where sleeves share it from now on or did before."""
+        if exchange.spot:
+            return  # coins are bought and sold one by one there: no average is kept
+        net = self.nets.get((exchange, symbol)) or self._begin_net(exchange, symbol, sleeve)
+        if net is not None:
+            net.add(quantity, value)
+
+    def _begin_net(self, exchange: Venue, symbol: Symbol, *sleeves: str) -> NetPosition | None:
+        """None where nobody but these sleeves holds anything."""
+        held = self.positions_at(exchange, symbol)
+        if all(trade.sleeve in sleeves for trade in held):
+            return None
+        net = self.nets[exchange, symbol] = sum_net(held)
+        return net
+
+    def _forget_net(self, exchange: Venue, symbol: Symbol) -> None:
+        if (exchange, symbol) in self.nets and not self.positions_at(exchange, symbol):
+            del self.nets[exchange, symbol]
+
+    def _take_key(self, key: str) -> None:
+        if key in self._keys:
+            raise Refused(f"{key} is booked already.")
+        self._keys[key] = None
+
+    def _transfer(self, event: trade_events.SleeveTransferred) -> None:
+        """`Refused` for more than the source has free."""
+        amount = round_money(event.amount)
+        self.require_account()
+        if event.source == event.target:
+            raise Refused(f"{event.source} cannot be given its own money.")
+        if amount > (free := self.sleeve_cash(event.source, event.currency)):
+            raise Refused(f"{event.source} has {free} {event.currency} free, not {amount}.")
+        self._take_key(event.key)
+        for sleeve, change in ((event.source, -amount), (event.target, amount)):
+            if sleeve != DEBATE:
+                lines = (LedgerAccount.CASH, change), (LedgerAccount.CAPITAL, -change)
+                self.sleeve_ledger.post((sleeve, event.currency), *lines)
+
+    def _move_cash(self, event: trade_events.CashMoved) -> Venue:
+        amount = round_money(event.amount)
+        self.require_account()
+        if event.source.currency != event.target.currency or event.source is event.target:
+            raise Refused(f"No cash goes from {event.source} to {event.target}.")
+        self._take_key(event.key)
+        self.moves = [*(move for move in self.moves if move.at == event.at), event]
+        for venue, change in ((event.source, -amount), (event.target, amount)):
+            self.ledger.post(venue, (LedgerAccount.CASH, change), (LedgerAccount.CAPITAL, -change))
+        self.check_ledger(event.source)
+        return event.target
+
+    def _cross(self, event: trade_events.SleevesCrossed) -> None:
+        """What the seller held long ends at the mark, or it is short by so much more; the buyer's the other way."""
+        value = round_money(event.quantity * event.price)
+        self.require_account()
+        if event.seller == event.buyer:
+            raise Refused(f"{event.seller} cannot sell to itself.")
+        sold = self.position(event.exchange, event.symbol, event.seller)
+        if event.exchange.spot and (sold is None or sold.quantity < event.quantity):
+            raise Refused(f"{event.seller} does not hold {event.quantity} {event.symbol.base} at {event.exchange}.")
+        self._take_key(event.key)
+        if not event.exchange.spot and (event.exchange, event.symbol) not in self.nets:
+            self.nets[event.exchange, event.symbol] = sum_net(self.positions_at(event.exchange, event.symbol))
+        for sleeve, side in ((event.seller, OrderSide.SELL), (event.buyer, OrderSide.BUY)):
+            trade, left = self.position(event.exchange, event.symbol, sleeve), event.quantity
+            if trade is not None and side is not opening_side(trade.side):
+                closed = min(left, trade.quantity)
+                closed_value = value if closed == left else round_money(closed * event.price)
+                self._reduce_trade(trade, closed, closed_value, ZERO, event.at, liquidation=False)
+                left, trade = left - closed, None
+            if left:
+                entered = value if left == event.quantity else round_money(left * event.price)
+                id, opened = f"{event.key} {sleeve}", Side.LONG if side is OrderSide.BUY else Side.SHORT
+                intent = self.intents.get(event.intents.get(sleeve, ""))
+                legs = () if intent is None else intent.intent.legs
+                times = next((leg.leverage for leg in legs if leg.exchange is event.exchange), 1)
+                held = trade or self._begin_trade(
+                    event.exchange, event.symbol, opened, event.at, id, sleeve, intent, times
+                )
+                self._enter(held, left, entered, ZERO, LedgerAccount.FEES)
+        self._forget_net(event.exchange, event.symbol)
 
     def _check_may_open(self, fill: Fill, order: TrackedOrder | None) -> None:
         if fill.liquidation or (order is not None and order.request.reduce_only):
@@ -236,25 +381,41 @@ class TradingBook(BookState):
         trade.fees += fee
         trade.most = max(trade.most, trade.quantity)
         asset, put = (LedgerAccount.INVENTORY, value) if spot else (LedgerAccount.MARGIN, margin)
-        self.ledger.post(trade.exchange, (asset, put), (LedgerAccount.CASH, -put - fee), (expense, fee))
+        self._post(trade.exchange, trade.sleeve, (asset, put), (LedgerAccount.CASH, -put - fee), (expense, fee))
         self.realise(trade.exchange, -fee)
 
-    def _begin_trade(self, fill: Fill, order: TrackedOrder | None) -> OpenTrade:
-        tracked = None if order is None else self.intents.get(order.intent)
-        leverage = Decimal(1 if order is None or fill.exchange.spot else order.request.leverage)
+    def _begin_trade(
+        self,
+        exchange: Venue,
+        symbol: Symbol,
+        side: Side,
+        at: Millis,
+        first: str,
+        sleeve: str,
+        tracked: TrackedIntent | None,
+        leverage: int = 1,
+    ) -> OpenTrade:
+        """`first`: what names its first fill."""
         trade = OpenTrade(
-            id=f"trd_{digest(canonical([fill.exchange, fill.symbol, fill.id]))[:12]}",
-            exchange=fill.exchange,
-            symbol=fill.symbol,
-            side=Side.LONG if fill.side is OrderSide.BUY else Side.SHORT,
-            leverage=leverage,
-            opened=fill.at,
-            quantity=self.dust.get(fill.exchange, {}).pop(fill.symbol, ZERO),
+            id=f"trd_{digest(canonical([exchange, symbol, first]))[:12]}",
+            exchange=exchange,
+            symbol=symbol,
+            side=side,
+            leverage=Decimal(1 if exchange.spot else leverage),
+            opened=at,
+            quantity=self.dust.get(exchange, {}).pop(symbol, ZERO),
+            sleeve=sleeve,
         )
         if tracked is not None:
             _take_from_intent(trade, tracked.intent)
-        self.trades[trade.id] = self.positions[fill.exchange, fill.symbol] = trade
+        self.trades[trade.id] = self.positions[exchange, symbol, sleeve] = trade
         return trade
+
+    def _begin_with_fill(self, fill: Fill, order: TrackedOrder | None, sleeve: str) -> OpenTrade:
+        tracked = None if order is None else self.intents.get(order.intent)
+        side = Side.LONG if fill.side is OrderSide.BUY else Side.SHORT
+        leverage = 1 if order is None else order.request.leverage
+        return self._begin_trade(fill.exchange, fill.symbol, side, fill.at, fill.id, sleeve, tracked, leverage)
 
     def _reduce_trade(
         self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, at: Millis, liquidation: bool
@@ -275,13 +436,14 @@ class TradingBook(BookState):
         results = [(LedgerAccount.REALISED_PNL, -gross), (LedgerAccount.FEES, fee)]
         if trade.manual:
             results = [(LedgerAccount.MANUAL, fee - gross)]
-        self.ledger.post(trade.exchange, (asset, -back), (LedgerAccount.CASH, back + gross - fee), *results)
+        cash = LedgerAccount.CASH, back + gross - fee
+        self._post(trade.exchange, trade.sleeve, (asset, -back), cash, *results)
         self.realise(trade.exchange, gross - fee)
         if whole:
             trade.closed, trade.liquidated = at, liquidation
             del self.trades[trade.id]
         if whole and not trade.manual:
-            del self.positions[trade.exchange, trade.symbol]
+            del self.positions[trade.exchange, trade.symbol, trade.sleeve]
             self.finished[trade.id] = trade
 
     def _book_funding(self, event: trade_events.FundingBooked) -> Venue:
@@ -291,30 +453,29 @@ class TradingBook(BookState):
         amount = round_money(payment.amount)
         self.require_account()
         self._payments[payment.exchange, payment.id] = None
-        self.ledger.post(payment.exchange, (LedgerAccount.CASH, amount), (LedgerAccount.FUNDING, -amount))
         self.realise(payment.exchange, amount)
-        trade = self.positions.get((payment.exchange, payment.symbol)) or next(
-            (
-                late
-                for late in self.finished.values()
-                if (late.exchange, late.symbol) == (payment.exchange, payment.symbol)
-            ),
-            None,
-        )
-        if trade is not None:
-            trade.funding += amount
+        late = (trade for trade in self.finished.values() if trade.exchange is payment.exchange)
+        of_late = [trade for trade in late if trade.symbol is payment.symbol]
+        held = self.positions_at(payment.exchange, payment.symbol) or of_late[:1]
+        for trade, part in _split_funding(amount, held):
+            sleeve = DEBATE if trade is None else trade.sleeve
+            self._post(payment.exchange, sleeve, (LedgerAccount.CASH, part), (LedgerAccount.FUNDING, -part))
+            if trade is not None:
+                trade.funding += part
         return payment.exchange
 
     def _move_margin(self, event: trade_events.MarginMoved) -> Venue:
         """Margin of what is not held any more is cash."""
         amount = round_money(event.amount)
         self.require_account()
-        self.ledger.post(event.source, (LedgerAccount.CASH, -amount), (LedgerAccount.CAPITAL, amount))
-        held, asset = self.positions.get((event.target, event.symbol)), LedgerAccount.CASH
+        intent = self.intents.get(event.key)
+        sleeve = DEBATE if intent is None else intent.intent.sleeve
+        self._post(event.source, sleeve, (LedgerAccount.CASH, -amount), (LedgerAccount.CAPITAL, amount))
+        held, asset = self.position(event.target, event.symbol, sleeve), LedgerAccount.CASH
         if held is not None and not event.target.spot:
             held.margin += amount
             asset = LedgerAccount.MARGIN
-        self.ledger.post(event.target, (asset, amount), (LedgerAccount.CAPITAL, -amount))
+        self._post(event.target, sleeve, (asset, amount), (LedgerAccount.CAPITAL, -amount))
         self.check_ledger(event.source)
         return event.target
 
@@ -328,7 +489,7 @@ class TradingBook(BookState):
         self.closed.append(event.summary)
 
     def _set_levels(self, event: trade_events.LevelsSet) -> None:
-        trade = self.positions.get((event.exchange, event.symbol))
+        trade = self.position(event.exchange, event.symbol)
         manual = [held for held in self.trades_at(event.exchange) if held.manual and held.symbol is event.symbol]
         held = [trade] if trade is not None else manual
         if event.trade is not None:
@@ -339,6 +500,7 @@ class TradingBook(BookState):
             changed.stop, changed.target, changed.hold_until = event.stop, event.target, event.hold_until
             changed.first_stop = changed.first_stop or event.stop
             changed.first_target = changed.first_target or event.target
+            changed.levels_since = event.at if event.by == "trail" else changed.levels_since
 
     # -- what a person wrote down
 
@@ -402,6 +564,26 @@ def _take_from_intent(trade: OpenTrade, intent: trade_events.TradeIntent) -> Non
     if leg is not None:
         trade.stop = trade.first_stop = leg.stop
         trade.target = trade.first_target = leg.target
+        trade.leaves, trade.trail = leg.leaves, TRAIL_ATR * intent.atr * leg.entry / intent.mark
+
+
+def sum_net(held: Iterable[OpenTrade]) -> NetPosition:
+    """Of several sleeves at one exchange."""
+    net = NetPosition(ZERO, ZERO)
+    for trade in held:
+        net.quantity, net.cost = net.quantity + trade.signed, net.cost + trade.cost * trade.side.sign
+    return net
+
+
+def _split_funding(amount: Decimal, held: list[OpenTrade]) -> list[tuple[OpenTrade | None, Decimal]]:
+    """By what each sleeve holds, a short the other way round; what rounding leaves is the last one's."""
+    net = sum((trade.signed for trade in held), ZERO)
+    if len(held) < 2 or not net:
+        return [(held[0] if held else None, amount)]
+    parts: list[tuple[OpenTrade | None, Decimal]] = []
+    for trade in held[:-1]:
+        parts.append((trade, round_money(amount * trade.signed / net)))
+    return [*parts, (held[-1], amount - sum((part for _, part in parts), ZERO))]
 
 
 def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:

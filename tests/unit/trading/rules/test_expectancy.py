@@ -37,7 +37,7 @@ from zuno.trading.rules.price_menu import TradePrices
 BINANCE = (Venue("BINANCE"),)
 GONE = Missing("nobody said")
 PROVEN_SLOPE = EdgeSlope(120, 1.0, 0.1)
-"""λ = 120/160 · (1 − 0.164)."""
+"""λ = (1 − 1.28 · √(0.01 · 1.01)) / 1.01."""
 
 
 def worth(given: RulingInputs, side: Side = Side.LONG, style: Style = Style.SMART_DCA, **changed: Any) -> Expectation:
@@ -58,7 +58,7 @@ def test_a_trade_by_hand() -> None:
     assert isinstance(touch, TouchOdds)
     assert (found.p_judge, found.fair) == (0.45, pytest.approx(1 / 3))
     assert found.edge == pytest.approx(0.45 - 1 / 3)
-    assert (found.lambda_, found.beta, found.beta_se, found.n) == (pytest.approx(0.627), 1.0, 0.1, 120)
+    assert (found.lambda_, found.beta, found.beta_se, found.n) == (pytest.approx(0.862734, abs=1e-6), 1.0, 0.1, 120)
     assert found.duration_hours == pytest.approx(touch.bars)
     assert found.resolved == pytest.approx(touch.target + touch.stop)
     assert found.timed_out == touch.time
@@ -67,7 +67,7 @@ def test_a_trade_by_hand() -> None:
     assert (found.fees_pct, found.slippage_pct) == (pytest.approx(0.10), pytest.approx(0.03))
     assert found.funding_pct == pytest.approx(0.01 * touch.bars / 8)
     costs = 0.13 + found.funding_pct + 0.01
-    assert found.ev_pct == pytest.approx(0.627 * (0.45 - 1 / 3) * 6 * found.resolved - costs)
+    assert found.ev_pct == pytest.approx(found.lambda_ * (0.45 - 1 / 3) * 6 - costs)
     assert judged_ev(found, 500.0) == pytest.approx(0.45 * (4 - costs) - 0.55 * (2 + costs))
 
 
@@ -235,10 +235,10 @@ def test_the_minds_cost_more_of_less() -> None:
     assert apply_llm_cost(whole, 0.0).ev_pct < -1e5
 
 
-def test_a_market_that_stands_still_decides_nothing() -> None:
+def test_a_market_that_stands_still_ends_every_trade_by_time() -> None:
     found = worth(terms(bars=still()), win_probability_pct=90)
     assert (found.resolved, found.timed_out, found.duration_hours) == (0.0, 1.0, 120.0)
-    assert found.ev_pct == pytest.approx(-(0.13 + 0.15))
+    assert found.ev_pct == pytest.approx(found.lambda_ * 0.2 * 6 - (0.13 + 0.15)), "what it scores is in the record"
 
 
 @pytest.mark.slow

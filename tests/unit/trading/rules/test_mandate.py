@@ -8,13 +8,23 @@ from typing import Any
 
 import pytest
 
+from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.trade_events import Mandate
-from zuno.trading.rules.protections import LiveEntry, check_grant, find_mandate_refusal, hash_mandate
+from zuno.trading.model.trade_events import DayMarked, Mandate, MandatedSleeve
+from zuno.trading.rules.protections import (
+    LiveEntry,
+    SleeveWorth,
+    check_grant,
+    find_mandate_refusal,
+    find_sleeve_fall,
+    hash_mandate,
+    share_out,
+)
 
 NOW = Millis(20_000 * DAY_MS)
 
@@ -89,3 +99,82 @@ def test_the_hash_is_bound_to_every_field() -> None:
     check_grant(mandate(expires=Millis(NOW + 30 * DAY_MS)), NOW)
     assert hash_mandate(mandate()) == hash_mandate(mandate())
     assert hash_mandate(mandate()) != hash_mandate(mandate(max_daily_loss_usd=Decimal(21)))
+
+
+# -- sleeves
+
+
+def sleeve(name: str, share: str, fall: str = "0.25") -> MandatedSleeve:
+    return MandatedSleeve(name=name, share=Decimal(share), max_drawdown=Decimal(fall))
+
+
+CORE = mandate(sleeves=(sleeve("trend", "0.6"), sleeve("cash-carry", "0.2", "0.1")))
+TREND = replace(ENTRY, sleeve="trend", sleeve_share=Decimal("0.6"), sleeve_fall=Decimal("0.249"))
+
+
+def test_what_is_left_of_the_shares_is_the_debates() -> None:
+    shares = share_out(CORE)
+    assert shares is not None
+    assert shares.to_record() == {"trend": Decimal("0.6"), "cash-carry": Decimal("0.2"), "debate": Decimal("0.2")}
+    assert share_out(mandate()) is None
+    whole = share_out(mandate(sleeves=(sleeve("trend", "1"),)))
+    assert whole is not None
+    assert whole.to_record() == {"trend": Decimal(1)}
+
+
+@pytest.mark.parametrize(
+    "sleeves",
+    [
+        (sleeve("trend", "0.6"), sleeve("cash-carry", "0.5")),
+        (sleeve("trend", "0.6"), sleeve("debate", "0.3")),
+        (sleeve("trend", "0.3"), sleeve("trend", "0.3")),
+        (sleeve("lp-hedge", "0.3"),),
+    ],
+)
+def test_shares_that_do_not_add_up_are_not_granted(sleeves: tuple[MandatedSleeve, ...]) -> None:
+    with pytest.raises(Refused):
+        check_grant(mandate(sleeves=sleeves), NOW)
+
+
+def test_a_sleeve_is_bounded_by_its_share_and_not_by_margin() -> None:
+    large = replace(TREND, margin_usd=Decimal(5_000))
+    assert find_mandate_refusal(CORE, large, NOW) is None
+    assert find_mandate_refusal(CORE, replace(ENTRY, margin_usd=Decimal(5_000)), NOW)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        replace(TREND, sleeve="mine"),
+        replace(TREND, sleeve_share=Decimal("0.61")),
+        replace(TREND, sleeve_fall=Decimal("0.25")),
+        replace(TREND, sleeve_fall=Missing("nothing is quoted")),
+        replace(TREND, lost_today_usd=Decimal(20)),
+        replace(TREND, symbol=Symbol("ETHUSDT")),
+        replace(TREND, sleeve="cash-carry", sleeve_share=Decimal("0.2"), sleeve_fall=Decimal("0.1")),
+    ],
+)
+def test_a_sleeve_beyond_its_mandate_adds_nothing(entry: LiveEntry) -> None:
+    assert find_mandate_refusal(CORE, TREND, NOW) is None
+    assert find_mandate_refusal(CORE, entry, NOW)
+
+
+def test_a_mandate_without_sleeves_is_for_the_debate_alone() -> None:
+    assert find_mandate_refusal(mandate(), TREND, NOW)
+    assert b"sleeves" not in canonical(to_json(mandate()))
+    assert Mandate.model_validate_json(canonical(to_json(CORE)), strict=True) == CORE
+
+
+def test_the_fall_is_from_the_highest_marked_day_or_from_what_was_put_in() -> None:
+    def fall(equity: int, capital: int, *results: int) -> Known[Decimal]:
+        marks = [
+            DayMarked(at=NOW, equity_usd=Decimal(1), unrealised_usd=Decimal(0), results_usd={"trend": Decimal(result)})
+            for result in results
+        ]
+        return find_sleeve_fall("trend", SleeveWorth(Decimal(equity), Decimal(capital)), marks)
+
+    assert fall(120, 100, 50, 20) == Decimal(30) / Decimal(150)
+    assert fall(220, 200, 50, 20) == Decimal(30) / Decimal(250), "money that came since is no gain"
+    assert fall(90, 100) == Decimal("0.1")
+    assert fall(130, 100, 20) == 0
+    assert isinstance(fall(0, 0), Missing)

@@ -20,10 +20,10 @@ from zuno.trading.rules.performance import (
     EquityPoint,
     GroupBy,
     OpenQuantity,
-    build_equity_curve,
     drawdown_percents,
     find_max_drawdown,
     group_trades,
+    mark_steps,
     measure_trades,
     risk_multiple,
 )
@@ -101,9 +101,10 @@ def test_won_are_dollars_at_a_rate_and_nothing_without_one() -> None:
     assert (without.net_pnl, without.trades, without.unconverted) == (5, 1, 1)
 
 
-def test_a_trade_without_a_stop_has_no_r() -> None:
+def test_a_trade_without_a_stop_of_its_own_has_no_r() -> None:
     bare = trade(1, "7", stop=None)
     assert risk_multiple(bare) is None
+    assert risk_multiple(trade(2, "10").model_copy(update={"sleeve": "trend"})) is None
     found = measure_trades([bare, trade(2, "10")], decimal_rates(None))
     assert (found.expectancy_r, found.r_trades) == (1, 1)
 
@@ -118,6 +119,7 @@ def test_groups_are_named_by_the_close() -> None:
         GroupBy.MONTH: ["2026-01"],
         GroupBy.SYMBOL: ["BTCUSDT", "ETHUSDT"],
         GroupBy.EXIT: ["stop", "target"],
+        GroupBy.SLEEVE: ["debate"],
         GroupBy.SIDE: ["long", "short"],
     }
 
@@ -141,7 +143,8 @@ def test_an_equity_curve_by_hand() -> None:
         ),
     ]
     closes = {Symbol("BTCUSDT"): [Close(Millis(5), Decimal(100)), *(Close(Millis(t), Decimal(p)) for t, p in PRICES)]}
-    points = build_equity_curve(steps, closes, decimal_rates(WON), Millis(50))
+    marked = mark_steps(steps, closes, decimal_rates(WON), Millis(50))
+    points = [EquityPoint(moment.at, moment.equity) for moment in marked]
     assert [(point.at, point.equity) for point in points] == [
         (0, 3_000),
         (5, 3_000),
@@ -163,9 +166,9 @@ PRICES = ((20, 110), (40, 90))
 def test_what_has_no_price_has_no_point() -> None:
     held = (OpenQuantity(Venue("BINANCE"), Symbol("ETHUSDT"), Decimal(1), Decimal(100)),)
     steps = [AccountStep(Millis(0), {FUTURES: Decimal(10), SPOT: Decimal(0)}, held)]
-    assert build_equity_curve(steps, {}, decimal_rates(None), Millis(9)) == ()
+    assert mark_steps(steps, {}, decimal_rates(None), Millis(9)) == ()
     closes = {Symbol("BTCUSDT"): [Close(Millis(9), Decimal(1))]}
-    assert build_equity_curve([], closes, decimal_rates(None), Millis(9)) == (), "an account without a past, at a close"
+    assert mark_steps([], closes, decimal_rates(None), Millis(9)) == (), "an account without a past, at a close"
     assert find_max_drawdown(()) is None
 
 

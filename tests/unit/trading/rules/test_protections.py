@@ -13,7 +13,7 @@ from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Side
-from zuno.trading.model.trade_events import ExitReason, LockSet, Protection, TradeSummary
+from zuno.trading.model.trade_events import DayMarked, ExitReason, LockSet, Protection, TradeSummary
 from zuno.trading.rules.book_state import RealisedResult
 from zuno.trading.rules.protections import (
     ProtectionLimits,
@@ -66,6 +66,7 @@ def state(*closed: TradeSummary, **named: Any) -> RiskState:
         results=[RealisedResult(Millis(trade.closed), trade.exchange, trade.net_pnl) for trade in closed],
         equity_usd=Decimal(2_000),
         unrealised_usd=Decimal(0),
+        capital_usd=Decimal(2_000),
         rates={"USD": Decimal(1), "KRW": Decimal(1_400)},
         price_times={Symbol("BTCUSDT"): NOON},
     )
@@ -168,3 +169,54 @@ def test_the_lock_that_lasts_longest_is_named() -> None:
     ever = LockSet(at=NOON, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason="k")
     assert find_refusal(Symbol("BTCUSDT"), (short, ever)) is ever
     assert find_refusal(Symbol("ETHUSDT"), (short,)) is None
+
+
+def mark(equity: int, unrealised: int, ago: int = 6 * HOUR_MS) -> DayMarked:
+    results = {"debate": Decimal(equity - 2_000)}
+    worth = {"equity_usd": Decimal(equity), "unrealised_usd": Decimal(unrealised)}
+    return DayMarked(at=Millis(NOON - ago), results_usd=results, **worth)
+
+
+@pytest.mark.parametrize(
+    ("unrealised", "equity", "booked", "locked"),
+    [
+        (-100, 2_000, 0, False),  # lost before this day
+        (-170, 1_930, 0, True),  # 70 of it today
+        (0, 2_000, -100, False),  # an old loss was taken today: nothing was lost by it
+        (0, 1_930, -170, True),
+        (-30, 2_070, 0, False),  # a loss that shrank
+    ],
+)
+def test_a_days_loss_is_counted_from_its_beginning_where_a_core_is_held(
+    unrealised: int, equity: int, booked: int, locked: bool
+) -> None:
+    results = [RealisedResult(NOON, Venue("BINANCE"), Decimal(booked))] if booked else []
+    of = state(equity_usd=Decimal(equity), unrealised_usd=Decimal(unrealised), results=results)
+    assert (Protection.DAILY_LOSS in hit(replace(of, day_marks=[mark(2_000, -100)]))) is locked
+    yesterday = replace(of, day_marks=[mark(2_000, -100, 13 * HOUR_MS)])
+    assert hit(yesterday).keys() - {Protection.MAX_DRAWDOWN} == hit(of).keys()
+
+
+def test_a_fall_of_what_is_still_held_is_a_drawdown() -> None:
+    high = mark(2_300, 200, 10 * DAY_MS)
+    assert Protection.MAX_DRAWDOWN in hit(state(day_marks=[high, mark(2_000, -100)]))
+    assert or_none(find_drawdown(state(day_marks=[high]), LIMITS)) == Decimal(300) / 2_300
+    assert Protection.MAX_DRAWDOWN not in hit(state(day_marks=[mark(2_300, 200, 40 * DAY_MS), mark(2_000, -100)]))
+    assert Protection.MAX_DRAWDOWN not in hit(
+        state(day_marks=[high, mark(2_000, -100)], lifted={(Protection.MAX_DRAWDOWN, None): Millis(NOON - DAY_MS)})
+    )
+
+
+@pytest.mark.parametrize(
+    ("paid_in", "fallen"), [(-500, False), (0, False), (3_000, False), (-500, True), (3_000, True)]
+)
+def test_money_paid_in_or_out_is_no_drawdown_and_hides_none(paid_in: int, fallen: bool) -> None:
+    capital = Decimal(2_000 + paid_in)
+    of = state(day_marks=[mark(2_000, 0, DAY_MS)], capital_usd=capital, equity_usd=capital - (600 if fallen else 0))
+    assert (Protection.MAX_DRAWDOWN in hit(of)) is fallen
+
+
+def test_stops_and_cooldowns_are_the_debates_alone() -> None:
+    stops = [summary("-1", reason=ExitReason.STOP, trade=f"t{number}", sleeve="trend") for number in range(3)]
+    fresh = summary("1", ago=MINUTE_MS, sleeve="trend")
+    assert hit(state(*stops, fresh)) == {}

@@ -32,7 +32,7 @@ from tests.wire.trades import (
     worth,
 )
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Catalogue, Symbol, assume_market
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.cycle import Call, JudgeKind, Leg, RegimeFamily, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
@@ -324,10 +324,10 @@ def test_a_leg_nobody_can_convert_is_dropped_by_the_guard() -> None:
 
 
 def test_rule_expectancy() -> None:
-    """Forty trades as they were claimed: half of an edge counts. 7 points carry the costs, and 4 do not."""
-    half = PROVEN.calibrations[0].model_copy(update={"n": 40, "judge": JudgeKind.RULES, "family": RegimeFamily.RANGE})
+    """Forty trades as they were claimed: half of an edge counts. 7 points carry the costs, and 3 do not."""
+    half = Calibration(judge=JudgeKind.RULES, n=40, edge_gain=1.0, edge_squared=1.0, edge_variance=0.1)
     given = terms(record=replace_explorations(DeskRecord(calibrations=(half,))))
-    worth_it, not_worth_it = (ruled_on(decision(win_probability_pct=pct), given) for pct in (40, 37))
+    worth_it, not_worth_it = (ruled_on(decision(win_probability_pct=pct), given) for pct in (40, 36))
     assert (not_worth_it.call, not_worth_it.veto) == (Call.HOLD, RuleName.EXPECTANCY)
     assert worth_it.call is Call.LONG
     for done in (worth_it, not_worth_it):
@@ -336,7 +336,8 @@ def test_rule_expectancy() -> None:
         costs = found.fees_pct + found.slippage_pct + found.funding_pct
         assert (found.fees_pct, found.slippage_pct) == (pytest.approx(0.07), pytest.approx(0.03))
         assert found.funding_pct == pytest.approx(0.01 * found.duration_hours / 8)
-        gross = found.lambda_ * found.edge * 6 * found.resolved
+        assert found.lambda_ == pytest.approx((1 - 1.28 * (0.1 * 1.1) ** 0.5) / 1.1)
+        gross = found.lambda_ * found.edge * 6
         assert found.ev_pct == pytest.approx(found.fill * (gross - costs))
         assert (found.ev_pct > 0) == done.opens
 
@@ -379,14 +380,88 @@ def test_money_needs_as_many_closed_trades_as_prove_something() -> None:
         assert (done.opens, done.exploration, done.veto) == (opens, False, None if opens else RuleName.EXPECTANCY)
 
 
-def test_a_record_that_spoke_against_it_is_explored_twice_a_month() -> None:
-    days = 10 * DAY_MS
-    assert ruled_on(decision(), terms(record=explorations(1, n=40, ago=days))).exploration
-    assert not ruled_on(decision(), terms(record=explorations(2, n=40, ago=days))).opens
-    assert ruled_on(decision(), terms(record=explorations(2, n=39, ago=days))).exploration
-    assert ruled_on(decision(), terms(record=explorations(2, n=40, ago=31 * DAY_MS))).exploration
-    other = explorations(2, n=40, ago=days, family=RegimeFamily.MOMENTUM)
-    assert ruled_on(decision(), terms(record=other)).exploration
+def test_there_is_no_monthly_limit_to_explorations() -> None:
+    days = 2 * DAY_MS
+    assert ruled_on(decision(), terms(record=explorations(20, n=400, ago=days))).exploration
+    assert not ruled_on(decision(), terms(record=explorations(2, n=400))).opens
+
+
+def small_edge(**changed: Any) -> RulingInputs:
+    """A record that supports a third of a claimed edge."""
+    third = Calibration(judge=JudgeKind.RULES, n=400, edge_gain=0.8, edge_squared=1.0, edge_variance=0.1)
+    return terms(record=DeskRecord(calibrations=(third,)), **{"funding_next": 0.0, **changed})
+
+
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
+@pytest.mark.parametrize("cost", [0.0, 0.02])
+def test_rule_kelly(call: Call, cost: float) -> None:
+    """Notional is at most a quarter of equity · EV / (G · L), models paid, whatever part of it is filled."""
+    said, given = decision(call, win_probability_pct=42), small_edge()
+    done = ruled_on(said, given, cost=cost)
+    found = done.expectation
+    assert found is not None
+    assert RuleName.KELLY in fired_rules(done)
+    assert RuleName.KELLY not in fired_rules(ruled_on(decision(call), terms()))
+    bears = standing(given).equity_usd / 4 * (found.ev_pct / found.fill / 100) / (0.04 * 0.02)
+    assert done.legs[0].notional == pytest.approx(bears, rel=1e-3)
+    assert done.allocation_pct == pytest.approx(100 * done.legs[0].margin / 2_000, rel=1e-3)
+
+
+@pytest.mark.parametrize("allocation", [20, 30])
+def test_whole_lots_stay_below_what_the_edge_bears(allocation: int) -> None:
+    """An allocation between two lots is cut for all of it, not for the lots below it alone."""
+    lots = replace(assume_market(Venue("BINANCE"), "BTC"), lot=2.0)
+    given = small_edge(catalogue=Catalogue((lots,), {Venue("BINANCE"): NOW}))
+    done = ruled_on(decision(win_probability_pct=40, allocation_pct=allocation), given)
+    assert RuleName.KELLY in fired_rules(done)
+    bought = with_lots(done.legs[0], PRICE, None, given)
+    assert bought is not None
+    assert 0 < bought.notional <= done.kelly_cap_usd
+
+
+def test_what_is_open_on_the_same_side_of_the_group_counts_against_it() -> None:
+    ether, group = Symbol("ETHUSDT"), frozenset((Symbol("BTCUSDT"), Symbol("ETHUSDT")))
+
+    def open_beside(side: Side, usd: float, group: frozenset[Symbol] = group) -> RulingDraft:
+        beside = replace(CASH, positions=(holding(side, margin=usd, leverage=2.0, entry=10.0, symbol=ether),))
+        return ruled_on(decision(win_probability_pct=42), small_edge(account=beside, group=group))
+
+    alone = ruled_on(decision(win_probability_pct=42), small_edge()).legs[0].notional
+    assert open_beside(Side.LONG, 50.0).legs[0].notional == pytest.approx(alone - 100.0, abs=5.0)
+    assert open_beside(Side.SHORT, 50.0).legs[0].notional == pytest.approx(alone, abs=5.0)
+    assert open_beside(Side.LONG, 50.0, frozenset()).legs[0].notional == pytest.approx(alone, abs=5.0)
+    full = open_beside(Side.LONG, alone)
+    assert (full.call, full.veto) == (Call.HOLD, RuleName.KELLY)
+
+
+def test_a_trade_is_not_raised_to_a_minimum_that_its_edge_does_not_bear() -> None:
+    """An EV of a cent on $100 bears less than the $100 that BINANCE takes."""
+    done = ruled_on(decision(win_probability_pct=36), small_edge(**FREE, account=build_account(usd=200.0, krw=0.0)))
+    assert (done.call, done.exploration, done.veto) == (Call.HOLD, False, RuleName.MINIMUM_ORDER)
+
+
+def test_an_exploration_is_not_held_against_its_edge() -> None:
+    done = ruled_on(decision(), terms(record=DeskRecord()))
+    assert done.exploration
+    assert RuleName.KELLY not in fired_rules(done)
+
+
+@pytest.mark.parametrize("call", [Call.LONG, Call.SHORT])
+def test_by_the_policy_of_the_seed_the_judges_own_odds_decide(call: Call) -> None:
+    given = terms(record=DeskRecord(policy="seed"))
+    done = ruled_on(decision(call, win_probability_pct=45), given)
+    found = done.expectation
+    assert found is not None
+    assert (found.lambda_, found.policy, done.exploration) == (0.0, "seed", False)
+    costs = found.fees_pct + found.slippage_pct + found.funding_pct
+    assert found.ev_pct == pytest.approx(found.fill * (0.45 * (4 - costs) - 0.55 * (2 + costs)))
+    card = finish_ruling(done, given, NOW).card
+    assert card is not None
+    assert (card.policy, card.model_dump(mode="json")["policy"]) == ("seed", "seed")
+    usual = finish_ruling(ruled_on(decision(call), terms()), terms(), NOW).card
+    assert usual is not None
+    assert "policy" not in usual.model_dump(mode="json")
+    assert ruled_on(decision(call, win_probability_pct=30), given).veto == RuleName.JUDGE_EV
 
 
 @pytest.mark.parametrize(("allocation", "notional"), [(40, 238.08), (10, 100.0), (5, 100.0), (2, None)])

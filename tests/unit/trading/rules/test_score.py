@@ -33,7 +33,7 @@ from zuno.trading.rules.score import (
     entry_stance,
     expert_weights,
     flow_stance,
-    score_board,
+    score_entries,
     signal_of_score,
 )
 
@@ -85,6 +85,10 @@ def test_weights_follow_the_order_of_conviction() -> None:
     }
     assert expert_weights(Mode.SWING, Expert.MACRO)[Expert.MACRO] == pytest.approx(0.3)
     assert expert_weights(Mode.SWING, Expert.MACRO)[Expert.LIQUIDITY] == 0.3
+
+
+def score_board(board: Blackboard, mode: Mode, trusted: Expert | None) -> float:
+    return score_entries(board_entries(board), mode, trusted).all
 
 
 def test_a_score_by_hand() -> None:

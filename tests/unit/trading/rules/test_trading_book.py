@@ -104,7 +104,7 @@ def test_a_trade_from_flat_to_flat_is_accounted_to_the_cent() -> None:
     book = started()
     book.apply(fill(2, OrderSide.BUY, "0.01", "60000", "0.3"))
     book.apply(fill(3, OrderSide.BUY, "0.01", "60300", "0.3015"))
-    trade = book.positions[BINANCE, BTC]
+    trade = book.positions[BINANCE, BTC, "debate"]
     assert (trade.quantity, trade.entry, trade.margin) == (D("0.02"), D("60150"), D("401"))
     assert (trade.stop, trade.target, trade.hold_until) == (D(58_000), D(64_000), Millis(2 + 5 * DAY_MS))
     assert book.cash(BINANCE) == D("1598.3985")
@@ -148,7 +148,7 @@ def test_a_fill_beyond_the_position_turns_it() -> None:
     book = started()
     book.apply(fill(2, OrderSide.BUY, "0.01", "60000", "0.6"))
     book.apply(fill(3, OrderSide.SELL, "0.03", "61000", "0.9", client="other"))
-    (old,), new = book.finished.values(), book.positions[BINANCE, BTC]
+    (old,), new = book.finished.values(), book.positions[BINANCE, BTC, "debate"]
     assert (old.gross, old.fees) == (D(10), D("0.9"))
     assert (new.side, new.quantity, new.fees, new.intent) == (Side.SHORT, D("0.02"), D("0.6"), "")
     assert book.equity(BINANCE, {BTC: D(60_000)}) == D(2_000) + 10 - D("1.5") + 20
@@ -270,7 +270,7 @@ def test_free_money_is_limited_by_equity() -> None:
 
 
 def test_a_posting_that_does_not_balance_is_broken() -> None:
-    ledger = Ledger()
+    ledger: Ledger[Venue] = Ledger()
     with pytest.raises(Broken):
         ledger.post(BINANCE, (LedgerAccount.CASH, D(1)), (LedgerAccount.CAPITAL, D(-2)))
     ledger.post(BINANCE, (LedgerAccount.CASH, D(1)), (LedgerAccount.CAPITAL, D(-1)))
