@@ -126,3 +126,9 @@ async def test_margin_that_is_declined_after_the_transfer_is_not_refused(wallets
 async def test_only_wallets_that_are_apart_and_open_here_have_funds(wallets: Wallets) -> None:
     assert build_funds({FUTURES: wallets.here.venue}) is None
     assert build_funds({FUTURES: wallets.here.venue, SPOT: wallets.spot}) is not None
+
+
+async def test_legs_of_another_house_get_none_of_it(wallets: Wallets) -> None:
+    with pytest.raises(Refused):
+        await wallets.open_funds().add_margin("int_1", Venue("BYBIT-SPOT"), Venue("BYBIT"), BTC, AMOUNT)
+    assert not wallets.fake.spot.transfers

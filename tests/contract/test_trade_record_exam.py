@@ -54,8 +54,12 @@ def logged(
             events.append(event)
 
         for number, trade in enumerate(several):
-            write(IntentStored(at=trade.closed, intent=intent_of(trade, number), ruling=None))
-            for side, price in ((OrderSide.BUY, D(100)), (OrderSide.SELL, 100 + D(str(trade.exit_pct)))):
+            write(IntentStored(at=trade.opened, intent=intent_of(trade, number), ruling=None))
+            exit_price = 100 + D(str(trade.exit_pct))
+            for side, price, at in (
+                (OrderSide.BUY, D(100), trade.opened),
+                (OrderSide.SELL, exit_price, trade.closed),
+            ):
                 client_id = f"{number}{side}"
                 request = OrderRequest(
                     client_id=client_id,
@@ -65,7 +69,7 @@ def logged(
                     type=OrderType.MARKET,
                     quantity=D(1),
                 )
-                write(OrderPlanned(at=trade.closed, intent=f"int_{number}", purpose="entry", order=request))
+                write(OrderPlanned(at=at, intent=f"int_{number}", purpose="entry", order=request))
                 fill = Fill(
                     id=client_id,
                     client_id=client_id,
@@ -76,9 +80,9 @@ def logged(
                     price=price,
                     fee=D(0),
                     maker=False,
-                    at=trade.closed,
+                    at=at,
                 )
-                write(FillBooked(at=trade.closed, fill=fill))
+                write(FillBooked(at=at, fill=fill))
             (ended,) = book.finished.values()
             write(TradeClosed(at=trade.closed, summary=book.summarise(ended, ExitReason.TARGET)))
         log._logs[paper_account(origin)] = events
@@ -107,6 +111,7 @@ def intent_of(trade: ClosedTrade, number: int) -> TradeIntent:
 
 def closed(at: int, exit_pct: float = 4.0) -> ClosedTrade:
     return ClosedTrade(
+        opened=Millis(at - 1),
         closed=Millis(at),
         judge=JudgeKind.RULES,
         family=RegimeFamily.RANGE,

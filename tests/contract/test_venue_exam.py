@@ -883,7 +883,7 @@ NEEDED: dict[str, dict[str, str]] = {
     },
     "BINANCE-SPOT": {
         "now": "serverTime",
-        "rights": "canTrade enableSpotAndMarginTrading enableWithdrawals",
+        "rights": "canTrade enableSpotAndMarginTrading enableWithdrawals permitsUniversalTransfer",
         "filters": "baseAsset filterType filters isSpotTradingAllowed maxQty minNotional minQty quoteAsset status "
         "stepSize symbol symbols tickSize",
         "quote": "askPrice bidPrice closeTime lastPrice",

@@ -3,11 +3,11 @@
 The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
 closed by a ruling; then a short (at a spot exchange a second long) that ends at its stop. On the paper venue, whose
 state is in the same journal, and at the fake of every wire over loopback, which outlives the desk. And a position of
-two legs, spot and perpetual, on paper and at each house that has both: opened in part, cut twice as its short comes
-near to its liquidation, closed, opened anew where its short finds no buyer, and once more. Where no margin can be
-added the first cut undoes both legs. For each point one process dies there by SIGKILL and another starts: no order may
-be made twice, no position may be without its stop, and no leg alone, once the start is done, and in the end the ledger
-must equal the venue.
+two legs, spot and perpetual, on paper and at each house that has both: opened in part, grown, cut for a smaller
+target, cut twice as its short comes near to its liquidation, closed, opened anew where its short finds no buyer, and
+once more. Where no margin can be added the first cut undoes both legs. For each point one process dies there by
+SIGKILL and another starts: no order may be made twice, no position may be without its stop, and no leg alone, once
+the start is done, and in the end the ledger must equal the venue.
 
 The processes are forks of one that has loaded everything; it also serves the fake exchange.
 """
@@ -30,6 +30,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,17 +52,21 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.carry import HedgeTarget
 from zuno.trading.execute.fills import RESEND_MS
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.targets import TargetPosition
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Style, Target
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
-from zuno.trading.model.orders import ClientId, OrderStatus, OrderType
+from zuno.trading.model.orders import ClientId, OrderSide, OrderStatus, OrderType
+from zuno.trading.model.sleeves import DEBATE, TREND, SleeveShares
 from zuno.trading.model.trade_events import OrderUpdated
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.sleeve_funds import list_places, plan_opening
 
 DIED = -signal.SIGKILL
 CASH = Decimal(2_000)
@@ -80,6 +85,8 @@ class Step:
     funding: bool = False
     sold_size: Decimal | None = None
     """At the perpetuals, where it is another one."""
+    quantity: Decimal = Decimal("0.05")
+    """Of each leg that is asked for."""
 
 
 STEPS = (
@@ -95,6 +102,8 @@ STEPS = (
 )
 LEG_STEPS = (
     Step("open, filled in part", 20_000, Decimal("0.0305"), "hedge"),
+    Step("grow", 20_000, ask="hedge", quantity=Decimal("0.07")),
+    Step("shrink", 20_050, ask="hedge", quantity=Decimal("0.044")),
     Step("funding", 20_100, funding=True),
     Step("the first cut", 32_500),
     Step("the second cut", 42_000),
@@ -103,6 +112,22 @@ LEG_STEPS = (
     Step("open again", 20_000, ask="hedge"),
     Step("the end", 20_000),
 )
+TARGET_STEPS = (
+    Step("both begin", 20_000, ask="trend 0.05 own 0"),
+    Step("what waited is taken", 20_000),
+    Step("more, then another target", 20_100, ask="trend 0.08 own 0"),
+    Step("replaced while it waits", 20_100, ask="trend 0.07 own 0"),
+    Step("give money away", 20_050, ask="transfer"),
+    Step("crossed, the rest is ordered", 20_200, ask="trend 0.02 own 0.03"),
+    Step("cut", 20_150, ask="trend 0.01 own 0.03"),
+    Step("cut further before it is done", 20_150, ask="trend 0.004 own 0.01"),
+    Step("what waited is sold", 20_250),
+    Step("trend ends and is crossed", 20_300, ask="trend 0 own 0.014"),
+    Step("all ends", 20_100, ask="trend 0 own 0"),
+    Step("the end", 20_100),
+)
+"""Of two sleeves at a spot exchange; money lies at the perpetuals too."""
+SHARES = SleeveShares(((TREND, Decimal("0.5")), ("own", Decimal("0.25")), (DEBATE, Decimal("0.25"))))
 SPOT_STEPS = (
     *(step for step in STEPS[:6] if not step.funding),
     Step("open again", 19_950, ask="again"),
@@ -122,6 +147,8 @@ class Case:
     steps: tuple[Step, ...]
     fake: bool = True
     """Over the wire of a fake exchange; else on paper."""
+    sleeves: bool = False
+    """The account has sleeves with targets."""
 
     @property
     def scale(self) -> int:
@@ -139,9 +166,12 @@ class Case:
         return {venue.spot: venue for venue in self.venues}
 
 
+OPENING = plan_opening(SHARES, (PERPETUAL,), PERPETUAL)
+PLACES = partial(list_places, (PERPETUAL,), PERPETUAL)
 CASES = {
     "paper": Case((PERPETUAL,), STEPS, fake=False),
     "paper legs": Case((PERPETUAL, SPOT), LEG_STEPS, fake=False),
+    "paper targets": Case((PERPETUAL, SPOT), TARGET_STEPS, fake=False, sleeves=True),
     **{name: Case((Venue(name),), SPOT_STEPS if Venue(name).spot else STEPS) for name in WIRES},
     **{
         f"{name} legs": Case((Venue(name), Venue(f"{name}-SPOT")), LEG_STEPS)
@@ -264,7 +294,10 @@ class Child:
         log: Any = JournalTradeLog(open_journal)
         log.append = self.fate.after(log.append)
         venues: dict[Venue, Any] = {exchange: self.open_venue(log, exchange) for exchange in self.case.venues}
-        funds: MarginFunds = NoFunds() if self.case.fake else PaperFunds(self.case.account, log, self.now)
+        opening = OPENING if self.case.sleeves else None
+        cash = {} if opening is None else opening.cash
+        paper = PaperFunds(self.case.account, log, self.now, cash)
+        funds: MarginFunds = NoFunds() if self.case.fake else paper
         if self.case.fake and SPOT in venues and PERPETUAL in venues:
             for venue in venues.values():
                 venue.send = self.fate.after(venue.send)
@@ -281,6 +314,9 @@ class Child:
                 limits=LIMITS,
                 compare_every=Millis(5 * MINUTE_MS),
                 funds=funds,
+                opening=opening,
+                sleeve_places=PLACES,
+                move_cash=None if self.case.fake else paper.move_cash,
             )
         )
         for number in range(first + 1 if begun else first):
@@ -315,7 +351,16 @@ class Child:
 
     def open_paper(self, log: Any, exchange: Venue) -> OrderVenue:
         tape, fees = self.tapes[exchange], Fees().at(exchange)
-        return PaperVenue(exchange, self.case.account, log, tape, self.read_clock, fees, latency_ms=0)
+        return PaperVenue(
+            exchange,
+            self.case.account,
+            log,
+            tape,
+            self.read_clock,
+            fees,
+            latency_ms=0,
+            cash=OPENING.cash[exchange] if self.case.sleeves and OPENING is not None else None,
+        )
 
     def show(self, number: int) -> None:
         """The paper market of a step."""
@@ -350,8 +395,16 @@ class Child:
                 await gate.set_levels(trade.id, Decimal(19_650 * self.case.scale), None)
         elif step.ask == "hedge":
             request, legs = f"req_{step.name[-5:].replace(' ', '_')}", self.case.legs
-            result = await gate.open_hedge(BTC, legs[True], legs[False], Decimal("0.05"), request)
+            result = await gate.set_hedge(HedgeTarget(BTC, legs[True], legs[False], step.quantity, request))
             assert result.state in ("open", "ended", "working"), (step, result)
+        elif step.ask == "transfer":
+            await gate.transfer(TREND, DEBATE, Decimal(1_000), "req_transfer")
+        elif step.ask.startswith(TREND):
+            words = step.ask.split()
+            wanted = dict(zip(words[::2], map(Decimal, words[1::2]), strict=True))
+            targets = {sleeve: [TargetPosition(SPOT, BTC, quantity)] for sleeve, quantity in wanted.items()}
+            results = await gate.set_targets(targets, at, f"run_{at}")
+            assert not {result.state for result in results} & {"refused", "waiting"}, (step, results)
         elif step.ask == "close hedge":
             await gate.close(BTC)
         for _ in range(3):
@@ -361,6 +414,11 @@ class Child:
     async def count_unprotected(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue]) -> int:
         """Positions without a stop of their size at the venue (in the book, where the venue holds none), or legs that
         do not match. Less than a lot of a coin cannot be sold."""
+        if self.case.sleeves:
+            orders = [order for order in await venues[SPOT].open_orders() if order.request.side is OrderSide.SELL]
+            bound = sum((order.left for order in orders), Decimal(0))
+            held_there = sum((position.quantity for position in await venues[SPOT].positions()), Decimal(0))
+            return int(abs(held_there - bound) > LOT)
         if len(venues) > 1:
             held = [position for venue in venues.values() for position in await venue.positions()]
             net = sum((position.side.sign * position.quantity for position in held), Decimal(0))
@@ -373,7 +431,7 @@ class Child:
                     stops[order.request.symbol] = max(stops.get(order.request.symbol, Decimal(0)), order.left)
         else:
             trades = gate.book.positions.items()
-            stops = {symbol: trade.quantity for (_, symbol), trade in trades if trade.stop is not None}
+            stops = {symbol: trade.quantity for (_, symbol, _), trade in trades if trade.stop is not None}
         unprotected = 0
         for position in await venue.positions():
             lot = (await venue.filters(position.symbol)).lot
@@ -391,7 +449,7 @@ class Child:
             made.update({id: len(ids) for id, ids in known.items()})
         held = [position for venue in venues.values() for position in await venue.positions()]
         ours = {f"{at} {symbol}": left for at, coins in book.dust.items() for symbol, left in coins.items()}
-        ours |= {f"{at} {symbol}": trade.quantity for (at, symbol), trade in book.positions.items()}
+        ours |= {f"{at} {symbol}": trade.quantity for (at, symbol, _), trade in book.positions.items()}
         positions = {f"{position.exchange} {position.symbol}": position.quantity for position in held}
         balances = {exchange: (await venue.balance()).total for exchange, venue in venues.items()}
         ledger = {exchange: book.venue_balance(exchange) for exchange in venues}

@@ -15,6 +15,7 @@ from zuno.adapters.venues.paper.tape import FundingRate, Mark
 from zuno.adapters.venues.paper.venue import PaperFunds, PaperVenue
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
+from zuno.trading.execute.carry import HedgeTarget
 from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
@@ -32,6 +33,7 @@ class HedgeHarness:
     wraps: Mapping[Venue, Any] = field(default_factory=dict)
     """What stands between the desk and a venue: called with the venue."""
     at: int = START
+    live: bool = False
 
     def __post_init__(self) -> None:
         self.tapes = {SPOT: ListTape(), PERPETUAL: ListTape()}
@@ -60,6 +62,7 @@ class HedgeHarness:
                 now=lambda: Millis(self.at),
                 limits=LIMITS,
                 funds=funds,
+                live=self.live,
             )
         )
 
@@ -79,11 +82,13 @@ class HedgeHarness:
         self.at += 1
 
     async def open_hedge(self, quantity: object = "0.05", request: str = "req_1") -> ExecutionResult:
-        return await self.gate.open_hedge(BTC, SPOT, PERPETUAL, Decimal(str(quantity)), request)
+        return await self.gate.set_hedge(HedgeTarget(BTC, SPOT, PERPETUAL, Decimal(str(quantity)), request))
 
     def held(self) -> dict[Venue, Decimal]:
         """By the book, a short below zero."""
-        return {exchange: trade.side.sign * trade.quantity for (exchange, _), trade in self.gate.book.positions.items()}
+        return {
+            exchange: trade.side.sign * trade.quantity for (exchange, _, _), trade in self.gate.book.positions.items()
+        }
 
     async def held_there(self) -> dict[Venue, Decimal]:
         """By the venues' own word."""

@@ -120,6 +120,7 @@ class GateHarness:
     live: bool = False
     entries: bool = True
     compare_every: Millis | None = None
+    let_run_pct: int = 0
 
     def __post_init__(self) -> None:
         self.gate = self.open_gate()
@@ -140,6 +141,7 @@ class GateHarness:
             live=self.live,
             entries=self.entries,
             compare_every=self.compare_every,
+            let_run_pct=self.let_run_pct,
         )
         return OrderGate(context)
 

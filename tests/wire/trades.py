@@ -27,7 +27,6 @@ from zuno.trading.model.cycle import (
     MicrostructureEntry,
     Reasoning,
     Regime,
-    RegimeFamily,
     RiskBias,
 )
 from zuno.trading.model.known import Known
@@ -46,9 +45,7 @@ WON = 1_400.0
 CASH = build_account(usd=2_000.0, krw=2_000_000.0)
 PROVEN = DeskRecord(
     calibrations=tuple(
-        Calibration(judge=judge, family=family, n=10**6, edge_gain=1e4, edge_squared=1e4, edge_variance=2e3)
-        for judge in JudgeKind
-        for family in RegimeFamily
+        Calibration(judge=judge, n=10**6, edge_gain=1e4, edge_squared=1e4, edge_variance=2e3) for judge in JudgeKind
     )
 )
 """So many trades came out as they were claimed to that a claimed edge counts nearly whole."""

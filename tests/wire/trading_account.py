@@ -24,6 +24,7 @@ from zuno.trading.model.orders import (
     client_order_id,
     opening_side,
 )
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import (
     ClockSet,
     FillBooked,
@@ -35,6 +36,8 @@ from zuno.trading.model.trade_events import (
     ManualChange,
     OrderPlanned,
     OrderUpdated,
+    SleevesSet,
+    SleeveTransferred,
     TradeIntent,
 )
 from zuno.trading.rules.performance import AccountLog
@@ -61,6 +64,7 @@ class AccountStory:
         *,
         exchange: Venue = Venue("BINANCE"),
         leverage: int = 2,
+        sleeve: str = DEBATE,
     ) -> str:
         """The intent of it: filled at the entry, with its stop and target at the exchange."""
         self._count += 1
@@ -83,6 +87,7 @@ class AccountStory:
             family=RegimeFamily.RANGE,
             edge=0.05,
             llm_cost_usd=Decimal("0.03"),
+            sleeve=sleeve,
         )
         await self._writer.write([IntentStored(at=Millis(at), intent=intent, ruling=None)])
         way = opening_side(side)
@@ -91,6 +96,19 @@ class AccountStory:
             await self._place(at, intent, purpose, way.opposite, kind, prices[purpose])
         await self._writer.write([IntentEnded(at=Millis(at), intent=intent.id, state="done")])
         return intent.id
+
+    async def set_sleeves(self, at: int, **shares: str) -> None:
+        """Each but the debate is given its share of the usual dollars of a paper account."""
+        wanted = {name: Decimal(share) for name, share in shares.items()}
+        await self._writer.write([SleevesSet(at=Millis(at), shares=wanted)])
+        for name, share in wanted.items():
+            if name != DEBATE:
+                await self.transfer(at, DEBATE, name, str(share * Venue("BINANCE").paper_cash))
+
+    async def transfer(self, at: int, source: str, target: str, amount: str) -> None:
+        moved = {"source": source, "target": target, "amount": Decimal(amount), "currency": "USD"}
+        event = SleeveTransferred.model_validate({"at": at, "key": f"move-{at}-{target}", **moved})
+        await self._writer.write([event])
 
     async def exit_trade(self, at: int, intent_id: str, purpose: str) -> None:
         """At its stop or its target; the other one is cancelled."""

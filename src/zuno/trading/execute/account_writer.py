@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from zuno.kernel.errors import Refused, ZunoError
+from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.model.orders import ZERO, ClientId
 from zuno.trading.model.trade_events import (
@@ -11,11 +12,13 @@ from zuno.trading.model.trade_events import (
     ExitReason,
     FillBooked,
     IntentKind,
+    SleevesCrossed,
     TradeClosed,
     TradeEvent,
     account_mode,
 )
 from zuno.trading.rules.performance import AccountLog
+from zuno.trading.rules.sleeve_funds import Opening
 from zuno.trading.rules.trading_book import TradingBook
 
 
@@ -26,8 +29,14 @@ class ConcurrentWrite(Exception):
 class AccountWriter:
     """The book of one account and the only way to write to it."""
 
-    def __init__(self, log: AccountLog, account: str, venues: Sequence[Venue] = DEFAULT_VENUES) -> None:
-        self.name = account
+    def __init__(
+        self,
+        log: AccountLog,
+        account: str,
+        venues: Sequence[Venue] = DEFAULT_VENUES,
+        opening: Opening | None = None,
+    ) -> None:
+        self.name, self._opening = account, opening
         self._acts_at = tuple(venues)
         self.book = TradingBook()
         self.failure: ZunoError | None = None
@@ -50,6 +59,16 @@ class AccountWriter:
             self.book.apply_all(await self._log.events(self.name, self.book.count))
         return self.book
 
+    async def open(self, at: Millis) -> None:
+        """Write what a new account begins with, where that is not the usual cash of its venues."""
+        if self._opening is not None and not self.book.count:
+            await self.write(self._opening.list_events(at))
+
+    def usual_cash(self, venue: Venue) -> Decimal:
+        """What a paper account will begin with at a venue that it has not opened."""
+        planned = None if self._opening is None or self.book.count else self._opening.cash.get(venue)
+        return venue.paper_cash if planned is None else planned
+
     def _find_opening(self) -> dict[Venue, Decimal] | None:
         """What is put into the book with the next event: paper money at venues it has none of yet; of an account with
         money what it has is found by reconciliation."""
@@ -65,14 +84,18 @@ class AccountWriter:
             await self._reload()
             raise ConcurrentWrite
         before = self.book.count
-        if (opening := self._find_opening()) is not None:
+        if isinstance(events[0], AccountOpened):
+            pass
+        elif self._opening is not None and not before:
+            events = [*self._opening.list_events(events[0].at), *events]
+        elif (opening := self._find_opening()) is not None:
             events = [AccountOpened(at=events[0].at, cash=opening), *events]
         written: list[TradeEvent] = []
         try:
             for event in events:
                 written.append(event)
                 self.book.apply(event)
-                if isinstance(event, FillBooked):
+                if isinstance(event, FillBooked | SleevesCrossed):
                     written += self._close_finished(event)
             await self._log.append(self.name, written, before)
         except Refused as error:
@@ -85,10 +108,12 @@ class AccountWriter:
             await self._reload(written)
             raise
 
-    def _close_finished(self, booked: FillBooked) -> list[TradeEvent]:
+    def _close_finished(self, booked: FillBooked | SleevesCrossed) -> list[TradeEvent]:
         closed: list[TradeEvent] = []
         for trade in list(self.book.finished.values()):
-            reason = exit_reason(self.book, booked.fill.client_id)
+            reason = ExitReason.DECISION
+            if isinstance(booked, FillBooked):
+                reason = exit_reason(self.book, booked.fill.client_id)
             event = TradeClosed(at=booked.at, summary=self.book.summarise(trade, reason))
             self.book.apply(event)
             closed.append(event)
@@ -114,6 +139,6 @@ def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:
     if order.purpose in ("stop", "target"):
         return ExitReason(order.purpose)
     intent = book.intents[order.intent].intent
-    if intent.kind is IntentKind.CLOSE:
+    if intent.kind is IntentKind.CLOSE or intent.take_at is not None:
         return intent.reason or ExitReason.DECISION
     return ExitReason.UNDONE

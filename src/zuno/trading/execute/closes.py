@@ -22,11 +22,21 @@ from zuno.trading.execute.fills import (
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, client_order_id, opening_side
-from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection
+from zuno.trading.model.orders import (
+    ZERO,
+    ClientId,
+    OrderStatus,
+    OrderType,
+    TimeInForce,
+    client_order_id,
+    opening_side,
+)
+from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
-from zuno.trading.rules.execution_styles import meets_minimum
+from zuno.trading.rules.execution_styles import EntryOrder, EntryStep, EntryTask, meets_minimum, next_entry_step
 from zuno.trading.rules.trading_book import TradingBook
 
 MAX_EXIT_TRIES: Final = 3
@@ -41,28 +51,38 @@ async def store_close(
     decision: str,
     id: str | None = None,
     ruling: Ruling | None = None,
+    sleeve: str = DEBATE,
 ) -> str | None:
-    """Write down that a symbol is to be closed; None where nothing of it is held or ordered."""
+    """Write down that what a sleeve has of a symbol is to be closed; None where nothing of it is held or ordered."""
     book = account.book
-    for tracked in account.open_closes(symbol):
+    for tracked in account.open_closes(symbol, sleeve):
         return tracked.intent.id
-    held = [trade for trade in book.positions.values() if trade.symbol == symbol]
-    orders = any(order.request.symbol == symbol for order in book.open_orders.values())
-    entries = account.open_entries(symbol)
+    held = _list_held(book, symbol, sleeve)
+    orders = any(_list_ordered(account, symbol, sleeve))
+    entries = account.open_entries(symbol, sleeve)
     if not held and not orders and not entries:
         return None
     side = held[0].side if held else Side.LONG
     mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
     if id is None or id in book.intents:
-        id = find_close_id(book, account.name, symbol)
+        id = find_close_id(book, account.name, symbol, sleeve)
     mandate = book.active_mandate(account.now())
-    intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate)
+    intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate, sleeve=sleeve)
     await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=ruling)])
     return id
 
 
+def _list_held(book: TradingBook, symbol: Symbol, sleeve: str) -> list[OpenTrade]:
+    return [trade for trade in book.positions.values() if trade.symbol == symbol and trade.sleeve == sleeve]
+
+
+def _list_ordered(account: AccountContext, symbol: Symbol, sleeve: str) -> list[TrackedOrder]:
+    ordered = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
+    return [order for order in ordered if account.book.sleeve_of(order) == sleeve]
+
+
 async def work_closes(venue: VenueContext, symbol: Symbol) -> None:
-    for tracked in venue.account.open_closes(symbol):
+    for tracked in venue.account.open_closes(symbol, venue.sleeve):
         await venue.attempt(_work_close(venue, tracked))
 
 
@@ -80,7 +100,11 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
         exits, position = venue.orders_of(tracked, "exit"), venue.position(symbol)
         if position is None:
             return
-    if any(not order.status.final for order in exits) or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
+    if any(not order.status.final for order in exits):
+        return
+    if len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
+        if position is not None:
+            await _cross_rest(venue, tracked, position)
         return
     if exits and not exits[-1].filled and exits[-1].planned >= venue.now():
         return  # nothing stood against it: the next look tries again
@@ -88,7 +112,7 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
         venue.memory.unsellable[symbol] = why
         return
     if venue.binds_balance:
-        await cancel_protection(venue, symbol)
+        await cancel_protection(venue, symbol, ("stop", "target", "exit"))
         if (position := venue.position(symbol)) is None:
             return
     filters = await venue.find_filters(symbol)
@@ -96,26 +120,97 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     side = venue.entry_orders(symbol)[0].request.side if position is None else opening_side(position.side)
     most = quantity if filters is None else min(quantity, filters.max_quantity)
     most, lot = await venue.fit_sale(symbol, most)
+    if position is not None and await _cross_rest(venue, tracked, position):
+        return
     # Counted as a close without the log does, too: sent by both, an exit is one order.
     ids = (client_order_id(tracked.intent.id, venue.exchange, "exit", number) for number in count())
     client_id = next(id for id in ids if id not in venue.book.orders)
-    request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position)
+    request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position, netted=venue.nets(symbol))
     await plan_and_send(venue, tracked.intent.id, "exit", request, lot)
+
+
+async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: OpenTrade) -> bool:
+    """What is too small for an order that does not only reduce, or what the exchange refused again and again, as it
+    does without margin for the rest, goes to a sleeve that holds the other side, at the mark: at the exchange the two
+    are none."""
+    held = [] if venue.exchange.spot else venue.book.positions_at(venue.exchange, position.symbol)
+    others = [trade for trade in held if trade.side is not position.side and trade.quantity >= position.quantity]
+    if not others or (filters := await venue.find_filters(position.symbol)) is None:
+        return False
+    mark = (await venue.port.quote(position.symbol)).mark
+    refused = len(_find_rejected(venue.orders_of(tracked, "exit"))) >= MAX_EXIT_TRIES
+    if meets_minimum(position.quantity, mark, filters) and not refused:
+        return False
+    seller, buyer = sorted((position, others[0]), key=lambda trade: -trade.side.sign)
+    names = {"key": f"{tracked.intent.id}-{venue.exchange}", "seller": seller.sleeve, "buyer": buyer.sleeve}
+    place = pick(position, "exchange", "symbol", "quantity")
+    await venue.account.write([SleevesCrossed(at=venue.account.event_time(), price=mark, **place, **names)])
+    return True
 
 
 async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
     """The next exit of a leg of which a part goes. One that the venue refuses again and again is left to the close of
     both legs."""
-    for tracked in venue.account.open_cuts(symbol):
+    for tracked in venue.account.open_cuts(symbol, venue.sleeve):
+        if tracked.intent.take_at is not None:
+            await venue.attempt(_work_target_cut(venue, tracked))
+            continue
         exits = venue.orders_of(tracked, "exit")
         position, left = venue.position(symbol), find_cut_left(venue.book, tracked).get(venue.exchange, ZERO)
-        waiting = venue.account.is_closing(symbol) or any(not order.status.final for order in exits)
+        waiting = venue.is_closing(symbol) or any(not order.status.final for order in exits)
         if position is None or left <= 0 or waiting or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             continue
         id = client_order_id(tracked.intent.id, venue.exchange, "exit", len(exits))
         side = opening_side(position.side).opposite
-        request = build_exit(id, venue.exchange, symbol, side, min(left, position.quantity), position)
+        quantity = min(left, position.quantity)
+        request = build_exit(id, venue.exchange, symbol, side, quantity, position, netted=venue.nets(symbol))
         await venue.attempt(plan_and_send(venue, tracked.intent.id, "exit", request))
+
+
+async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
+    """The next exit toward a smaller target: at the touch, then at the market. What waits and the stop share one
+    balance where orders bind it."""
+    intent, symbol, position = tracked.intent, tracked.intent.symbol, venue.position(tracked.intent.symbol)
+    leg = next((leg for leg in intent.legs if leg.exchange == venue.exchange), None)
+    if leg is None or position is None or venue.is_closing(symbol):
+        return
+    side, step = opening_side(position.side).opposite, EntryStep()
+    for _ in range(2):  # what has waited long enough is cancelled, and the next is placed at once
+        exits = venue.orders_of(tracked, "exit")
+        if any(order.status is OrderStatus.PLANNED for order in exits):
+            return
+        quote, filters = await venue.port.quote(symbol), await venue.read_filters(symbol)
+        task = EntryTask(
+            **pick(intent, "style", "valid_until", "take_at"),
+            side=side,
+            quantity=leg.quantity,
+            stop=ZERO,
+            mark=quote.mark,
+            atr=ZERO,
+            quote=quote,
+            filters=filters,
+            now=venue.now(),
+        )
+        step = next_entry_step(task, list(map(to_entry_order, exits)))
+        for number in step.cancel:
+            await cancel_order(venue, exits[number])
+        if not step.cancel:
+            break
+    if step.done:
+        venue.account.ended_legs[intent.id, venue.exchange] = step.why
+    for plan in step.place:
+        taking = plan.time_in_force is TimeInForce.IOC
+        quantity, _ = await venue.fit_sale(symbol, min(plan.quantity, position.quantity))
+        bound = sum((order.left for order in venue.open_orders(symbol) if order.request.side is side), ZERO)
+        if venue.binds_balance and bound + quantity > position.quantity:
+            await cancel_protection(venue, symbol)
+            if venue.position(symbol) is not position:
+                return
+        id = client_order_id(intent.id, venue.exchange, "exit", len(exits))
+        exit = build_exit(id, venue.exchange, symbol, side, quantity, position, netted=venue.nets(symbol))
+        if not taking:
+            exit = exit.model_copy(update=pick(plan, "type", "price", "time_in_force"))
+        await plan_and_send(venue, intent.id, "exit", exit, expires=plan.expires)
 
 
 def find_cut_left(book: TradingBook, tracked: TrackedIntent) -> dict[Venue, Decimal]:
@@ -147,7 +242,8 @@ async def _find_unbooked(venue: VenueContext, symbol: Symbol) -> Decimal:
     may have been filled with. A spot balance may be the owner's, and says nothing."""
     entries = venue.entry_orders(symbol)
     unbooked = ZERO
-    if venue.failures and entries and not venue.exchange.spot:
+    shared = len(venue.book.positions_at(venue.exchange, symbol)) > 1
+    if venue.failures and entries and not venue.exchange.spot and not shared:
         position = venue.position(symbol)
         most = sum((order.request.quantity - order.booked for order in entries), ZERO)
         held = next((held for held in await venue.port.positions() if held.symbol == symbol), None)
@@ -162,11 +258,11 @@ async def _find_unbooked(venue: VenueContext, symbol: Symbol) -> Decimal:
 
 async def undo_unbooked(venue: VenueContext, symbol: Symbol) -> None:
     """An entry whose fills cannot be read has no stop: after a minute it is undone."""
-    if venue.account.is_closing(symbol) or not await _find_unbooked(venue, symbol):
+    if venue.is_closing(symbol) or not await _find_unbooked(venue, symbol):
         return
     if venue.now() - venue.memory.unbooked[symbol] > UNPROTECTED_MS:
         decision = venue.book.intents[venue.entry_orders(symbol)[0].intent].intent.decision
-        await store_close(venue.account, symbol, ExitReason.UNDONE, decision)
+        await store_close(venue.account, symbol, ExitReason.UNDONE, decision, sleeve=venue.sleeve)
         await work_closes(venue, symbol)
 
 
@@ -182,7 +278,8 @@ async def undo_given_up(venue: VenueContext, symbol: Symbol) -> None:
         if venue.position(symbol) is not None:
             killed = (Protection.KILL_SWITCH, None) in venue.book.locks
             reason = ExitReason.KILL_SWITCH if killed else ExitReason.UNDONE
-            await store_close(venue.account, symbol, reason, venue.book.intents[intent].intent.decision)
+            decision = venue.book.intents[intent].intent.decision
+            await store_close(venue.account, symbol, reason, decision, sleeve=venue.sleeve)
         venue.memory.unwanted.pop(symbol, None)
 
 
@@ -192,16 +289,27 @@ async def _cancel_entries(venue: VenueContext, symbol: Symbol) -> None:
         if order.purpose == "entry":
             await venue.attempt(cancel_order(venue, order))
     account = venue.account
-    for tracked in account.open_entries(symbol):
+    for tracked in account.open_entries(symbol, venue.sleeve):
         for leg in tracked.intent.legs:
             if leg.exchange == venue.exchange or leg.exchange not in account.venues:
                 account.ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
 
 
-def is_closed(account: AccountContext, symbol: Symbol) -> bool:
-    held = any(position.symbol == symbol for position in account.book.positions.values())
-    ordered = any(order.request.symbol == symbol for order in account.book.open_orders.values())
-    return not held and not ordered and all(is_worked(account, tracked) for tracked in account.open_entries(symbol))
+def is_closed(account: AccountContext, symbol: Symbol, sleeve: str) -> bool:
+    if _list_held(account.book, symbol, sleeve) or _list_ordered(account, symbol, sleeve):
+        return False
+    return all(is_worked(account, tracked) for tracked in account.open_entries(symbol, sleeve))
+
+
+def is_closed_leg(account: AccountContext, cut: TrackedIntent) -> bool:
+    """Whether nothing is left that could be cut, or all of it goes."""
+    intent = cut.intent
+    held = (account.book.position(leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
+    return account.is_closing(intent.symbol, intent.sleeve) or not any(held)
+
+
+def to_entry_order(order: TrackedOrder) -> EntryOrder:
+    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
 def is_worked(account: AccountContext, tracked: TrackedIntent) -> bool:
@@ -211,9 +319,9 @@ def is_worked(account: AccountContext, tracked: TrackedIntent) -> bool:
 def why_not_closed(account: AccountContext, tracked: TrackedIntent) -> str | None:
     """Why an exit is given up: the venue refused it again and again, or what is left is too small to be sold. Its stop
     stands, and a later close may try."""
-    symbol = tracked.intent.symbol
-    left = [exchange for exchange, held in account.book.positions if held == symbol]
-    venues = [account.at(exchange) for exchange in account.venues if exchange in left]
+    symbol, sleeve = tracked.intent.symbol, tracked.intent.sleeve
+    left = [trade.exchange for trade in _list_held(account.book, symbol, sleeve)]
+    venues = [account.at(exchange, sleeve) for exchange in account.venues if exchange in left]
     small = [venue.memory.unsellable[symbol] for venue in venues if symbol in venue.memory.unsellable]
     if left and len(small) == len(left):
         return "; ".join(small)[:600]
@@ -261,7 +369,7 @@ async def find_unlogged_exits(venue: VenueContext, symbol: Symbol, besides: tupl
     """What was closed at an exchange without being written, up to the first that cannot be read. `besides`: the close
     and the series that are sent next, for sent again those are the same orders."""
     closed, waiting = ZERO, None
-    for id in list_close_ids(venue.book, venue.account.name, venue.exchange, symbol):
+    for id in list_close_ids(venue.book, venue.account.name, venue.exchange, symbol, venue.sleeve):
         for series in EXIT_SERIES:
             if (id, series) == besides:
                 continue
@@ -305,13 +413,13 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
                 report.append(f"the {order.purpose} {order.request.client_id} may still bind the balance: {error}")
     if side is None or ours <= 0:
         return report
-    id = find_close_id(venue.book, venue.account.name, symbol)
+    id = find_close_id(venue.book, venue.account.name, symbol, venue.sleeve)
     # At a spot exchange a desk that works the stored close beside this must find the same order.
     sending = "kill" if unlocked_kill and (not venue.exchange.spot or id not in venue.book.intents) else "exit"
     client_id, before = await _walk_exits(venue, symbol, id, sending)
     others = await find_unlogged_exits(venue, symbol, (id, sending))
     ours -= before.closed + others.closed
-    if not venue.exchange.spot:
+    if not venue.exchange.spot and not venue.nets(symbol):
         with suppress(ZunoError):  # unread: an exit that only reduces may ask for too much
             there = next((held for held in await port.positions() if held.symbol == symbol), None)
             ours = min(ours, there.quantity) if there and opening_side(there.side) is side else ZERO
@@ -326,7 +434,9 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         ours = min(ours, (await venue.read_filters(symbol)).max_quantity)
         ours = (await venue.fit_sale(symbol, ours))[0]
     try:
-        sent = await port.place(build_exit(client_id, exchange, symbol, side.opposite, ours, position))
+        netted = venue.nets(symbol)
+        exit = build_exit(client_id, exchange, symbol, side.opposite, ours, position, netted=netted)
+        sent = await port.place(exit)
         report.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
     except ZunoError as error:
         report.append(f"the exit of {ours} {symbol} at {exchange} may not have arrived: {error}")

@@ -2,6 +2,7 @@
 orders by which an intent is worked at a venue."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from itertools import takewhile
 from typing import Final, Literal
@@ -10,6 +11,7 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.closes import to_entry_order
 from zuno.trading.execute.fills import (
     SENDING_MS,
     book_orders,
@@ -21,27 +23,27 @@ from zuno.trading.execute.fills import (
     send,
 )
 from zuno.trading.execute.intents import RulingToExecute, build_open_intent, find_rates
-from zuno.trading.execute.protection import protect
+from zuno.trading.execute.protection import is_tighter, protect, set_levels
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState, VenueContext
-from zuno.trading.model.cycle import Style
+from zuno.trading.model.cycle import EvPolicy, Style
 from zuno.trading.model.known import Known, Missing, pick
-from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
+from zuno.trading.model.market import DAY_MS, MINUTE_MS
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import (
+    DayMarked,
     IntentEnded,
     IntentKind,
     IntentLeg,
-    LevelsSet,
     LockSet,
     OrderPlanned,
     Protection,
     TradeEvent,
     TradeIntent,
 )
-from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import LedgerAccount, Place, TrackedIntent, TrackedOrder, round_money
 from zuno.trading.rules.execution_styles import (
     MAX_DRIFT_ATR,
-    EntryOrder,
     EntryPlan,
     EntryTask,
     has_drifted,
@@ -51,15 +53,20 @@ from zuno.trading.rules.execution_styles import (
 )
 from zuno.trading.rules.protections import (
     MANUAL_UNLOCK,
+    OF_THE_DEBATE,
     STORED,
     LiveEntry,
     RiskState,
+    SleeveWorth,
     active_locks,
     add_kill,
     describe_lock,
+    find_day_loss,
+    find_day_mark,
     find_mandate_refusal,
     find_refusal,
-    sum_results_usd,
+    find_sleeve_fall,
+    sum_capital_usd,
     triggered_protections,
 )
 
@@ -90,6 +97,20 @@ class RiskChecker:
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks
 
+    async def why_no_risk(self, symbol: Symbol, venues: Iterable[Venue], sleeve: str = DEBATE) -> str | None:
+        """Why a sleeve takes no new risk in a symbol at these venues, if so."""
+        gate = self._account.gate
+        if not gate.entries:
+            return gate.why_no_entries
+        for venue in venues:
+            if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
+                return stale
+        locks = [
+            lock for lock in await self.find_locks(symbol) if sleeve == DEBATE or lock.protection not in OF_THE_DEBATE
+        ]
+        lock = find_refusal(symbol, locks)
+        return None if lock is None else describe_lock(lock)
+
     async def store_hit_protections(self) -> str | None:
         """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
         daily loss is reached or stays unknown."""
@@ -101,6 +122,8 @@ class RiskChecker:
         self._judged = (book.count, account.now())
         events: list[TradeEvent] = []
         state = await self.read_risk_state(None)
+        if (mark := await self.mark_day(state)) is not None:
+            state = replace(state, day_marks=[*state.day_marks, mark])
         for lock in triggered_protections(state, account.gate.limits):
             known = book.locks.get((lock.protection, lock.symbol))
             over = known is None or (known.until is not None and known.until <= lock.at)
@@ -120,14 +143,29 @@ class RiskChecker:
             return None
         return f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}"
 
+    async def mark_day(self, state: RiskState | None = None) -> DayMarked | None:
+        """Write what an account with sleeves is worth, once a day and before new risk is asked for: what was lost on
+        the days before is not lost today. None: it is written, or cannot be told."""
+        account, book = self._account, self._account.book
+        if book.sleeves == (DEBATE,) or not (book.positions or book.closed):
+            return None
+        if find_day_mark(state := state or await self.read_risk_state(None)) is not None:
+            return None
+        equity, unrealised, results = state.equity_usd, state.unrealised_usd, dict[str, Decimal]()
+        for sleeve in book.sleeves:
+            if isinstance(worth := await self.measure_sleeve(sleeve, state.rates), Missing):
+                return None
+            results[sleeve] = round_money(worth.equity_usd - worth.capital_usd)
+        if isinstance(equity, Missing) or isinstance(unrealised, Missing):
+            return None
+        worth_usd = {"equity_usd": round_money(equity), "unrealised_usd": round_money(unrealised)}
+        mark = DayMarked(at=account.event_time(), results_usd=results, **worth_usd)
+        await account.write([mark])
+        return mark
+
     def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
         """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
-        realised = sum_results_usd(self._account.book.results, Millis(state.now // DAY_MS * DAY_MS), state.rates)
-        if isinstance(realised, Missing):
-            return realised
-        if isinstance(state.unrealised_usd, Missing):
-            return state.unrealised_usd
-        return -realised - min(ZERO, state.unrealised_usd)
+        return find_day_loss(state, 0)
 
     async def read_risk_state(self, symbol: Symbol | None) -> RiskState:
         book, venues = self._account.book, self._account.venues
@@ -145,7 +183,8 @@ class RiskChecker:
             quote = Missing("no exchange is there") if first is None else quotes[first, symbol]
             price_times[symbol] = quote if isinstance(quote, Missing) else quote.at
         return RiskState(
-            **pick(book, "closed", "results", "lifted"),
+            **pick(book, "closed", "results", "lifted", "day_marks"),
+            capital_usd=sum_capital_usd(book, rates),
             now=self._account.now(),
             open_symbols=self._open_symbols(),
             equity_usd=equity,
@@ -154,6 +193,48 @@ class RiskChecker:
             price_times=price_times,
             locks=tuple(book.locks.values()),
         )
+
+    async def read_sleeve_equity(self, sleeve: str, currency: str) -> Known[Decimal]:
+        """At the marks of now."""
+        book, marks = self._account.book, dict[Place, Decimal]()
+        for trade in book.trades.values():
+            if trade.sleeve == sleeve and trade.exchange.currency == currency:
+                quote = await self.known_quote(trade.exchange, trade.symbol)
+                if isinstance(quote, Missing):
+                    return quote
+                marks[trade.exchange, trade.symbol] = quote.mark
+        return book.sleeve_equity(sleeve, currency, marks)
+
+    async def require_sleeve_equity(self, sleeve: str, currency: str) -> Decimal:
+        """`Unavailable` without a price of what it holds."""
+        worth = await self.read_sleeve_equity(sleeve, currency)
+        if isinstance(worth, Missing):
+            raise Unavailable(f"What {sleeve} is worth is not known: {worth.reason}")
+        return worth
+
+    async def find_sleeve_fall(self, sleeve: str) -> Known[Decimal]:
+        """Of a sleeve's equity from its highest of the marked days, a share of that."""
+        worth = await self.measure_sleeve(sleeve, (await self.read_risk_state(None)).rates)
+        return worth if isinstance(worth, Missing) else find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
+
+    async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[SleeveWorth]:
+        """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
+        book, marks, equity, capital = self._account.book, dict[Place, Decimal](), ZERO, ZERO
+        held = [trade for trade in book.trades.values() if trade.sleeve == sleeve]
+        for trade in held:
+            quote = await self.known_quote(trade.exchange, trade.symbol)
+            if isinstance(quote, Missing):
+                return quote
+            marks[trade.exchange, trade.symbol] = quote.mark
+        for currency in dict.fromkeys(venue.currency for venue in book.venues):
+            rate = rates.get(currency, Missing(f"nothing is quoted in {currency} here"))
+            if not isinstance(rate, Missing):
+                equity += book.sleeve_equity(sleeve, currency, marks) / rate
+                balances = book.sleeve_balances(sleeve, currency)
+                capital -= (balances[LedgerAccount.CAPITAL] + balances[LedgerAccount.ADJUSTMENTS]) / rate
+            elif any(trade.exchange.currency == currency for trade in held):
+                return rate
+        return SleeveWorth(equity, capital)
 
     async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
@@ -204,8 +285,9 @@ class RiskChecker:
         return equity, unrealised
 
     def _open_symbols(self) -> frozenset[Symbol]:
-        held = {trade.symbol for trade in self._account.book.trades.values()}
-        return frozenset(held | {tracked.intent.symbol for tracked in self._account.open_entries()})
+        """Of the debate: its own count of open trades is bounded."""
+        held = {trade.symbol for trade in self._account.book.trades.values() if trade.sleeve == DEBATE}
+        return frozenset(held | {tracked.intent.symbol for tracked in self._account.open_entries(sleeve=DEBATE)})
 
 
 # -- may it be
@@ -216,30 +298,30 @@ async def prepare_entry(
 ) -> tuple[TradeIntent, list[TradeEvent]]:
     """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
     gate = account.gate
-    if not gate.entries:
-        raise EntryRefused(gate.why_no_entries)
-    for venue in dict.fromkeys(leg.venue for leg in order.ruling.legs):
-        if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
-            raise EntryRefused(stale)
-    held = [trade.symbol for trade in account.book.trades.values()]
-    held += [tracked.intent.symbol for tracked in account.open_entries()]
+    await risk.mark_day()
+    held = [trade.symbol for trade in account.book.trades.values() if trade.sleeve == DEBATE]
+    held += [tracked.intent.symbol for tracked in account.open_entries(sleeve=DEBATE)]
     others = (symbol for symbol in held if symbol.base == order.symbol.base and symbol is not order.symbol)
     if (other := next(others, None)) is not None:
         raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
+    if (why := await risk.why_no_risk(order.symbol, dict.fromkeys(leg.venue for leg in order.ruling.legs))) is not None:
+        raise EntryRefused(why)
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
         raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
-    lock = find_refusal(order.symbol, await risk.find_locks(order.symbol))
-    if lock is not None:
-        raise EntryRefused(describe_lock(lock))
     mandate = account.book.active_mandate(account.now()) if gate.live else None
-    intent = build_open_intent(account.name, order, places, mandate, mark)
+    held_leverage = {exchange: account.book.find_leverage(exchange, order.symbol) for exchange in places}
+    intent = build_open_intent(
+        account.name, order, places, mandate, mark, let_run_pct=gate.let_run_pct, held_leverage=held_leverage
+    )
     if isinstance(intent, str):
         raise EntryRefused(intent)
     if gate.live:
-        entry = await _describe_live_entry(account, risk, order, intent, places)
+        policy: EvPolicy = "record" if order.ruling.card is None else order.ruling.card.policy
+        failed = order.judge_failed
+        entry = await describe_live_entry(account, risk, intent, places, judge_failed=failed, policy=policy)
         if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
             raise EntryRefused(why)
     return intent, _tighten_stops(account, intent)
@@ -249,21 +331,23 @@ def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEv
     """A top-up may bring the stop of what is held nearer, never further."""
     events: list[TradeEvent] = []
     for leg in intent.legs:
-        held = account.book.positions.get((leg.exchange, intent.symbol))
+        held = account.book.position(leg.exchange, intent.symbol, intent.sleeve)
         if held is not None and leg.stop is not None and is_tighter(leg.stop, held.stop, intent.side_of(leg)):
             events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
     return events
 
 
-async def _describe_live_entry(
+async def describe_live_entry(
     account: AccountContext,
     risk: RiskChecker,
-    order: RulingToExecute,
     intent: TradeIntent,
     places: Mapping[Venue, ExchangeState],
+    *,
+    judge_failed: bool = False,
+    policy: EvPolicy = "record",
 ) -> LiveEntry:
-    assert order.mark is not None
-    mark, book, waiting = order.mark, account.book, account.open_entries()
+    mark, book = intent.mark, account.book
+    place = intent.symbol, intent.sleeve
     midnight = account.now() // DAY_MS * DAY_MS
 
     def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
@@ -288,37 +372,36 @@ async def _describe_live_entry(
         return whole - unfilled_usd(tracked, tracked.intent.mark)
 
     opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
-    today = (used_today(tracked) for tracked in opened if tracked.stored >= midnight)
-    earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in waiting if tracked.stored < midnight)
-    held = (t.quantity * mark / t.leverage for t in book.positions.values() if t.symbol == order.symbol)
-    pending = (unfilled_usd(tracked, mark) for tracked in waiting if tracked.intent.symbol == order.symbol)
-    lost = risk.sum_lost_today(await risk.read_risk_state(order.symbol))
+    own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
+    today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
+    earlier = (
+        unfilled_usd(tracked, tracked.intent.mark)
+        for tracked in own
+        if tracked.state == "open" and tracked.stored < midnight
+    )
+    held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
+    pending = (unfilled_usd(tracked, mark) for tracked in account.open_entries(*place))
+    lost = risk.sum_lost_today(await risk.read_risk_state(intent.symbol))
     if isinstance(lost, Missing):
         raise EntryRefused(f"what was lost today is not known: {lost.reason}")
+    granted = book.active_mandate(account.now())
+    named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
     return LiveEntry(
-        symbol=order.symbol,
+        symbol=intent.symbol,
         exchanges=tuple(leg.exchange for leg in intent.legs),
         margin_usd=margin_usd(intent, mark),
         margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
         margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
         lost_today_usd=lost,
-        without_stops=tuple(leg.exchange for leg in intent.legs if not places[leg.exchange].filters.holds_stops),
-        judge_failed=order.judge_failed,
+        without_stops=tuple(
+            leg.exchange for leg in intent.legs if leg.stop is not None and not places[leg.exchange].filters.holds_stops
+        ),
+        judge_failed=judge_failed,
+        policy=policy,
+        sleeve=intent.sleeve,
+        sleeve_share=book.shares.of(intent.sleeve),
+        sleeve_fall=await risk.find_sleeve_fall(intent.sleeve) if named else ZERO,
     )
-
-
-def set_levels(
-    trade: OpenTrade, at: Millis, stop: Decimal | None, target: Decimal | None, by: Literal["ruling", "owner"]
-) -> LevelsSet:
-    kept = pick(trade, "exchange", "symbol", "hold_until")
-    return LevelsSet(at=at, stop=stop, target=target, by=by, trade=trade.id, **kept)
-
-
-def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
-    """Whether a stop is nearer to the market than another, or than none; of targets the other way round."""
-    if than is None:
-        return True
-    return level > than if side is Side.LONG else level < than
 
 
 # -- its orders
@@ -337,7 +420,8 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         return
     # What is left of an entry whose trade has ended would open one that nobody ruled.
     closed = takewhile(lambda summary: summary.closed >= tracked.stored, reversed(venue.book.closed))
-    ended = "the trade has ended" if any(summary.symbol == intent.symbol for summary in closed) else None
+    of_sleeve = (summary for summary in closed if summary.sleeve == intent.sleeve)
+    ended = "the trade has ended" if any(summary.symbol == intent.symbol for summary in of_sleeve) else None
     if (why := ended or why_stopped(account, intent)) is not None:
         for order in waiting:
             await cancel_order(venue, order)
@@ -346,12 +430,14 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if not placing or (waiting and all(order.expires is None or order.expires > now for order in waiting)):
         return
     lot, first = intent.hedge_lot, intent.legs[0].exchange
-    if lot is not None and exchange is not first:  # in whole lots of what the first holds
+    if lot is not None and exchange is not first:  # in whole lots of what the first holds and it does not
         if (intent.id, first) not in account.ended_legs:
             return
-        held = venue.book.positions.get((first, intent.symbol))
-        quantity = ZERO if held is None else round_to_step(min(held.quantity, leg.quantity), lot)
-        if not quantity:
+        held, sold = (venue.book.position(at, intent.symbol, intent.sleeve) for at in (first, exchange))
+        uncovered = (ZERO if held is None else held.quantity) - (ZERO if sold is None else sold.quantity)
+        uncovered += sum((order.booked for order in orders), ZERO)  # this intent's own sales are part of its quantity
+        quantity = round_to_step(min(uncovered, leg.quantity), lot)
+        if quantity <= 0:
             account.ended_legs[intent.id, exchange] = "nothing was bought that it would hedge"
             return
         leg = leg.model_copy(update={"quantity": quantity})
@@ -360,7 +446,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         return
     step = next_entry_step(
         await _build_task(venue, tracked, leg, anew=not orders),
-        [EntryOrder(o.status, o.filled, o.expires, o.request.type, o.request.time_in_force) for o in orders],
+        list(map(to_entry_order, orders)),
     )
     for number in step.cancel:
         await cancel_order(venue, orders[number])
@@ -427,7 +513,7 @@ async def _send_entry(venue: VenueContext, tracked: TrackedOrder, why: str | Non
 def _why_unwanted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
     """Why an entry that the venue does not have is not to be placed any more."""
     stored = venue.book.open_intents.get(tracked.intent)
-    if stored is None or venue.account.is_closing(tracked.request.symbol):
+    if stored is None or venue.is_closing(tracked.request.symbol):
         return "its intent is over"
     if venue.now() > stored.intent.valid_until:
         return "the ruling is no longer valid"
@@ -443,7 +529,8 @@ def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
     if live and (granted is None or granted.hash != intent.mandate or account.now() >= granted.mandate.expires):
         return "its mandate is revoked, replaced or has expired"
     for lock in account.book.active_locks(account.now(), intent.symbol):
-        if lock.protection in MANUAL_UNLOCK or (live and lock.protection in STORED):
+        concerns = intent.sleeve == DEBATE or lock.protection not in OF_THE_DEBATE
+        if lock.protection in MANUAL_UNLOCK or (live and concerns and lock.protection in STORED):
             return f"{lock.protection.value}: {lock.reason}"[:600]
     return None
 
@@ -451,6 +538,8 @@ def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
 async def _why_drifted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
     """Whether the market went away from an entry while it could not be sent."""
     stored = venue.book.intents[tracked.intent]
+    if stored.intent.take_at is not None:
+        return None
     leg = next(leg for leg in stored.intent.legs if leg.exchange == venue.exchange)
     task = await _build_task(venue, stored, leg)
     return f"the mark moved from {task.mark} to {task.quote.mark}" if has_drifted(task) else None
@@ -479,6 +568,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
         quote=quote,
         filters=filters,
         now=now,
+        take_at=intent.take_at,
     )
 
 
@@ -489,9 +579,11 @@ async def end_entries(account: AccountContext, reason: str, intent: str | None =
 
 
 def end_entry(account: AccountContext, tracked: TrackedIntent, why: str = "") -> IntentEnded:
+    """Of an entry or of a cut, by what its orders were filled with."""
     intent = tracked.intent
+    purpose = "exit" if intent.kind is IntentKind.CUT else "entry"
     whys = [why, *(account.ended_legs.pop((intent.id, leg.exchange), "") for leg in intent.legs)]
-    entries = [order for order in map(account.book.orders.__getitem__, tracked.orders) if order.purpose == "entry"]
+    entries = [order for order in map(account.book.orders.__getitem__, tracked.orders) if order.purpose == purpose]
     reasons = [*filter(None, whys), *(order.reason for order in entries if order.reason)]
     filled = sum((order.filled for order in entries), ZERO)
     state: Literal["done", "partial", "refused", "expired"]

@@ -61,11 +61,18 @@ FUNDING_PATIENCE: Final = 3.0
 
 
 async def plan_and_send(
-    venue: VenueContext, intent: str, purpose: Purpose, request: OrderRequest, lot: Decimal | None = None
+    venue: VenueContext,
+    intent: str,
+    purpose: Purpose,
+    request: OrderRequest,
+    lot: Decimal | None = None,
+    expires: Millis | None = None,
 ) -> None:
     """Write down an order that protects or closes, then send it."""
-    at = venue.account.event_time()
-    await venue.account.write([OrderPlanned(at=at, intent=intent, purpose=purpose, order=request, lot=lot)])
+    planned = OrderPlanned(
+        at=venue.account.event_time(), intent=intent, purpose=purpose, order=request, expires=expires, lot=lot
+    )
+    await venue.account.write([planned])
     await _send_exit(venue, venue.book.orders[request.client_id])
 
 
@@ -157,11 +164,13 @@ async def cancel_order(venue: VenueContext, tracked: TrackedOrder) -> None:
     await book_orders(venue, request.symbol, [ended])
 
 
-async def cancel_protection(venue: VenueContext, symbol: Symbol) -> None:
-    """Where a stop binds what is to be sold, it goes first. `Unavailable` while one may stand. Where orders
-    cannot be looked up it is left standing: what is to replace it could not be sent."""
+async def cancel_protection(
+    venue: VenueContext, symbol: Symbol, purposes: tuple[Purpose, ...] = ("stop", "target")
+) -> None:
+    """Where a stop, or an exit that waits, binds what is to be sold, it goes first. `Unavailable` while one may stand.
+    Where orders cannot be looked up it is left standing: what is to replace it could not be sent."""
     for order in venue.open_orders(symbol):
-        if order.purpose in ("stop", "target"):
+        if order.purpose in purposes:
             await find_order(venue, order)
             await cancel_order(venue, order)
 
@@ -271,7 +280,9 @@ def _list_unlogged(
     if close.id not in book.intents and close.id not in stored:
         side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
         mandate = book.active_mandate(venue.now())
-        intent = build_close_intent(close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate)
+        intent = build_close_intent(
+            close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate, sleeve=close.sleeve
+        )
         events.append(IntentStored(at=at, intent=intent, ruling=None))
     kill = (Protection.KILL_SWITCH, None)
     locked = kill in book.locks or any(isinstance(event, LockSet) for event in before)

@@ -25,6 +25,7 @@ from zuno.trading.model.orders import (
     client_order_id,
     to_decimal,
 )
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
@@ -69,32 +70,40 @@ class UnloggedClose:
     reason: ExitReason
     killed: bool
     """Whether the kill switch sent it, whatever a close that was stored since gives as its reason."""
+    sleeve: str = DEBATE
 
 
 def intent_id(account: str, order: RulingToExecute) -> str:
     """The same for every run that rules the same about a symbol at a moment: two identical decisions make one
     intent."""
-    return _id(account, order.symbol, order.mode, order.as_of, order.ruling.decision)
+    return build_id(account, order.symbol, order.mode, order.as_of, order.ruling.decision)
 
 
 def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int) -> str:
     """The same for everybody who closes the same trades; `number`: closes of them that failed before."""
-    return _id(account, symbol, "close", list(trades), number)
+    return build_id(account, symbol, "close", list(trades), number)
 
 
-def find_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
-    """Of the close of a symbol that is being worked, or else of the next one."""
+def _list_opened(book: TradingBook, symbol: Symbol, sleeve: str) -> list[TradeIntent]:
     opened = (tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol)
+    return [intent for intent in opened if intent.sleeve == sleeve]
+
+
+def find_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
+    """Of the close of a symbol that is being worked, or else of the next one."""
+    opened = _list_opened(book, symbol, sleeve)
     closing = (intent.id for intent in opened if intent.kind is IntentKind.CLOSE)
-    return next(closing, None) or find_next_close_id(book, account, symbol)
+    return next(closing, None) or find_next_close_id(book, account, symbol, sleeve)
 
 
-def find_next_close_id(book: TradingBook, account: str, symbol: Symbol) -> str:
+def find_next_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
     """Of the next close of what is held or ordered, as if none were being worked."""
-    opened = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol]
+    opened = _list_opened(book, symbol, sleeve)
+    held = (trade for trade in book.positions.values() if trade.symbol == symbol)
+    ordered = (order for order in book.open_orders.values() if order.request.symbol == symbol)
     names = (
-        tuple(trade.id for trade in book.positions.values() if trade.symbol == symbol)
-        or tuple(order.request.client_id for order in book.open_orders.values() if order.request.symbol == symbol)
+        tuple(trade.id for trade in held if trade.sleeve == sleeve)
+        or tuple(order.request.client_id for order in ordered if book.sleeve_of(order) == sleeve)
         or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
     )
     return find_close_id_of(book, account, symbol, names)
@@ -117,12 +126,12 @@ def find_close_id_of(book: TradingBook, account: str, symbol: Symbol, names: tup
     return close_id(account, symbol, names, number + 1)
 
 
-def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Symbol) -> list[str]:
+def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Symbol, sleeve: str = DEBATE) -> list[str]:
     """Every close that an exit of what is held may have been sent for without being written: the one that is open, the
     one that would be next without it, the one that would have been before the entry was booked, and the one of a trade
     at another exchange, too, that has ended since."""
-    ids = [find_close_id(book, account, symbol), find_next_close_id(book, account, symbol)]
-    position = book.positions.get((exchange, symbol))
+    ids = [find_close_id(book, account, symbol, sleeve), find_next_close_id(book, account, symbol, sleeve)]
+    position = book.position(exchange, symbol, sleeve)
     if position is not None and position.intent in book.intents:
         entries = (book.orders[id] for id in book.intents[position.intent].orders)
         names = tuple(order.request.client_id for order in entries if order.purpose == "entry")
@@ -131,7 +140,9 @@ def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Sym
         ended = {
             summary.exchange: summary.trade
             for summary in book.closed
-            if summary.symbol == symbol and summary.exchange != exchange and summary.closed >= position.opened
+            if (summary.symbol, summary.sleeve) == (symbol, sleeve)
+            and summary.exchange != exchange
+            and summary.closed >= position.opened
         }
         for other in ended.values():
             pairs = ((other, position.id), (position.id, other))
@@ -141,12 +152,14 @@ def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Sym
 
 def find_unlogged_close(book: TradingBook, account: str, fill: Fill) -> UnloggedClose | None:
     """The close whose exit was sent while it could not be written, by the client id of the exit alone."""
-    for id in list_close_ids(book, account, fill.exchange, fill.symbol):
+    sleeves = dict.fromkeys((DEBATE, *(trade.sleeve for trade in book.positions_at(fill.exchange, fill.symbol))))
+    ids = ((id, name) for name in sleeves for id in list_close_ids(book, account, fill.exchange, fill.symbol, name))
+    for id, sleeve in ids:
         stored = book.intents.get(id)
         for series, reason in EXIT_SERIES.items():
             if fill.client_id in (client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)):
                 stored_reason = None if stored is None else stored.intent.reason
-                return UnloggedClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH)
+                return UnloggedClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH, sleeve)
     return None
 
 
@@ -156,9 +169,13 @@ def build_open_intent(
     places: Mapping[Venue, ExchangeState],
     mandate: Mandate | None,
     dollars: Decimal | None = None,
+    *,
+    let_run_pct: int = 0,
+    held_leverage: Mapping[Venue, int | None] | None = None,
 ) -> TradeIntent | str:
     """The intent of a ruling that opens something, or why there is none. `dollars`: the coin's mark now; the ruling's
-    where it is not known."""
+    where it is not known. `let_run_pct`: the share that runs on past the target. `held_leverage`: of what is held of
+    the symbol at a venue; a leg takes it, and binds no more margin than was ruled."""
     ruling, card = order.ruling, order.ruling.card
     side = ruling.decision.side
     if side is None or card is None or ruling.execution_style is None:
@@ -177,7 +194,9 @@ def build_open_intent(
             round_to_step(to_decimal(price) * rates[leg.venue.currency], state.filters.tick)
             for price in (card.entry, card.stop, card.target)
         )
-        quantity = round_to_step(to_decimal(leg.quantity), state.filters.lot)
+        ruled = max(1, int(leg.leverage))
+        times = (held_leverage or {}).get(leg.venue) or ruled
+        quantity = round_to_step(to_decimal(leg.quantity) * min(times, ruled) / ruled, state.filters.lot)
         refusal = _find_leg_refusal(leg.side, quantity, entry, stop, target, state)
         if refusal is not None:
             left_out.append(f"{leg.venue}: {refusal}")
@@ -189,8 +208,9 @@ def build_open_intent(
                 entry=entry,
                 stop=stop,
                 target=target,
-                leverage=max(1, int(leg.leverage)),
+                leverage=times,
                 side=None if leg.side is side else leg.side,
+                leaves=_find_leaving(quantity, let_run_pct if order.atr else 0, min(stop, target), state.filters),
             )
         )
     if not legs:
@@ -209,6 +229,14 @@ def build_open_intent(
     )
 
 
+def _find_leaving(quantity: Decimal, let_run_pct: int, price: Decimal, filters: Filters) -> Decimal | None:
+    """What leaves at the target, in whole lots; None where all of it does, for a part would be too small an order."""
+    runs = round_to_step(quantity * let_run_pct / 100, filters.lot)
+    least = min(runs, quantity - runs)
+    taken = least > 0 and (filters.exchange.reduce_only or meets_minimum(least, price, filters))
+    return quantity - runs if taken else None
+
+
 def find_rates(quotes: Iterable[VenueQuote], dollars: Decimal) -> dict[str, Decimal]:
     """What one dollar is in each currency: by what the coin costs in both."""
     return {quote.exchange.currency: quote.mark / dollars for quote in quotes} | {DOLLAR: Decimal(1)}
@@ -222,6 +250,7 @@ def build_close_intent(
     mark: Decimal,
     reason: ExitReason,
     mandate: Mandate | None = None,
+    sleeve: str = DEBATE,
 ) -> TradeIntent:
     return TradeIntent(
         id=id,
@@ -237,25 +266,36 @@ def build_close_intent(
         atr=Decimal(0),
         reason=reason,
         mandate=None if mandate is None else hash_mandate(mandate),
+        sleeve=sleeve,
     )
 
 
 def hedge_id(account: str, symbol: Symbol, request: str) -> str:
-    return _id(account, symbol, "hedge", request)
+    return build_id(account, symbol, "hedge", request)
 
 
 def build_hedge_intent(
-    id: str, request: str, symbol: Symbol, quantity: Decimal, now: Millis, bought: ExchangeState, sold: ExchangeState
+    id: str,
+    request: str,
+    symbol: Symbol,
+    quantity: Decimal,
+    now: Millis,
+    sleeve: str,
+    bought: ExchangeState,
+    sold: ExchangeState,
+    leverage: int = 1,
+    mandate: Mandate | None = None,
 ) -> TradeIntent | str:
     """The intent to buy at one venue and to sell as much short at another, or why there is none. It is as good at any
-    price: the mark may go where it will while the legs are filled."""
+    price: the mark may go where it will while the legs are filled. `leverage`: of the short."""
     lot = max(bought.filters.lot, sold.filters.lot)
     quantity, legs = round_to_step(quantity, lot), list[IntentLeg]()
     for state, side in ((bought, None), (sold, Side.SHORT)):
         if (refusal := _find_size_refusal(quantity, state.quote.mark, state.filters)) is not None:
             return f"{state.quote.exchange}: {refusal}"
         place, mark = state.quote.exchange, state.quote.mark
-        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=1, side=side))
+        times = 1 if side is None else leverage
+        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=times, side=side))
     return TradeIntent(
         id=id,
         decision=request,
@@ -268,15 +308,20 @@ def build_hedge_intent(
         valid_until=Millis(now + LEGS_SETTLE_MS),
         mark=sold.quote.mark,
         atr=sold.quote.mark,
+        mandate=None if mandate is None else hash_mandate(mandate),
+        sleeve=sleeve,
         hedge_lot=lot,
     )
 
 
-def build_cut_intent(hedge: TradeIntent, number: int, quantity: Decimal, mark: Decimal) -> TradeIntent:
-    """So much of both legs goes. `number`: cuts of it before."""
+def build_cut_intent(
+    hedge: TradeIntent, id: str, quantity: Decimal, mark: Decimal, reason: ExitReason | None = None
+) -> TradeIntent:
+    """So much of both legs goes; without a reason what it brings in becomes margin."""
     return hedge.model_copy(
         update={
-            "id": _id(hedge.id, "cut", number),
+            "id": id,
+            "reason": reason,
             "kind": IntentKind.CUT,
             "legs": tuple(leg.model_copy(update={"quantity": quantity}) for leg in hedge.legs),
             "valid_until": Millis(CLOSE_LIFE),
@@ -293,8 +338,10 @@ def build_exit(
     side: OrderSide,
     quantity: Decimal,
     position: OpenTrade | None = None,
+    *,
+    netted: bool = False,
 ) -> OrderRequest:
-    """An order that takes at once and only reduces."""
+    """An order that takes at once and only reduces; `netted`: what the sleeve holds, not what the venue does."""
     return OrderRequest(
         client_id=client_id,
         exchange=exchange,
@@ -302,7 +349,7 @@ def build_exit(
         side=side,
         type=OrderType.MARKET,
         quantity=quantity,
-        reduce_only=True,
+        reduce_only=not netted,
         leverage=1 if position is None else max(1, int(position.leverage)),
     )
 
@@ -331,5 +378,5 @@ def _find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> s
     return None
 
 
-def _id(account: str, *content: object) -> str:
+def build_id(account: str, *content: object) -> str:
     return f"int_{digest(canonical([account, *content]))[:24]}"

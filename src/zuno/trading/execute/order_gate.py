@@ -7,7 +7,7 @@ and the market's own price.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,17 +21,22 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
+from zuno.trading.execute.carry import HedgeTarget, NothingToChange, find_carry_target, prepare_hedge
 from zuno.trading.execute.closes import close_unlogged, store_close
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, is_tighter, prepare_entry, set_levels
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, prepare_entry
 from zuno.trading.execute.fills import cancel_order
-from zuno.trading.execute.intents import RulingToExecute, build_hedge_intent, hedge_id, intent_id
+from zuno.trading.execute.intents import RulingToExecute, hedge_id, intent_id
+from zuno.trading.execute.protection import is_tighter, leave_part, set_levels
 from zuno.trading.execute.reconcile import VenueComparison, advance
-from zuno.trading.execute.venue_context import AccountContext, GateContext, is_entry
+from zuno.trading.execute.targets import TargetPosition, TargetResult, TargetRound
+from zuno.trading.execute.transfers import make_transfers
+from zuno.trading.execute.venue_context import DOLLAR, AccountContext, GateContext, is_entry
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, VenueQuote
+from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, SleeveShares
 from zuno.trading.model.trade_events import (
     Adopted,
     ClockSet,
@@ -45,14 +50,15 @@ from zuno.trading.model.trade_events import (
     MandateRevoked,
     ManualChange,
     Protection,
+    SleevesSet,
     TradeEvent,
-    TradeIntent,
     account_mode,
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.protections import OF_THE_DEBATE, check_grant, describe_lock, find_refusal, hash_mandate
+from zuno.trading.rules.protections import check_grant, hash_mandate, share_out
+from zuno.trading.rules.sleeve_funds import build_transfer, plan_transfers
 from zuno.trading.rules.trading_book import TradingBook
 
 P = ParamSpec("P")
@@ -141,12 +147,16 @@ class OrderGate:
 
     @_exclusive_unread
     async def close(
-        self, which: Symbol | str | None, reason: ExitReason = ExitReason.OWNER, request: str = "owner"
+        self,
+        which: Symbol | str | None,
+        reason: ExitReason = ExitReason.OWNER,
+        request: str = "owner",
+        sleeve: str | None = None,
     ) -> tuple[str, ...]:
-        """Close a trade by its id, everything of a symbol, or everything. Entries that wait there are cancelled. It is
-        done though the log cannot be written, which is `Unavailable` then."""
-        act = partial(self._close, which, reason, request)
-        return await self._close_though_unlogged(act, reason, which)
+        """Close a trade by its id, everything of a symbol, or everything; of one sleeve if one is named. Entries that
+        wait there are cancelled. It is done though the log cannot be written, which is `Unavailable` then."""
+        act = partial(self._close, which, reason, request, sleeve)
+        return await self._close_though_unlogged(act, reason, which, sleeve)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
@@ -212,8 +222,12 @@ class OrderGate:
     @_exclusive
     async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
         check_grant(mandate, self._account.now())
-        granted = MandateGranted(at=self._account.event_time(), mandate=mandate, hash=hash_mandate(mandate))
-        await self._account.write([granted])
+        at = self._account.event_time()
+        granted = MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
+        shares = share_out(mandate)
+        await self._account.write(
+            [granted, *([] if shares is None else [SleevesSet(at=at, shares=shares.to_record())])]
+        )
         return granted
 
     @_exclusive
@@ -278,9 +292,13 @@ class OrderGate:
         """Whether the next tick may find something to do: entries that wait, or levels that no venue holds."""
         book = self._account.book
         orders = book.open_orders.values()
-        standing = {(order.purpose, order.request.exchange, order.request.symbol) for order in orders}
+        standing = {
+            (order.purpose, order.request.exchange, order.request.symbol, book.sleeve_of(order)) for order in orders
+        }
         return bool(book.open_intents) or any(
-            ("stop", *place) not in standing or (trade.target is not None and ("target", *place) not in standing)
+            ("stop", *place) not in standing
+            or (trade.target is not None and ("target", *place) not in standing)
+            or (trade.leaves is not None and not trade.leaving)
             for place, trade in book.positions.items()
         )
 
@@ -317,7 +335,7 @@ class OrderGate:
         if call is Call.HOLD:
             return ExecutionResult("held", "the ruling is HOLD")
         await advance(self._account)
-        if self._find_hedge(order.symbol) is not None:
+        if any((hedge.symbol, hedge.sleeve) == (order.symbol, DEBATE) for hedge in self._account.hedges()):
             why = f"{order.symbol} is hedged: both legs are closed together, and nothing is opened beside them"
             return ExecutionResult("held" if call.side is None else "refused", why)
         side = call.side
@@ -344,6 +362,8 @@ class OrderGate:
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
         rules = (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES)
         reason = next(rules, ExitReason.DECISION)
+        if reason is ExitReason.TARGET and await self._leave_parts(order):
+            return ExecutionResult("open", "what leaves at the target leaves, the rest runs on", id)
         stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
         await advance(self._account)
         try:
@@ -354,53 +374,88 @@ class OrderGate:
             return ExecutionResult("closed" if manual else "held", "; ".join(manual) or "nothing is held or ordered")
         return self._describe_intent(stored)
 
+    async def _leave_parts(self, order: RulingToExecute) -> bool:
+        """Whether the ruling names parts of what is held: they go at the market, as the target was passed."""
+        held = {trade.id: trade for trade in self._account.book.positions.values()}
+        named = [(held[close.id], close) for close in order.ruling.closes if close.id in held]
+        parts = [trade for trade, close in named if trade.leaving < trade.quantity and close.what == "position"]
+        if not parts or len(parts) < len(order.ruling.closes):
+            return False
+        for trade in parts:
+            venue = self._account.at(trade.exchange, trade.sleeve)
+            await venue.attempt(leave_part(venue, trade))
+        await advance(self._account)
+        return True
+
     @_exclusive
-    async def open_hedge(
-        self, symbol: Symbol, bought: Venue, sold: Venue, quantity: Decimal, request: str
-    ) -> ExecutionResult:
-        """Buy at one venue and sell as much short at another, as one position. The same request again is the same
-        position. What is bought comes first: there is less of it to be had, and alone it cannot be liquidated."""
+    async def transfer(self, source: str, target: str, amount: Decimal, request: str) -> tuple[str, ...]:
+        """Give dollars of one sleeve to another; the same request again is the same transfer. What a person has to
+        move between wallets is said. `Refused` for more than is free."""
+        transfer = build_transfer(self._account.event_time(), request, source, target, amount)
+        return await make_transfers(self._account, [transfer])
+
+    @_exclusive
+    async def restore_shares(self, request: str) -> tuple[str, ...]:
+        """Transfers that bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of
+        what is held."""
         account = self._account
-        id = hedge_id(account.name, symbol, request)
+        await advance(account)
+        equity = {sleeve: await self.read_capital(sleeve) for sleeve in account.book.sleeves}
+        return await make_transfers(account, plan_transfers(account.book, equity, account.event_time(), request))
+
+    async def read_capital(self, sleeve: str) -> Decimal:
+        """What a sleeve is worth in dollars. `Unavailable` without a price of what it holds."""
+        return await self._protections.require_sleeve_equity(sleeve, DOLLAR)
+
+    @_exclusive
+    async def set_shares(self, shares: SleeveShares) -> None:
+        """What each sleeve is to have from now on; money follows with transfers."""
+        if self._account.book.shares != shares:
+            await self._account.write([SleevesSet(at=self._account.event_time(), shares=shares.to_record())])
+
+    @_exclusive
+    async def set_targets(
+        self, wanted: Mapping[str, Sequence[TargetPosition]], decided: Millis, decision: str
+    ) -> tuple[TargetResult, ...]:
+        """Bring sleeves toward their targets, all in one round: of each sleeve everything that it is to hold, what it
+        holds beside is ended. The same target of the same moment again is the same order; another takes its place."""
+        round = TargetRound(self._account, self._protections, wanted, decided, decision)
+        return await round.carry_out()
+
+    @_exclusive
+    async def set_hedge(self, target: HedgeTarget) -> ExecutionResult:
+        """Bring both legs of a position to a quantity: opened, grown, cut, or at 0 closed. The same request again is
+        the same change, whatever became of it since. `Unavailable`: nothing was done, ask again."""
+        return await self._set_hedge(target)
+
+    @_exclusive
+    async def set_carry(self, symbol: Symbol, sold: Venue, weight: Decimal, day: Millis) -> ExecutionResult:
+        """Bring `cash-carry` at the spot and the perpetuals of one exchange to a weight for each leg, a share of the
+        sleeve's equity; 0 closes both. Once a day for each weight: `day` names it."""
+        await advance(self._account)
+        request = request_name(CASH_CARRY, symbol, sold, weight.normalize(), day)
+        target = await find_carry_target(self._account, self._protections, symbol, sold, weight, request)
+        return await self._set_hedge(target)
+
+    async def _set_hedge(self, target: HedgeTarget) -> ExecutionResult:
+        account = self._account
+        id = hedge_id(account.name, target.symbol, target.request)
         await advance(account)
         if id in account.book.intents:
             return self._describe_intent(id)
-        if (why := await self._why_no_hedge(symbol, bought, sold)) is not None:
-            return ExecutionResult("refused", why)
         try:
-            places = [await account.at(exchange).read_state(symbol) for exchange in (bought, sold)]
-        except Unavailable as error:
-            return ExecutionResult("refused", f"the exchange did not answer: {error}")
-        intent = build_hedge_intent(id, request, symbol, quantity, account.now(), *places)
-        if isinstance(intent, str):
-            return ExecutionResult("refused", intent)
-        await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
+            intent = await prepare_hedge(account, self._protections, target, id)
+        except NothingToChange as error:
+            return ExecutionResult("held", str(error))
+        except (EntryRefused, NotFound) as error:
+            return ExecutionResult("refused", str(error))
+        if intent is not None:
+            await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
+        else:
+            why, sleeve = ExitReason.DECISION, target.sleeve
+            id = await store_close(account, target.symbol, why, target.request, sleeve=sleeve) or id
         await advance(account)
         return self._describe_intent(id)
-
-    async def _why_no_hedge(self, symbol: Symbol, bought: Venue, sold: Venue) -> str | None:
-        gate = self._account.gate
-        if not gate.entries:
-            return gate.why_no_entries
-        if gate.live or gate.funds is None:
-            return "positions of two legs are opened on paper alone: no mandate names them"
-        if bought.house != sold.house or not bought.spot or not sold.shorts or bought.currency != sold.currency:
-            return f"{bought} and {sold} are not the spot and the perpetuals of one exchange"
-        if symbol in self._list_symbols(None):
-            return f"{symbol} is held or ordered; a hedged position is its symbol's only one"
-        locks = [lock for lock in await self._protections.find_locks(symbol) if lock.protection not in OF_THE_DEBATE]
-        lock = find_refusal(symbol, locks)
-        return None if lock is None else describe_lock(lock)
-
-    async def close_hedge(self, symbol: Symbol, request: str = "owner") -> tuple[str, ...]:
-        """Both legs. `NotFound` where the symbol is not hedged."""
-        await self.refresh()
-        if self._find_hedge(symbol) is None:
-            raise NotFound(f"{symbol} is not hedged; `zuno trade positions` lists what is open.")
-        return await self.close(symbol, request=request)
-
-    def _find_hedge(self, symbol: Symbol) -> TradeIntent | None:
-        return next((hedge for hedge in self._account.hedges() if hedge.symbol is symbol), None)
 
     @_exclusive
     async def cancel(self, client_id: str) -> str:
@@ -414,7 +469,7 @@ class OrderGate:
             raise Refused(f"The order {client_id} protects or closes a position; `zuno trade set` moves its level.")
         tracked = self._account.book.open_intents.get(order.intent)
         if tracked is None or tracked.intent.style is Style.SMART_DCA:
-            await cancel_order(self._account.at(order.request.exchange), order)
+            await cancel_order(self._account.at(order.request.exchange, self.book.sleeve_of(order)), order)
         else:
             # Or the next one would be placed in its stead. Written first: another process may be working it.
             await end_entries(self._account, "cancelled by the owner", order.intent)
@@ -435,10 +490,10 @@ class OrderGate:
             raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
         if self._account.book.find_hedge(trade) is not None:
             raise Refused(f"{trade_id} is a leg of a hedged position: it has no levels of its own.")
-        if trade.manual and (trade.exchange, trade.symbol) in self._account.book.positions:
+        if trade.manual and self._account.book.position(trade.exchange, trade.symbol) is not None:
             beside = f"The desk holds {trade.symbol} at {trade.exchange} beside {trade_id}"
             raise Refused(f"{beside}, and the levels there are the desk's; close one of them first.")
-        venue = self._account.at(trade.exchange)
+        venue = self._account.at(trade.exchange, trade.sleeve)
         quote = await venue.port.quote(trade.symbol)
         tick = (await venue.read_filters(trade.symbol)).tick
         stop = trade.stop if stop is None else round_to_step(stop, tick)
@@ -461,7 +516,9 @@ class OrderGate:
 
     # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
 
-    async def _close(self, which: Symbol | str | None, reason: ExitReason, request: str) -> tuple[str, ...]:
+    async def _close(
+        self, which: Symbol | str | None, reason: ExitReason, request: str, of_sleeve: str | None = None
+    ) -> tuple[str, ...]:
         book = self._account.book
         if isinstance(which, str) and not isinstance(which, Symbol):
             trade = book.trades.get(which)
@@ -471,18 +528,23 @@ class OrderGate:
                 raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
             if trade.manual:
                 return await self._close_manual(trade.symbol, trade.id)
-        symbols, done = self._list_symbols(which), list[str]()
-        for symbol in symbols:
-            stored = await store_close(self._account, symbol, reason, request)
+        open, done = self._list_open(which, of_sleeve), list[str]()
+        for symbol, sleeve in open:
+            stored = await store_close(self._account, symbol, reason, request, sleeve=sleeve)
             done += [] if stored is None else [stored]
         await advance(self._account)
         # Last, for they need a price: nothing at an exchange waits for it. A trade of the desk by its id ends no other.
-        for symbol in symbols if which is None or isinstance(which, Symbol) else ():
+        by_hand = (which is None or isinstance(which, Symbol)) and of_sleeve in (None, DEBATE)
+        for symbol in dict.fromkeys(symbol for symbol, _ in open) if by_hand else ():
             done += await self._close_manual(symbol)
         return tuple(done)
 
     async def _close_though_unlogged(
-        self, act: Callable[[], Awaitable[tuple[str, ...]]], reason: ExitReason, which: Symbol | str | None
+        self,
+        act: Callable[[], Awaitable[tuple[str, ...]]],
+        reason: ExitReason,
+        which: Symbol | str | None,
+        of_sleeve: str | None = None,
     ) -> tuple[str, ...]:
         """What the exchanges hold does not wait for room on a disk."""
         self._account.failure = None
@@ -496,27 +558,29 @@ class OrderGate:
             return done
         killed = reason is ExitReason.KILL_SWITCH
         locked = self._account.has_written_lock(Protection.KILL_SWITCH)
-        report = [
-            line
-            for exchange in self._account.venues
-            for symbol in self._list_symbols(which)
-            for line in await close_unlogged(self._account.at(exchange), symbol, unlocked_kill=killed and not locked)
-        ]
+        report = list[str]()
+        for exchange in self._account.venues:
+            for symbol, sleeve in self._list_open(which, of_sleeve):
+                venue = self._account.at(exchange, sleeve)
+                report += await close_unlogged(venue, symbol, unlocked_kill=killed and not locked)
         sent = f"Sent all the same: {'; '.join(report)}." if report else "Nothing was left to send."
         unsaid = "neither recorded nor locked" if killed and not locked else "not recorded"
         raise Unavailable(f"{failure} {sent} It is {unsaid}; repeat this once it can be written.") from failure
 
-    def _list_symbols(self, which: Symbol | str | None) -> list[Symbol]:
-        """What the desk traded of a close: of a trade that a person wrote down nothing is at an exchange."""
+    def _list_open(self, which: Symbol | str | None, of_sleeve: str | None = None) -> list[tuple[Symbol, str]]:
+        """What the desk traded of a close, by sleeve: of a trade that a person wrote down nothing is at an exchange."""
         book = self._account.book
-        if which is None:
-            ordered = (order.request.symbol for order in book.open_orders.values())
-            wanted = (tracked.intent.symbol for tracked in book.open_intents.values())
-            held = (trade.symbol for trade in book.trades.values())
-            return sorted({*ordered, *wanted, *held, *(order.symbol for order in book.resting.values())})
+        if isinstance(which, str) and not isinstance(which, Symbol):
+            traded = (trade for trade in book.trades.values() if trade.id == which and not trade.manual)
+            return [(trade.symbol, trade.sleeve) for trade in traded]
+        open = {(order.request.symbol, book.sleeve_of(order)) for order in book.open_orders.values()}
+        open |= {(tracked.intent.symbol, tracked.intent.sleeve) for tracked in book.open_intents.values()}
+        open |= {(trade.symbol, trade.sleeve) for trade in book.trades.values()}
+        open |= {(order.symbol, DEBATE) for order in book.resting.values()}
         if isinstance(which, Symbol):
-            return [which]
-        return [trade.symbol for trade in book.trades.values() if trade.id == which and not trade.manual]
+            open |= {(which, DEBATE)}
+        chosen = [place for place in open if which in (None, place[0]) and of_sleeve in (None, place[1])]
+        return sorted(chosen, key=lambda place: (place[0], place[1] != DEBATE, place[1]))
 
     async def _close_manual(self, symbol: Symbol, id: str | None = None) -> tuple[str, ...]:
         """Positions and orders that a person wrote down end at the market's price."""
@@ -538,18 +602,19 @@ class OrderGate:
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol))
+        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol, DEBATE))
         return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
         since = takewhile(lambda summary: summary.closed >= order.as_of, reversed(self._account.book.closed))
-        return any(summary.symbol == order.symbol and summary.side is not side for summary in since)
+        others = (summary for summary in since if summary.sleeve == DEBATE and summary.side is not side)
+        return any(summary.symbol == order.symbol for summary in others)
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self._account.book.intents[id]
         working, closing, intent = tracked.state == "open", tracked.intent.kind is IntentKind.CLOSE, tracked.intent
-        places = ((leg.exchange, intent.symbol) for leg in intent.legs)
+        places = ((leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
         state: ExecutionState = "closed" if closing else "ended"
         if tracked.state == "refused":
             state = "refused"

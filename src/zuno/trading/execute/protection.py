@@ -9,11 +9,19 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.execute.closes import UNPROTECTED_MS, store_close, why_unsellable
 from zuno.trading.execute.fills import cancel_order, cancel_protection, plan_and_send
-from zuno.trading.execute.intents import build_cut_intent
+from zuno.trading.execute.intents import build_cut_intent, build_exit, build_id
 from zuno.trading.execute.venue_context import VenueContext
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
-from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, TradeIntent
+from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    IntentKind,
+    IntentStored,
+    LevelsSet,
+    Protection,
+    TradeIntent,
+)
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.margin import liquidation_price
@@ -24,52 +32,115 @@ LEAST_DISTANCE: Final = Decimal("0.25")
 """From the mark to where a hedged short is liquidated: nearer than that, both legs are cut."""
 KEPT_SHARE: Final = Decimal("0.75")
 """Of each leg that is cut."""
+TRAIL_STEP: Final = Decimal("0.1")
+"""Of the distance of a trailing stop: nearer by less, it is not renewed."""
 _TYPES: Final = {"stop": OrderType.STOP_MARKET, "target": OrderType.TAKE_PROFIT_MARKET}
 
 
 async def protect(venue: VenueContext, symbol: Symbol) -> None:
     """Stop and target at the venue for what is held; where it holds none, the desk watches them."""
     position = venue.position(symbol)
-    if position is None or venue.account.is_closing(symbol):
+    if position is None or venue.is_closing(symbol):
         return
     await venue.attempt(_close_if_due(venue, position))
-    if venue.account.is_closing(symbol):
+    if venue.is_closing(symbol):
         return
     if (hedge := venue.book.find_hedge(position)) is not None:
         await venue.attempt(_watch_margin(venue, position, hedge))
-    elif not await venue.holds_stops(symbol):
-        await venue.attempt(_watch_levels(venue, position))
+        return
+    await venue.attempt(_trail(venue, position))
+    if not await venue.holds_stops(symbol):
+        if venue.nets(symbol):
+            await venue.attempt(cancel_protection(venue, symbol))
+        if venue.position(symbol) is position:
+            await venue.attempt(_watch_levels(venue, position))
     elif position.intent in venue.book.intents:
-        await venue.attempt(_place_level(venue, position, "stop", position.stop))
-        if venue.position(symbol) is not position or venue.account.is_closing(symbol):
+        await venue.attempt(_place_level(venue, position, "stop", position.stop, position.quantity))
+        if venue.position(symbol) is not position or venue.is_closing(symbol):
             return
         if venue.binds_balance:
             await venue.attempt(_watch_levels(venue, position))
         else:
-            await venue.attempt(_place_level(venue, position, "target", position.target))
+            await venue.attempt(_place_level(venue, position, "target", position.target, position.leaving))
+
+
+async def _trail(venue: VenueContext, position: OpenTrade) -> None:
+    """Once what leaves at the target is gone, the stop of the rest follows the mark: only ever nearer, and no oftener
+    than it is worth an order."""
+    if position.leaves is None or position.leaving or position.trail <= 0 or position.stop is None:
+        return
+    mark = (await venue.port.quote(position.symbol)).mark
+    tick = (await venue.read_filters(position.symbol)).tick
+    stop = round_to_step(max(tick, mark - position.side.sign * position.trail), tick)
+    nearer = is_tighter(stop, position.stop, position.side)
+    if position.target is not None or (nearer and abs(stop - position.stop) >= TRAIL_STEP * position.trail):
+        at, moved = venue.account.event_time(), stop if nearer else position.stop
+        await venue.account.write([set_levels(position, at, moved, None, "trail")])
+
+
+async def leave_part(venue: VenueContext, position: OpenTrade) -> None:
+    """What leaves at the target goes at the market; orders that would sell it as well go first."""
+    symbol, tracked = position.symbol, venue.book.intents[position.intent]
+    sent = venue.orders_of(tracked, "target")
+    if any(order.request.type is OrderType.MARKET and not order.status.final for order in sent):
+        return
+    if sent and sent[-1].status is OrderStatus.REJECTED and venue.now() - sent[-1].planned < CLOSE_AGAIN_MS:
+        return
+    for order in venue.open_orders(symbol):
+        if order.purpose == "target" or (order.purpose == "stop" and venue.binds_balance):
+            await cancel_order(venue, order)
+    if venue.position(symbol) is not position or not position.leaving:
+        return
+    quantity, lot = await venue.fit_sale(symbol, position.leaving)
+    id = client_order_id(position.intent, venue.exchange, "target", len(sent))
+    side = opening_side(position.side).opposite
+    request = build_exit(id, venue.exchange, symbol, side, quantity, position)
+    await plan_and_send(venue, position.intent, "target", request, lot)
+
+
+async def _leave(venue: VenueContext, position: OpenTrade, passed: ExitReason) -> None:
+    if passed is ExitReason.TARGET and position.leaving < position.quantity:
+        await leave_part(venue, position)
+    else:
+        await close_by_rule(venue, position, passed)
 
 
 async def _watch_margin(venue: VenueContext, position: OpenTrade, hedge: TradeIntent) -> None:
     """A short whose liquidation comes near by the mark is cut with its other leg. Legs that are being filled or cut
     are given their time."""
     account, symbol = venue.account, position.symbol
-    if position.side is Side.LONG or hedge.id in account.book.open_intents or account.open_cuts(symbol):
+    if position.side is Side.LONG or account.book.is_worked(symbol, venue.sleeve):
         return
     mark = (await venue.port.quote(symbol)).mark
-    end = liquidation_price(position.side, position.quantity, position.cost, position.margin)
-    if end is None or end >= (1 + LEAST_DISTANCE) * mark:
+    if (end := await _find_liquidation(venue, position)) is None or end >= (1 + LEAST_DISTANCE) * mark:
         return
     assert hedge.hedge_lot is not None
     gone = position.quantity - round_to_step(KEPT_SHARE * position.quantity, hedge.hedge_lot)
     # What is too small to be sold in parts goes as a whole.
-    places = [account.at(leg.exchange) for leg in hedge.legs if leg.exchange in account.venues]
+    places = [account.at(leg.exchange, venue.sleeve) for leg in hedge.legs if leg.exchange in account.venues]
     filters = [await place.read_filters(symbol) for place in places]
-    if gone < position.quantity and all(meets_minimum(gone, mark, rules) for rules in filters):
+    parts = (gone, position.quantity - gone)
+    if account.gate.funds and all(meets_minimum(min(parts), mark, rules) for rules in filters):
         number = sum(tracked.intent.kind is IntentKind.CUT for tracked in account.book.intents.values())
-        cut = build_cut_intent(hedge, number, gone, mark)
+        cut = build_cut_intent(hedge, build_id(hedge.id, "cut", number), gone, mark)
         await account.write([IntentStored(at=account.event_time(), intent=cut, ruling=None)])
     else:
         await close_by_rule(venue, position, ExitReason.UNDONE)
+
+
+async def _find_liquidation(venue: VenueContext, short: OpenTrade) -> Decimal | None:
+    """Where a hedged short is liquidated: by its own margin, or by the venue's word where other sleeves have a part of
+    the position there, whose margin is their sum."""
+    end = liquidation_price(short.side, short.quantity, short.cost, short.margin)
+    if (venue.exchange, short.symbol) not in venue.book.nets:
+        return end
+    try:
+        there = await venue.port.positions()
+    except Unavailable as error:
+        venue.failures.append(str(error))
+        return end
+    ends = (held.liquidation for held in there if held.symbol is short.symbol and held.side is short.side)
+    return min((price for price in (end, *ends) if price is not None), default=None)
 
 
 async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
@@ -80,12 +151,18 @@ async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
 
 
 async def _place_level(
-    venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal | None
+    venue: VenueContext,
+    position: OpenTrade,
+    purpose: Literal["stop", "target"],
+    trigger: Decimal | None,
+    amount: Decimal,
 ) -> None:
     """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
     the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
-    quantity, lot = await venue.fit_sale(position.symbol, position.quantity)
+    exits = [order.left for order in venue.open_orders(position.symbol) if order.purpose == "exit"]
+    free = position.quantity - (sum(exits, ZERO) if venue.binds_balance else ZERO)
+    quantity, lot = await venue.fit_sale(position.symbol, min(amount, free))
     wanted = next((order for order in standing if (order.request.trigger, order.left) == (trigger, quantity)), None)
     if wanted is None and trigger is not None and quantity and await _is_taken(venue, position, quantity, trigger):
         tried = venue.orders_of(venue.book.intents[position.intent], purpose)
@@ -115,7 +192,7 @@ async def _place_level(
                 passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
             except Unavailable:
                 passed = None
-            await close_by_rule(venue, position, passed or ExitReason.UNDONE)
+            await _leave(venue, position, passed or ExitReason.UNDONE)
             return
     if wanted is not None and wanted.status is OrderStatus.PLANNED:
         waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
@@ -125,6 +202,20 @@ async def _place_level(
     for order in standing:
         if order is not wanted and not order.status.final:
             await cancel_order(venue, order)
+
+
+def set_levels(
+    trade: OpenTrade, at: Millis, stop: Decimal | None, target: Decimal | None, by: Literal["ruling", "owner", "trail"]
+) -> LevelsSet:
+    kept = pick(trade, "exchange", "symbol", "hold_until")
+    return LevelsSet(at=at, stop=stop, target=target, by=by, trade=trade.id, **kept)
+
+
+def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
+    """Whether a stop is nearer to the market than another, or than none; of targets the other way round."""
+    if than is None:
+        return True
+    return level > than if side is Side.LONG else level < than
 
 
 async def _is_taken(venue: VenueContext, position: OpenTrade, quantity: Decimal, trigger: Decimal) -> bool:
@@ -143,17 +234,17 @@ def _is_refused(order: TrackedOrder, quantity: Decimal, trigger: Decimal, now: M
 async def _watch_levels(venue: VenueContext, position: OpenTrade) -> None:
     passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
     if passed is not None:
-        await close_by_rule(venue, position, passed)
+        await _leave(venue, position, passed)
 
 
 async def close_by_rule(venue: VenueContext, position: OpenTrade, reason: ExitReason) -> None:
     """Again and again until nothing is held, and no faster than a venue that refuses can bear. What is too small to be
     sold waits until it is worth enough."""
-    refused = venue.account.refused.get(position.symbol)
+    refused = venue.account.refused.get((position.sleeve, position.symbol))
     if refused is not None and venue.now() - refused < CLOSE_AGAIN_MS:
         return
     if await why_unsellable(venue, position) is None:
-        await store_close(venue.account, position.symbol, reason, position.id)
+        await store_close(venue.account, position.symbol, reason, position.id, sleeve=position.sleeve)
 
 
 async def cancel_leftovers(venue: VenueContext, symbol: Symbol) -> None:
@@ -163,6 +254,8 @@ async def cancel_leftovers(venue: VenueContext, symbol: Symbol) -> None:
         position = venue.position(symbol)
         if order.purpose == "entry":
             over = bool(order.intent) and order.intent not in venue.book.open_intents
+        elif order.purpose == "exit" and order.expires is not None:  # it waits: of a target that another replaced
+            over = order.intent not in venue.book.open_intents
         elif position is None:
             over = order.request.reduce_only and symbol not in venue.memory.unbooked
         else:

@@ -21,6 +21,7 @@ from zuno.markets.venues import Venue
 from zuno.trading.execute.closes import (
     find_cut_left,
     is_closed,
+    is_closed_leg,
     is_worked,
     store_close,
     undo_given_up,
@@ -33,6 +34,7 @@ from zuno.trading.execute.entries import end_entry, send_entry_again, work_entry
 from zuno.trading.execute.fills import book_orders, find_order, send_exit_again, settle_funding, take_news
 from zuno.trading.execute.intents import LEGS_SETTLE_MS
 from zuno.trading.execute.protection import cancel_leftovers, close_by_rule, protect
+from zuno.trading.execute.transfers import finish_moves
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import OUR_PREFIX, ZERO, ExchangeAnswer, Order, OrderStatus, Unbooked
@@ -75,17 +77,29 @@ async def advance(account: AccountContext, *, settle: bool = False, entries: boo
     do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without `entries` none
     is placed this time."""
     if account.started is None:
+        await account.open(account.event_time())
         account.started = account.now()
+    unmoved: dict[Venue, str] = {}
+    try:
+        await finish_moves(account)
+    except (Unavailable, Refused) as error:  # nobody's close waits for it
+        places = (at for move in account.book.moves for at in (move.source, move.target))
+        unmoved = dict.fromkeys(places, f"cash is not moved yet: {error}")
     again = True
     while again:
         known = {*account.book.open_intents}
         # Of a hedge what is bought comes first: its other leg is as much as that.
         for exchange in sorted(account.venues, key=lambda exchange: bool(account.hedges()) and not exchange.spot):
-            venue = account.at(exchange)
-            await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
+            failures: dict[str, None] = {}
+            for sleeve in account.list_sleeves(exchange):
+                venue = account.at(exchange, sleeve)
+                await _advance_at(venue, settle=settle, placing=account.gate.entries and entries)
+                failures |= dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()])
             account.troubles.pop(exchange, None)
-            if failures := dict.fromkeys([*venue.failures, *venue.memory.funding_troubles.values()]):
+            if failures:
                 account.troubles[exchange] = "; ".join(failures)
+        for exchange, why in unmoved.items():
+            account.troubles[exchange] = "; ".join(filter(None, (account.troubles.get(exchange), why)))
         _note_missing(account)
         await _end_intents(account)
         await _settle_hedges(account)
@@ -95,7 +109,7 @@ async def advance(account: AccountContext, *, settle: bool = False, entries: boo
 
 def _note_missing(account: AccountContext) -> None:
     """Exchanges where something is held or ordered, and that nothing can be done at here."""
-    held = [exchange for exchange, _ in account.book.positions]
+    held = [exchange for exchange, _, _ in account.book.positions]
     ordered = [order.request.exchange for order in account.book.open_orders.values()]
     for exchange in dict.fromkeys([*account.troubles, *held, *ordered]):
         if exchange in account.venues:
@@ -139,7 +153,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
     await _resolve_planned(venue, symbol, "exit")
     await work_closes(venue, symbol)
     await work_cut(venue, symbol)
-    if not venue.account.is_closing(symbol):
+    if not venue.is_closing(symbol):
         await _resolve_planned(venue, symbol, "stop", "target")
         if watched is None or venue.position(symbol) is not watched:
             await protect(venue, symbol)
@@ -162,8 +176,8 @@ async def _work_entries(venue: VenueContext, symbol: Symbol, *, placing: bool) -
         if order.status is OrderStatus.PLANNED and order.purpose == "entry":
             await venue.attempt(send_entry_again(venue, order, placing=placing))
             await protect(venue, symbol)
-    for tracked in venue.account.open_entries(symbol):
-        if not venue.account.is_closing(symbol):
+    for tracked in venue.account.open_entries(symbol, venue.sleeve):
+        if not venue.is_closing(symbol):
             await venue.attempt(work_entry(venue, tracked, placing=placing))
             await protect(venue, symbol)
 
@@ -175,11 +189,14 @@ async def _end_intents(account: AccountContext) -> None:
     for tracked in sorted(account.book.open_intents.values(), key=lambda tracked: tracked.intent.kind):
         intent, at = tracked.intent, account.event_time()
         if intent.kind is IntentKind.CLOSE:
-            if is_closed(account, intent.symbol):
+            if is_closed(account, intent.symbol, intent.sleeve):
                 events.append(IntentEnded(at=at, intent=intent.id, state="done"))
             elif (why := why_not_closed(account, tracked)) is not None:
-                account.refused[intent.symbol] = at
+                account.refused[intent.sleeve, intent.symbol] = at
                 events.append(IntentEnded(at=at, intent=intent.id, state="refused", reason=why))
+        elif intent.hedge_lot is None and intent.kind is IntentKind.CUT:
+            if is_closed_leg(account, tracked) or is_worked(account, tracked):
+                events.append(end_entry(account, tracked))
         elif intent.kind is IntentKind.OPEN and is_worked(account, tracked):
             events.append(end_entry(account, tracked))
     await account.write(events)
@@ -189,28 +206,34 @@ async def _settle_hedges(account: AccountContext) -> None:
     """Both legs are to go where they do not match, or were not cut alike, in time. An order of which nobody knows
     whether it was filled is waited for."""
     for tracked in account.open_cuts():
-        await _finish_cut(account, tracked)
-    for hedge in account.book.list_hedges().values():
-        symbol, cuts = hedge.symbol, account.open_cuts(hedge.symbol)
-        begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol))]
+        if tracked.intent.hedge_lot is not None:
+            await _finish_cut(account, tracked)
+    for hedge in account.book.list_hedges():
+        symbol, sleeve, cuts = hedge.symbol, hedge.sleeve, account.open_cuts(hedge.symbol, hedge.sleeve)
+        begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol, sleeve))]
         settling = any(account.now() - at < LEGS_SETTLE_MS for at in begun)
         orders = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-        unknown = any(order.status is OrderStatus.PLANNED for order in orders)
+        planned = (order for order in orders if order.status is OrderStatus.PLANNED)
+        unknown = any(account.book.sleeve_of(order) == sleeve for order in planned)
         if settling or unknown or (not cuts and account.book.is_matched(hedge)):
             continue
         for leg in account.book.legs_of(hedge):
-            if leg.exchange in account.venues and not account.is_closing(symbol):
-                await close_by_rule(account.at(leg.exchange), leg, ExitReason.UNDONE)
+            if leg.exchange in account.venues and not account.is_closing(symbol, sleeve):
+                await close_by_rule(account.at(leg.exchange, sleeve), leg, ExitReason.UNDONE)
 
 
 async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
     """Once both legs are cut, what the first brought in becomes margin of the other; where that cannot be, both go.
-    Money is moved under the intent's own id, and before anything else is said of the cut."""
+    Money is moved under the intent's own id, and before anything else is said of the cut. None is moved where a target
+    asked for the cut."""
     intent, at = tracked.intent, account.event_time()
     (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
     if find_cut_left(account.book, tracked):
-        if account.is_closing(symbol):
+        if is_closed_leg(account, tracked):
             await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason="the symbol is closed")])
+        return
+    if intent.reason is not None:
+        await account.write([IntentEnded(at=at, intent=intent.id, state="done")])
         return
     sales = {id for id in tracked.orders if account.book.orders[id].request.exchange == bought.exchange}
     amount = round_to_step(account.book.sum_proceeds(sales), Decimal(1).scaleb(-sold.exchange.cash_decimals))
@@ -220,7 +243,7 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
         amount = await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
     except Refused as error:
         # The close first: a process that ended in between would cut once more.
-        await store_close(account, symbol, ExitReason.UNDONE, intent.decision)
+        await store_close(account, symbol, ExitReason.UNDONE, intent.decision, sleeve=intent.sleeve)
         ended = IntentEnded(at=account.event_time(), intent=intent.id, state="refused", reason=str(error)[:600])
         await account.write([ended])
     except ZunoError as error:
@@ -298,9 +321,9 @@ async def find_differing_positions(port: OrderVenue, book: TradingBook) -> dict[
     """Once fills are booked, what is held must be the same."""
     there = {position.symbol: position.quantity * position.side.sign for position in await port.positions()}
     ours = {**book.dust.get(port.exchange, {})}
-    for (exchange, symbol), trade in book.positions.items():
+    for (exchange, symbol, _), trade in book.positions.items():
         if exchange == port.exchange:
-            ours[symbol] = trade.quantity * trade.side.sign
+            ours[symbol] = ours.get(symbol, ZERO) + trade.signed
     return {
         symbol: Unbooked(exchange=port.exchange, symbol=symbol, quantity=theirs, booked=booked)
         for symbol in sorted(there.keys() | ours.keys())
@@ -401,7 +424,7 @@ def _expect_balance(venue: VenueContext) -> Decimal:
     that a paper account has not opened yet has what it will open with; an account with money opens with nothing."""
     account, exchange, on_paper = venue.account, venue.exchange, account_mode(venue.account.name) == "paper"
     if not account.book.opened or (on_paper and exchange not in account.book.venues):
-        return exchange.paper_cash if on_paper else ZERO
+        return account.usual_cash(exchange) if on_paper else ZERO
     return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
 
 

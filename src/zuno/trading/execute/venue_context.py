@@ -13,13 +13,16 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.known import Known
+from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import ClientId, Filters, VenueQuote
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.sleeve_funds import Opening
 from zuno.trading.rules.trading_book import TradingBook
 
 UNRESPONSIVE_MS: Final = 15_000
@@ -55,15 +58,25 @@ class GateContext:
     rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
     """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
     dollars."""
+    opening: Opening | None = None
+    """What the account begins with if it is new; None: with the usual cash."""
+    sleeve_places: Callable[[str], Mapping[Venue, Decimal]] = lambda sleeve: {}
+    """Where a sleeve's money is to lie, in parts of it."""
+    move_cash: Callable[[str, Venue, Venue, Decimal], Awaitable[Decimal]] | None = None
+    """Between the wallets of two venues, once for each key; None: a person does it."""
+    take_after: int = 30 * MINUTE_MS
+    """How long orders toward a target wait at the touch before the rest is taken."""
     funds: MarginFunds | None = None
     """None: no money can be moved between venues, and no position is opened whose margin may need it."""
+    let_run_pct: int = 0
+    """Of a new trade: the share that runs on past its target behind a trailing stop."""
 
 
 class AccountContext(AccountWriter):
     """One account and what it acts with. What is kept here beside the book may be lost with the process."""
 
     def __init__(self, gate: GateContext) -> None:
-        super().__init__(gate.log, gate.account, tuple(gate.venues))
+        super().__init__(gate.log, gate.account, tuple(gate.venues), gate.opening)
         self.gate, self.venues = gate, gate.venues
         self.now = gate.now
         """The clock of this account's market."""
@@ -73,16 +86,27 @@ class AccountContext(AccountWriter):
         """Exchanges that did not answer the last time, and what they said."""
         self.ended_legs: dict[tuple[str, Venue], str] = {}
         """Legs of entries that are worked to their end, and why."""
-        self.refused: dict[Symbol, Millis] = {}
-        """When a venue last refused to close a symbol."""
-        self.memories = {exchange: VenueMemory() for exchange in gate.venues}
+        self.refused: dict[tuple[str, Symbol], Millis] = {}
+        """When a venue last refused to close a sleeve's position in a symbol."""
+        self.moved: set[str] = set()
+        """Moves of cash between wallets that are known to be made."""
+        self.memories: dict[tuple[Venue, str], VenueMemory] = {}
 
-    def at(self, exchange: Venue) -> VenueContext:
-        """A look at a venue that begins now."""
+    def at(self, exchange: Venue, sleeve: str = DEBATE) -> VenueContext:
+        """A look at a venue that begins now, for one sleeve."""
         port = self.venues.get(exchange)
         if port is None:
             raise Unavailable(f"No orders can be placed at {exchange} here.")
-        return VenueContext(self, port, self.memories[exchange], self.now())
+        memory = self.memories.setdefault((exchange, sleeve), VenueMemory())
+        return VenueContext(self, port, memory, self.now(), sleeve)
+
+    def list_sleeves(self, exchange: Venue) -> list[str]:
+        """Those that hold, ordered or want something, or may have sent an order, at an exchange; the debate always."""
+        held = (sleeve for place, _, sleeve in self.book.positions if place == exchange)
+        wanted = (tracked.intent.sleeve for tracked in self.book.open_intents.values())
+        ordered = (self.book.sleeve_of(order) for order in self.book.open_orders.values())
+        unsure = (sleeve for (place, sleeve), memory in self.memories.items() if place == exchange and memory.unsure)
+        return sorted({DEBATE, *held, *wanted, *ordered, *unsure}, key=lambda sleeve: (sleeve != DEBATE, sleeve))
 
     def event_time(self) -> Millis:
         return Millis(max(self.book.newest, self.now()))
@@ -94,26 +118,28 @@ class AccountContext(AccountWriter):
                 return (await port.quote(symbol)).mark
         return None
 
-    def open_entries(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.OPEN, symbol)
+    def open_entries(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
+        """`sleeve`: None for all."""
+        return self._open_intents(IntentKind.OPEN, symbol, sleeve)
 
-    def open_closes(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CLOSE, symbol)
+    def open_closes(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
+        return self._open_intents(IntentKind.CLOSE, symbol, sleeve)
 
     def hedges(self) -> list[TradeIntent]:
         """Whose legs are held, or being entered or cut."""
         opened = (tracked.intent for tracked in self.book.open_intents.values())
-        return [*self.book.list_hedges().values(), *(intent for intent in opened if intent.hedge_lot is not None)]
+        return [*self.book.list_hedges(), *(intent for intent in opened if intent.hedge_lot is not None)]
 
-    def open_cuts(self, symbol: Symbol | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CUT, symbol)
+    def open_cuts(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
+        return self._open_intents(IntentKind.CUT, symbol, sleeve)
 
-    def _open_intents(self, kind: IntentKind, symbol: Symbol | None) -> list[TrackedIntent]:
+    def _open_intents(self, kind: IntentKind, symbol: Symbol | None, sleeve: str | None) -> list[TrackedIntent]:
         of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)
-        return [tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol)]
+        of_symbol = (tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol))
+        return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
 
-    def is_closing(self, symbol: Symbol) -> bool:
-        return bool(self.open_closes(symbol))
+    def is_closing(self, symbol: Symbol, sleeve: str) -> bool:
+        return bool(self.open_closes(symbol, sleeve))
 
     # -- locks
 
@@ -178,12 +204,14 @@ class ExchangeState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VenueContext:
-    """One look at one venue for one account: its port, what it can, what it holds of ours, and what failed so far."""
+    """One look at one venue for one sleeve of an account: its port, what it can, what it holds of the sleeve, and what
+    failed so far."""
 
     account: AccountContext
     port: OrderVenue
     memory: VenueMemory
     begun: Millis
+    sleeve: str = DEBATE
     failures: list[str] = field(default_factory=list)
 
     @property
@@ -246,15 +274,26 @@ class VenueContext:
             self.failures.append(str(error))
             return None
 
+    def nets(self, symbol: Symbol) -> bool:
+        """Whether another sleeve holds the other side of a perpetual. The venue has their difference: an order that
+        only reduces would be refused, or would end what is the other's."""
+        held = [] if self.exchange.spot else self.book.positions_at(self.exchange, symbol)
+        return len({trade.side for trade in held}) > 1
+
     async def holds_stops(self, symbol: Symbol) -> bool:
         """By the venue's filters of the symbol, else by its row."""
+        if self.nets(symbol):
+            return False
         filters = await self.find_filters(symbol)
         return self.exchange.holds_stops if filters is None else filters.holds_stops
 
     # -- what the book has there
 
     def position(self, symbol: Symbol) -> OpenTrade | None:
-        return self.book.positions.get((self.exchange, symbol))
+        return self.book.position(self.exchange, symbol, self.sleeve)
+
+    def is_closing(self, symbol: Symbol) -> bool:
+        return self.account.is_closing(symbol, self.sleeve)
 
     def open_orders(self, symbol: Symbol | None = None) -> list[TrackedOrder]:
         return self._select(self.book.open_orders.values(), symbol)
@@ -274,14 +313,18 @@ class VenueContext:
         return [
             order
             for order in orders
-            if order.request.exchange == self.exchange and symbol in (None, order.request.symbol)
+            if order.request.exchange == self.exchange
+            and symbol in (None, order.request.symbol)
+            and self.book.sleeve_of(order) == self.sleeve
         ]
 
     def symbols(self) -> list[Symbol]:
         """Those that something is held, ordered or wanted of."""
-        held = (symbol for exchange, symbol in self.book.positions if exchange == self.exchange)
+        places = ((symbol, sleeve) for exchange, symbol, sleeve in self.book.positions if exchange == self.exchange)
+        held = (symbol for symbol, sleeve in places if sleeve == self.sleeve)
         ordered = (order.request.symbol for order in self.open_orders())
-        wanted = (tracked.intent.symbol for tracked in self.book.open_intents.values())
+        intents = (tracked.intent for tracked in self.book.open_intents.values())
+        wanted = (intent.symbol for intent in intents if intent.sleeve == self.sleeve)
         unsure = (order.request.symbol for order in self.unsure_orders())
         return list(dict.fromkeys([*held, *ordered, *wanted, *unsure]))
 

@@ -45,7 +45,7 @@ def require_balanced(book: TradingBook, exchange: Venue, expected: D, held: D, m
     ledger = book.ledger
     assert ledger.debits[exchange] == ledger.credits[exchange]
     assert abs(book.equity(exchange, dict.fromkeys(DEFAULT_SYMBOLS, mark)) - expected) < D("1e-9")
-    position = book.positions.get((exchange, BTC))
+    position = book.position(exchange, BTC)
     signed = D(0) if position is None else position.quantity * (1 if position.side is Side.LONG else -1)
     assert signed == held
 
@@ -162,11 +162,11 @@ def test_whatever_is_ordered_the_venue_stays_sound(data: st.DataObject, exchange
         now = Millis(START + minute * MINUTE_MS)
         if data.draw(st.booleans()):
             request = data.draw(requests(exchange, last, minute))
-            before = engine.book.positions.get((exchange, BTC))
+            before = engine.book.position(exchange, BTC)
             side = None if before is None else before.side
             order = engine.place(request, now)
             assert engine.place(request, now) == engine.to_order(request.client_id)
-            after = engine.book.positions.get((exchange, BTC))
+            after = engine.book.position(exchange, BTC)
             if request.reduce_only and after is not None:
                 assert after.side is side
             assert order.filled <= request.quantity

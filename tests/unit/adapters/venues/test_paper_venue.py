@@ -250,7 +250,7 @@ def test_a_leveraged_position_is_liquidated_for_its_margin_and_no_more() -> None
     for crash in (bar(0, 20_000, 20_000, 13_300, 13_400), bar(0, 5_000, 5_000, 4_000, 4_500)):
         floor = Floor(QUIET)
         open_long(floor, leverage=3)
-        held = floor.engine.book.positions[Venue("BINANCE"), BTC]
+        held = floor.engine.book.positions[Venue("BINANCE"), BTC, "debate"]
         margin, before = held.margin, floor.cash
         floor.place(SELL, STOP, trigger="13000", reduce_only=True)
         floor.see(crash)

@@ -14,16 +14,27 @@ from hypothesis import strategies as st
 
 from tests.wire.hedges import PERPETUAL, SPOT, HedgeHarness
 from tests.wire.order_gate import BTC, GateHarness
+from tests.wire.paper_venue import ACCOUNT
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.venue import PaperFunds, venue_account
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.carry import HedgeTarget
 from zuno.trading.execute.intents import LEGS_SETTLE_MS
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.model.market import Side
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import Order, OrderRequest, OrderStatus
-from zuno.trading.model.trade_events import ExitReason, IntentKind, MarginMoved
+from zuno.trading.model.sleeves import CASH_CARRY
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    IntentKind,
+    Mandate,
+    MandatedSleeve,
+    MarginMoved,
+    SleeveTransferred,
+)
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.margin import liquidation_price
 from zuno.trading.rules.performance import trace_account
@@ -104,8 +115,8 @@ async def test_both_legs_are_opened_and_closed_as_one() -> None:
     desk.show(21_000)
     await desk.gate.advance()
     assert not await desk.gate.reconcile()
-    assert desk.gate.book.positions[PERPETUAL, BTC].funding > 0
-    await desk.gate.close_hedge(BTC)
+    assert desk.gate.book.positions[PERPETUAL, BTC, "cash-carry"].funding > 0
+    await desk.gate.close(BTC, sleeve=CASH_CARRY)
     assert desk.held() == await desk.held_there() == {}
     assert not await desk.gate.reconcile()
     assert {(trade.exchange, trade.side, trade.reason) for trade in desk.gate.book.closed} == {
@@ -119,13 +130,14 @@ async def test_the_same_request_is_one_position() -> None:
     first = await desk.open_hedge()
     assert await desk.open_hedge() == first
     assert desk.held()[SPOT] == QUANTITY
-    assert (await desk.open_hedge(request="req_2")).state == "refused"
+    assert (await desk.open_hedge(request="req_2")).state == "held"
+    assert desk.held() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
 
 
 async def test_a_leg_by_its_id_closes_both() -> None:
     desk = HedgeHarness()
     await desk.open_hedge()
-    await desk.gate.close(desk.gate.book.positions[SPOT, BTC].id)
+    await desk.gate.close(desk.gate.book.positions[SPOT, BTC, "cash-carry"].id)
     assert desk.held() == {}
 
 
@@ -136,16 +148,29 @@ async def test_a_kill_closes_both_legs() -> None:
     assert desk.held() == await desk.held_there() == {}
 
 
-async def test_rulings_leave_a_hedged_symbol_alone() -> None:
+async def test_the_debate_trades_beside_a_hedge_of_its_symbol() -> None:
+    """At the perpetual its long and the hedge's short are one position: the venue's wallet and what it holds are as the
+    book foresees, and neither closes the other's."""
     desk = HedgeHarness()
     await desk.open_hedge()
     rulings = GateHarness()
     opened = await desk.gate.execute(rulings.opening(Side.LONG))
+    assert opened.state == "open"
+    book = desk.gate.book
+    held = {trade.sleeve: trade.signed for trade in book.positions_at(PERPETUAL, BTC)}
+    assert held == {"cash-carry": -QUANTITY, "debate": held["debate"]}
+    assert held["debate"] > 0
+    there = await desk.held_there()
+    assert there.get(PERPETUAL, 0) == held["debate"] - QUANTITY
+    assert await desk.gate.reconcile() == ()
+    assert (await desk.open_venue(PERPETUAL).balance()).total == book.venue_balance(PERPETUAL)
     closed = await desk.gate.execute(rulings.closing())
-    assert (opened.state, closed.state) == ("refused", "held")
-    assert desk.held() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
+    assert closed.state == "closed"
+    assert await desk.gate.reconcile() == ()
+    assert (await desk.open_venue(PERPETUAL).balance()).total == desk.gate.book.venue_balance(PERPETUAL)
+    assert desk.held() == await desk.held_there() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
     with pytest.raises(Refused):
-        await desk.gate.set_levels(desk.gate.book.positions[PERPETUAL, BTC].id, Decimal(30_000), None)
+        await desk.gate.set_levels(desk.gate.book.positions[PERPETUAL, BTC, "cash-carry"].id, Decimal(30_000), None)
 
 
 @pytest.mark.parametrize(
@@ -154,21 +179,22 @@ async def test_rulings_leave_a_hedged_symbol_alone() -> None:
 )
 async def test_what_is_no_pair_or_too_small_is_refused(bought: Venue, sold: Venue, quantity: str) -> None:
     desk = HedgeHarness()
-    result = await desk.gate.open_hedge(BTC, bought, sold, Decimal(quantity), "req_1")
+    result = await desk.gate.set_hedge(HedgeTarget(BTC, bought, sold, Decimal(quantity), "req_1"))
     assert result.state == "refused"
     assert not desk.gate.book.intents
 
 
 async def test_nothing_hedged_is_nothing_to_close() -> None:
-    with pytest.raises(NotFound):
-        await HedgeHarness().gate.close_hedge(BTC)
+    desk = HedgeHarness()
+    assert (await desk.open_hedge("0")).state == "held"
+    assert not desk.gate.book.intents
 
 
 async def test_a_single_position_without_a_stop_is_still_a_broken_invariant() -> None:
     desk = HedgeHarness()
     await desk.open_hedge()
     book = desk.gate.book
-    book.positions[SPOT, BTC].quantity -= 2 * LOT
+    book.positions[SPOT, BTC, "cash-carry"].quantity -= 2 * LOT
     assert find_broken_invariant(book) is not None
 
 
@@ -288,12 +314,12 @@ async def test_whatever_happens_no_leg_is_left_alone(
         except (Unavailable, NotFound):
             pass
 
-    await survive(lambda gate: gate.open_hedge(BTC, SPOT, PERPETUAL, QUANTITY, "req_1"))
+    await survive(lambda gate: gate.set_hedge(HedgeTarget(BTC, SPOT, PERPETUAL, QUANTITY, "req_1")))
     for number in range(20):
         desk.show(20_000 if number < 4 else price, later=LEGS_SETTLE_MS // 2)
         await survive(lambda gate: gate.advance())
     if closing:
-        await survive(lambda gate: gate.close_hedge(BTC))
+        await survive(lambda gate: gate.close(BTC, sleeve=CASH_CARRY))
         for _ in range(14):
             desk.show(price, later=LEGS_SETTLE_MS // 2)
             await survive(lambda gate: gate.advance())
@@ -321,7 +347,7 @@ async def test_a_short_near_its_liquidation_is_cut_with_the_other_leg_and_gets_t
     book = desk.gate.book
     [moved] = [event for event in await desk.log.events("paper:test") if isinstance(event, MarginMoved)]
     assert moved.amount == Decimal("422.07")  # 0.013 at 32,499.9 less 0.1 %
-    short = book.positions[PERPETUAL, BTC]
+    short = book.positions[PERPETUAL, BTC, "cash-carry"]
     assert short.margin == Decimal("740.00") - Decimal("0.0037") + moved.amount
     end = liquidation_price(short.side, short.quantity, short.cost, short.margin)
     assert end is not None
@@ -360,7 +386,10 @@ async def test_money_is_moved_once_though_the_process_ends_in_between(monkeypatc
     for exchange in (SPOT, PERPETUAL):
         assert (await desk.open_venue(exchange).balance()).total == desk.gate.book.venue_balance(exchange)
     book = trace_account(await desk.log.events("paper:test"))
-    assert book.positions[PERPETUAL, BTC].margin == desk.gate.book.positions[PERPETUAL, BTC].margin
+    assert (
+        book.positions[PERPETUAL, BTC, "cash-carry"].margin
+        == desk.gate.book.positions[PERPETUAL, BTC, "cash-carry"].margin
+    )
 
 
 async def test_where_money_cannot_be_moved_both_legs_go(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,3 +414,66 @@ async def test_what_is_too_small_to_be_cut_is_closed() -> None:
     desk.show(32_500)
     await desk.gate.advance()
     assert desk.held() == {}
+
+
+# -- with money
+
+
+async def open_live_hedge(**named: Any) -> tuple[HedgeHarness, str]:
+    desk = HedgeHarness(live=True)
+    sleeve = MandatedSleeve(name="cash-carry", share=Decimal("0.5"), max_drawdown=Decimal("0.1"))
+    fields: dict[str, Any] = {
+        "symbols": (BTC,),
+        "venues": (SPOT, PERPETUAL),
+        "max_margin_per_trade_usd": Decimal(10),
+        "max_margin_per_day_usd": Decimal(10),
+        "max_daily_loss_usd": Decimal(100),
+        "sleeves": (sleeve,),
+        "granted": desk.at,
+        "expires": desk.at + DAY_MS,
+    }
+    await desk.gate.grant_mandate(Mandate(**{**fields, **named}))
+    moved: dict[str, Any] = {
+        "key": "k",
+        "source": "debate",
+        "target": "cash-carry",
+        "currency": "USD",
+        "amount": Decimal(500),
+    }
+    await desk.log.append(ACCOUNT, [SleeveTransferred(at=Millis(desk.at), **moved)], desk.gate.book.count)
+    return desk, (await desk.open_hedge()).state
+
+
+async def test_two_legs_are_opened_with_money_where_the_mandate_names_the_sleeve() -> None:
+    desk, state = await open_live_hedge()
+    assert state == "open"
+    assert desk.held() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
+    book = desk.gate.book
+    assert book.mandate is not None
+    assert {tracked.intent.mandate for tracked in book.intents.values()} == {book.mandate.hash}
+    assert book.shares.to_record() == {"cash-carry": Decimal("0.5"), "debate": Decimal("0.5")}
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {"sleeves": ()},
+        {"sleeves": (MandatedSleeve(name="trend", share=Decimal("0.5"), max_drawdown=Decimal("0.3")),)},
+        {"venues": (PERPETUAL,)},
+        {"symbols": (Symbol("ETHUSDT"),)},
+    ],
+)
+async def test_two_legs_with_money_need_a_mandate_that_names_them(named: dict[str, Any]) -> None:
+    desk, state = await open_live_hedge(**named)
+    assert state == "refused"
+    assert desk.held() == {}
+
+
+async def test_a_mandate_that_ends_adds_nothing_and_keeps_nobody_from_closing() -> None:
+    desk, _ = await open_live_hedge()
+    desk.show(20_000, later=DAY_MS)
+    await desk.gate.advance()
+    assert desk.held() == {SPOT: QUANTITY, PERPETUAL: -QUANTITY}
+    await desk.gate.close(BTC, sleeve=CASH_CARRY)
+    assert desk.held() == {}
+    assert (await desk.open_hedge(request="req_2")).state == "refused"

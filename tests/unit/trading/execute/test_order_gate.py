@@ -45,7 +45,7 @@ def protective(desk: GateHarness) -> dict[str, tuple[Decimal, Decimal | None]]:
 
 
 def held(desk: GateHarness) -> Decimal:
-    position = desk.gate.book.positions.get((desk.paper.exchange, BTC))
+    position = desk.gate.book.position(desk.paper.exchange, BTC)
     return D(0) if position is None else position.quantity
 
 

@@ -80,7 +80,7 @@ async def test_what_is_left_below_a_lot_is_of_the_next_trade() -> None:
         await here.owe(SPOT.paper_cash)
         gate = open_gate(here, log)
         await open_long(here, gate, 0.0123, "run_1")
-        assert gate.book.positions[SPOT, BTC].quantity == Decimal("0.0122877")
+        assert gate.book.positions[SPOT, BTC, "debate"].quantity == Decimal("0.0122877")
         [stop] = gate.book.open_orders.values()
         assert (stop.purpose, stop.request.quantity) == ("stop", Decimal("0.01228"))
         await gate.close(None)
@@ -93,7 +93,7 @@ async def test_what_is_left_below_a_lot_is_of_the_next_trade() -> None:
         here.fake.clock.ahead += MINUTE_MS
         await open_long(here, gate, 0.0123, "run_2")
         assert gate.book.dust == {SPOT: {}}
-        assert gate.book.positions[SPOT, BTC].quantity == Decimal("0.0122954")
+        assert gate.book.positions[SPOT, BTC, "debate"].quantity == Decimal("0.0122954")
         assert not await open_gate(here, log).reconcile()
         await here.move(here.price * Decimal("0.97"))
         await gate.advance()

@@ -90,7 +90,7 @@ async def test_the_exit_of_one_leg_is_ours_though_the_other_was_stopped_out() ->
     venue = StoppedOut(paper.open_venue())
     desk = GateHarness(paper, venue=venue, others={Venue("UPBIT"): open_upbit_beside(paper)})
     await desk.gate.execute(in_two_legs(desk.opening()))
-    assert {place for place, _ in desk.gate.book.positions} == set(DEFAULT_VENUES)
+    assert {place for place, _, _ in desk.gate.book.positions} == set(DEFAULT_VENUES)
     venue.desk, log.full = desk, True
     with pytest.raises(Unavailable):
         await desk.gate.kill()
@@ -149,7 +149,7 @@ async def test_each_leg_is_entered_protected_and_closed_on_its_own_side() -> Non
     await desk.gate._account.write([IntentStored(at=Millis(paper.at), intent=intent, ruling=None)])
     await desk.gate.advance()
     book = desk.gate.book
-    sides = {exchange: trade.side for (exchange, _), trade in book.positions.items()}
+    sides = {exchange: trade.side for (exchange, _, _), trade in book.positions.items()}
     assert sides == {Venue("UPBIT"): Side.LONG, Venue("BINANCE"): Side.SHORT}
     [stop] = [order.request for order in book.open_orders.values() if order.purpose == "stop"]
     assert (stop.exchange, stop.side, stop.trigger) == (Venue("BINANCE"), OrderSide.BUY, Decimal(20_400))

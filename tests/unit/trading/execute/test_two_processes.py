@@ -126,5 +126,7 @@ async def test_a_late_fill_of_a_scale_in_that_was_given_up_is_shown_in_its_order
     book = await other.advance()
     (late,) = [order for order in book.orders.values() if order.purpose == "entry" and order.booked == D("0.01")]
     assert (late.status, late.filled) == (OrderStatus.FILLED, late.booked)
-    assert book.positions[Venue("BINANCE"), BTC].quantity == D("0.03"), "what was held before is not closed for it"
+    assert book.positions[Venue("BINANCE"), BTC, "debate"].quantity == D("0.03"), (
+        "what was held before is not closed for it"
+    )
     assert await desk.restart().reconcile() == ()

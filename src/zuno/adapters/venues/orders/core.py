@@ -116,7 +116,8 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def rights(self) -> AccountRights:
-        rights = zip(("can_trade", "can_withdraw", "one_way", "isolated"), await self.read_rights(), strict=True)
+        names = ("can_trade", "can_withdraw", "one_way", "isolated", "can_transfer")
+        rights = zip(names, await self.read_rights(), strict=False)
         return AccountRights(exchange=self.exchange, paper=self.paper, **dict(rights))
 
     @report_unreadable

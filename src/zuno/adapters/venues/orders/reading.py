@@ -40,8 +40,9 @@ class VenueWire(ABC):
     # -- what a wire says: markets by their names on it
 
     @abstractmethod
-    async def read_rights(self) -> tuple[bool, bool, bool, bool]:
-        """Whether the keys may trade and withdraw, and the account is in one-way mode and on isolated margin."""
+    async def read_rights(self) -> tuple[bool, ...]:
+        """Whether the keys may trade and withdraw, and the account is in one-way mode and on isolated margin; where the
+        venue says so, also whether the keys may move money between its wallets."""
 
     @abstractmethod
     def ask_for_listings(self, name: str | None) -> Question:

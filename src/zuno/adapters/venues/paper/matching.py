@@ -22,7 +22,7 @@ from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Marke
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.markets.market import Catalogue, Market, Symbol
-from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
 from zuno.trading.model.orders import (
@@ -41,8 +41,16 @@ from zuno.trading.model.orders import (
     opening_side,
     to_decimal,
 )
-from zuno.trading.model.trade_events import FillBooked, FundingBooked, MarginMoved, OrderUpdated, TradeEvent
-from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
+from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.trade_events import (
+    AccountOpened,
+    FillBooked,
+    FundingBooked,
+    MarginMoved,
+    OrderUpdated,
+    TradeEvent,
+)
+from zuno.trading.rules.book_state import USUAL_CASH, OpenTrade, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
 from zuno.trading.rules.trading_book import TradingBook
@@ -79,11 +87,16 @@ class _Level(NamedTuple):
 class PaperExchange:
     """One exchange on paper. Its events are applied to its book and kept in `events` until they are stored."""
 
-    def __init__(self, exchange: Venue, fees: FeeRates, catalogue: Catalogue | None = None) -> None:
+    def __init__(
+        self, exchange: Venue, fees: FeeRates, catalogue: Catalogue | None = None, cash: Decimal | None = None
+    ) -> None:
+        """`cash`: what it begins with, where that is not the usual."""
         self.exchange = exchange
         self._catalogue = catalogue or Catalogue()
         self.spot = exchange.spot
-        self.book = TradingBook(DEFAULT_VENUES if exchange in DEFAULT_VENUES else (exchange,))
+        self._cash = cash
+        usual = USUAL_CASH if exchange in USUAL_CASH else {exchange: exchange.paper_cash}
+        self.book = TradingBook(usual if cash is None else {exchange: cash})
         self.events: list[TradeEvent] = []
         self.fills: dict[Symbol, list[Fill]] = defaultdict(list)
         self.payments: dict[Symbol, list[FundingPayment]] = defaultdict(list)
@@ -99,15 +112,20 @@ class PaperExchange:
         for event in events:
             self._take(event)
 
+    def open(self, at: Millis) -> None:
+        """Written before anything else: it begins with what its account does."""
+        if self._cash is not None and not self.book.count:
+            self._emit(AccountOpened(at=at, cash={self.exchange: self._cash}))
+
     def is_idle(self, symbol: Symbol) -> bool:
         """Whether nothing that happens in the market matters to this account."""
-        return (self.exchange, symbol) not in self.book.positions and not any(
+        return self.book.position(self.exchange, symbol) is None and not any(
             order.request.symbol is symbol for order in self.book.open_orders.values()
         )
 
     def list_active(self) -> list[Symbol]:
         """Symbols in which something is held or ordered."""
-        held = [symbol for _, symbol in self.book.positions]
+        held = [symbol for _, symbol, _ in self.book.positions]
         return sorted({*held, *(order.request.symbol for order in self.book.open_orders.values())})
 
     def to_order(self, client_id: ClientId) -> Order | None:
@@ -184,6 +202,7 @@ class PaperExchange:
         if known is not None:
             return known
         at = max(at, self.book.newest)
+        self.open(at)
         order = Order(
             request=request,
             venue_id=f"{self.exchange[:1]}{len(self.book.orders) + 1}",
@@ -271,7 +290,7 @@ class PaperExchange:
 
     def _margin_needed(self, request: OrderRequest, quantity: Decimal, price: Decimal) -> Decimal:
         """Of an order that adds to a position, at the position's leverage; of one that turns it, at its own."""
-        held = self.book.positions.get((self.exchange, request.symbol))
+        held = self.book.position(self.exchange, request.symbol)
         leverage = Decimal(1 if self.spot else request.leverage)
         if held is not None and not self.spot and request.side is opening_side(held.side):
             leverage = held.leverage
@@ -286,7 +305,7 @@ class PaperExchange:
 
     def _closable(self, request: OrderRequest) -> Decimal:
         """How much of a position the order would close; at a spot exchange less what other sales will."""
-        held = self.book.positions.get((self.exchange, request.symbol))
+        held = self.book.position(self.exchange, request.symbol)
         if held is None or request.side is opening_side(held.side):
             return ZERO
         if not self.spot:
@@ -344,7 +363,7 @@ class PaperExchange:
     def _find_levels(self, symbol: Symbol) -> list[_Level]:
         """What happens at which price; of two at one price what hurts comes first."""
         levels: list[_Level] = []
-        held = self.book.positions.get((self.exchange, symbol))
+        held = self.book.position(self.exchange, symbol)
         if held is not None and not self.spot:
             price = liquidation_price(held.side, held.quantity, held.cost, held.margin)
             if price is not None:
@@ -367,7 +386,7 @@ class PaperExchange:
         return levels + conditional + resting
 
     def _match_bar(self, symbol: Symbol, bar: Bar) -> None:
-        held = self.book.positions.get((self.exchange, symbol))
+        held = self.book.position(self.exchange, symbol)
         down_first = bar.close >= bar.open if held is None else held.side is Side.LONG
         extremes = (bar.low, bar.high) if down_first else (bar.high, bar.low)
         self._match_at(symbol, bar.open, bar.at, bar.start)
@@ -429,7 +448,7 @@ class PaperExchange:
     def _was_there(self, level: _Level, symbol: Symbol, moment: Millis) -> bool:
         if level.order is not None:
             return level.order.planned <= moment
-        held = self.book.positions.get((self.exchange, symbol))
+        held = self.book.position(self.exchange, symbol)
         return held is not None and held.opened <= moment
 
     def _reach(self, symbol: Symbol, level: _Level, price: float, at: Millis) -> None:
@@ -560,7 +579,7 @@ class PaperExchange:
 
     def _liquidate(self, symbol: Symbol, at: Millis) -> None:
         """Everything of the symbol is cancelled; the position goes at the price that uses up its margin."""
-        held, at = self.book.positions[self.exchange, symbol], self._forward(symbol, at)
+        held, at = self.book.positions[self.exchange, symbol, DEBATE], self._forward(symbol, at)
         for order in list(self.book.open_orders.values()):
             if order.request.symbol is symbol:
                 self._end_order(order, OrderStatus.EXPIRED, at, "the position is liquidated")
@@ -584,12 +603,12 @@ class PaperExchange:
 
     def _is_bankrupt(self, symbol: Symbol, price: Decimal) -> bool:
         """Whether a close at this price would cost more than the margin."""
-        held = self.book.positions[self.exchange, symbol]
+        held = self.book.positions[self.exchange, symbol, DEBATE]
         end = bankruptcy_price(held.side, held.quantity, held.cost, held.margin)
         return price < end if held.side is Side.LONG else price > end
 
     def _settle_funding(self, symbol: Symbol, settled: FundingRate) -> None:
-        held = self.book.positions.get((self.exchange, symbol))
+        held = self.book.position(self.exchange, symbol)
         mark = self.market_state[symbol].mark
         id = f"{symbol}-{settled.at}"
         if held is None or mark is None or self.spot or held.opened >= settled.at:

@@ -35,7 +35,7 @@ from zuno.trading.model.orders import (
     VenuePosition,
     VenueQuote,
 )
-from zuno.trading.model.trade_events import MarginMoved
+from zuno.trading.model.trade_events import CashMoved, MarginMoved
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import FeeRates
 from zuno.trading.rules.margin import liquidation_price
@@ -58,10 +58,12 @@ class PaperVenue:
         fees: FeeRates,
         *,
         catalogue: Catalogue | None = None,
+        cash: Decimal | None = None,
         latency_ms: int = LATENCY_MS,
         sleep: Callable[[float], Awaitable[None]] | None = None,
     ) -> None:
-        """`sleep`: waits for an order's arrival where the clock is a real one."""
+        """`cash`: what it begins with, where that is not the usual. `sleep`: waits for an order's arrival where the
+        clock is a real one."""
         self.exchange = exchange
         self.paper = self.simulated = True
         self._account = venue_account(account, exchange)
@@ -69,7 +71,7 @@ class PaperVenue:
         self._tape = tape
         self._now = now
         self._fees = fees
-        self._catalogue = catalogue
+        self._catalogue, self._cash = catalogue, cash
         self._latency_ms = latency_ms
         self._sleep = sleep
         self._engine: PaperExchange | None = None
@@ -189,7 +191,7 @@ class PaperVenue:
     async def _read_log(self) -> PaperExchange:
         engine = self._engine
         if engine is None:
-            engine = PaperExchange(self.exchange, self._fees, self._catalogue)
+            engine = PaperExchange(self.exchange, self._fees, self._catalogue, self._cash)
             self._matched = {}
         others = await self._log.events(self._account, engine.book.count)
         engine.restore(others)
@@ -225,32 +227,42 @@ class PaperVenue:
 
 class PaperFunds:
     """Moves money between the paper venues of one account; each has a wallet of its own. What is moved stands in the
-    logs of both, so that a process may end in between and another go on."""
+    logs of both, so that a process may end in between and another go on. `cash`: what venues begin with, where that is
+    not the usual."""
 
-    def __init__(self, account: str, log: TradeLog, now: Callable[[], Millis]) -> None:
-        self._account, self._log, self._now = account, log, now
+    def __init__(
+        self, account: str, log: TradeLog, now: Callable[[], Millis], cash: Mapping[Venue, Decimal] | None = None
+    ) -> None:
+        self._account, self._log, self._now, self._cash = account, log, now, cash or {}
 
     async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
-        for exchange in (source, target):
+        moved = MarginMoved(at=self._now(), key=key, source=source, target=target, symbol=symbol, amount=amount)
+        return await self._move(moved)
+
+    async def move_cash(self, key: str, source: Venue, target: Venue, amount: Decimal) -> Decimal:
+        return await self._move(CashMoved(at=self._now(), key=key, source=source, target=target, amount=amount))
+
+    async def _move(self, move: MarginMoved | CashMoved) -> Decimal:
+        for exchange in (move.source, move.target):
             account = venue_account(self._account, exchange)
             for _ in range(_TRIES):
                 events = await self._log.events(account)
-                if any(isinstance(event, MarginMoved) and event.key == key for event in events):
+                if any(isinstance(event, type(move)) and event.key == move.key for event in events):
                     break
-                engine = PaperExchange(exchange, FeeRates(0.0, 0.0))
+                engine = PaperExchange(exchange, FeeRates(0.0, 0.0), cash=self._cash.get(exchange))
                 engine.restore(events)
-                if exchange is source and engine.book.cash(exchange) < amount:
-                    raise Refused(f"{amount} are more than the {engine.book.cash(exchange)} at {exchange}.")
-                at = Millis(max(self._now(), engine.book.newest))
-                moved = MarginMoved(at=at, key=key, source=source, target=target, symbol=symbol, amount=amount)
+                if exchange is move.source and (free := engine.book.cash(exchange)) < move.amount:
+                    raise Refused(f"{move.amount} are more than the {free} at {exchange}.")
+                at = Millis(max(move.at, engine.book.newest))
+                engine.open(at)
                 try:
-                    await self._log.append(account, [moved], len(events))
+                    await self._log.append(account, [*engine.events, move.model_copy(update={"at": at})], len(events))
                 except Refused:
                     continue  # the venue wrote meanwhile
                 break
             else:
                 raise Unavailable(f"The log of {exchange} is written to by others again and again.")
-        return amount
+        return move.amount
 
 
 def _advance(engine: PaperExchange, market: Mapping[Symbol, Sequence[Tick]]) -> None:

@@ -63,13 +63,14 @@ class BinanceSpotOrders(BinanceAccount):
     )
     public, private, trades_endpoint = "public", "private", "privateGetMyTrades"
 
-    async def read_rights(self) -> tuple[bool, bool, bool, bool]:
-        trades, withdraws = True, False
+    async def read_rights(self) -> tuple[bool, ...]:
+        trades, withdraws, transfers = True, False, True
         if not self.paper:
             key = await self.read("sapiGetAccountApiRestrictions", "permissions")
             trades, withdraws = key.flag("enableSpotAndMarginTrading"), key.flag("enableWithdrawals")
+            transfers = key.flag("permitsUniversalTransfer")
         account = await self.read("privateGetAccount", "account")
-        return trades and account.flag("canTrade"), withdraws, True, True
+        return trades and account.flag("canTrade"), withdraws, True, True, transfers
 
     async def check_settings(self) -> None:
         if not self.paper and (await self.read("sapiGetBnbBurn", "fee settings")).flag("spotBNBBurn"):
@@ -114,6 +115,8 @@ class BinanceFunds:
         """Since when something is not listed, or was sent."""
 
     async def add_margin(self, key: str, source: Venue, target: Venue, symbol: Symbol, amount: Decimal) -> Decimal:
+        if (source, target) != (self._spot.exchange, self._futures.exchange):
+            raise Refused(f"No money can be moved from {source} to {target} here.")
         marked = amount - (1 + int(digest(key.encode())[:8], 16) % 999_999) * Decimal("1e-8")
         wallets: dict[str, object] = {"type": "MAIN_UMFUTURE", "asset": target.quote}
         sent = {"amount": f"{marked:f}"}

@@ -1,0 +1,425 @@
+"""Sleeves' targets: what each is to hold of a market, brought about by the difference to what it holds.
+
+One round takes the targets of all sleeves. What one buys of what another sells goes from sleeve to sleeve at the mark,
+the rest is ordered. Every change is an intent that is written first, under an id made of the target and the moment it
+was decided: whatever crashes, a difference is ordered once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import permutations
+from typing import Final, Literal
+
+from zuno.kernel.errors import NotFound, Unavailable, ZunoError
+from zuno.kernel.units import Millis
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.execute.account_writer import ConcurrentWrite
+from zuno.trading.execute.closes import store_close, why_unsellable
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, describe_live_entry, end_entry
+from zuno.trading.execute.fills import cancel_protection
+from zuno.trading.execute.intents import CLOSE_LIFE, build_id
+from zuno.trading.execute.protection import set_levels
+from zuno.trading.execute.reconcile import advance
+from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.known import Missing
+from zuno.trading.model.market import DAY_MS, Mode, Side
+from zuno.trading.model.orders import ZERO, OrderStatus
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    IntentEnded,
+    IntentKind,
+    IntentLeg,
+    IntentStored,
+    SleevesCrossed,
+    TradeEvent,
+    TradeIntent,
+    account_mode,
+)
+from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
+from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
+from zuno.trading.rules.protections import find_mandate_refusal, hash_mandate
+
+LEAST_STOP: Final = Decimal("0.25")
+STOP_SIGMAS: Final = Decimal(8)
+MOST_STOP: Final = Decimal("0.9")
+MOST_OF_CAPITAL: Final = Decimal("1.1")
+"""What a sleeve's targets may be worth: prices move between the decision and the order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPosition:
+    """What a sleeve is to hold of a market."""
+
+    exchange: Venue
+    symbol: Symbol
+    quantity: Decimal
+    """Below zero: short."""
+    stop_distance: Decimal = LEAST_STOP
+    """Of the disaster stop, a fraction of the price (`stop_distance`)."""
+    band: Decimal = ZERO
+    """A smaller difference, in the venue's currency, is not ordered; a position that is to end is ended all the
+    same."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetResult:
+    sleeve: str
+    exchange: Venue
+    symbol: Symbol
+    state: Literal["held", "refused", "waiting", "working", "closing", "done"]
+    """`held`: there is nothing to order. `waiting`: it has to be asked for again. `done`: its orders are over."""
+    reason: str = ""
+    intent: str | None = None
+
+
+def stop_distance(daily_sigma: Decimal) -> Decimal:
+    """How far the disaster stop is from the price: eight daily deviations, at least 25 %."""
+    return min(MOST_STOP, max(LEAST_STOP, STOP_SIGMAS * daily_sigma))
+
+
+@dataclass(slots=True)
+class _Change:
+    """A difference that is to be ordered."""
+
+    id: str
+    sleeve: str
+    target: TargetPosition
+    state: ExchangeState
+    trade: OpenTrade | None
+    difference: Decimal
+    """Still to be ordered."""
+    crossed: Decimal = ZERO
+    """Of it, with other sleeves."""
+    ends: bool = False
+    """Whether all that is held goes."""
+    why_less: str = ""
+
+    @property
+    def place(self) -> Place:
+        return self.target.exchange, self.target.symbol
+
+    @property
+    def stop(self) -> Decimal:
+        side = Side.LONG if self.target.quantity > 0 else Side.SHORT
+        return round_to_step(
+            self.state.quote.mark * (1 - side.sign * self.target.stop_distance), self.state.filters.tick
+        )
+
+
+class _Settled(Exception):
+    """Why nothing is ordered toward a target now."""
+
+    def __init__(self, state: Literal["held", "refused", "waiting", "closing"], why: str) -> None:
+        super().__init__(why)
+        self.state: Literal["held", "refused", "waiting", "closing"] = state
+
+
+class TargetRound:
+    """One round of targets. `wanted`: of each sleeve all that it is to hold; what it holds beside is ended."""
+
+    def __init__(
+        self,
+        account: AccountContext,
+        risk: RiskChecker,
+        wanted: Mapping[str, Sequence[TargetPosition]],
+        decided: Millis,
+        decision: str,
+    ) -> None:
+        self._account, self._risk = account, risk
+        self._wanted, self._decided, self._decision = wanted, decided, decision
+        self._spent: dict[tuple[str, str] | Venue, Decimal] = {}
+        """Of free cash, by sleeve and by venue."""
+        self._kept: dict[tuple[str, Venue, Symbol], str] = {}
+        """What is being worked and as good as a target."""
+
+    async def carry_out(self) -> tuple[TargetResult, ...]:
+        account = self._account
+        await advance(account)
+        targets = [(sleeve, target) for sleeve, several in self._wanted.items() for target in several]
+        named = {(target.exchange, target.symbol, sleeve) for sleeve, target in targets}
+        for exchange, symbol, sleeve in account.book.positions:
+            if sleeve in self._wanted and (exchange, symbol, sleeve) not in named:
+                targets.append((sleeve, TargetPosition(exchange, symbol, ZERO)))
+        await self._risk.mark_day()
+        await self._end_others(targets)
+        changes, settled = list[_Change](), dict[int, TargetResult]()
+        too_much = {sleeve: await self._why_too_much(sleeve) for sleeve in self._wanted}
+        for number, (sleeve, target) in enumerate(targets):
+            try:
+                if (change := await self._find_change(sleeve, target, too_much[sleeve])) is not None:
+                    changes.append(change)
+            except _Settled as over:
+                settled[number] = TargetResult(sleeve, target.exchange, target.symbol, over.state, str(over))
+            except (Unavailable, NotFound) as error:
+                why = f"the exchange did not answer: {error}"
+                settled[number] = TargetResult(sleeve, target.exchange, target.symbol, "waiting", why)
+        crossed = await self._cross(changes)
+        await account.write([*await self._build_intents(changes), *crossed, *self._renew_stops(changes)])
+        for change in changes:
+            if change.difference and change.ends:
+                symbol, reason = change.target.symbol, ExitReason.DECISION
+                await store_close(account, symbol, reason, self._decision, sleeve=change.sleeve)
+        await advance(account)
+        less = {change.id: change.why_less for change in changes}
+        return tuple(
+            settled.get(number) or self._describe(sleeve, target, less.get(self._id(sleeve, target), ""))
+            for number, (sleeve, target) in enumerate(targets)
+        )
+
+    def _id(self, sleeve: str, target: TargetPosition) -> str:
+        wanted = f"{target.quantity:f}" if target.quantity.is_finite() else str(target.quantity)
+        place = (target.exchange, target.symbol, sleeve)
+        return build_id(self._account.name, *place, "target", self._decided, wanted)
+
+    async def _end_others(self, targets: Sequence[tuple[str, TargetPosition]]) -> None:
+        """What is being worked toward other targets of these sleeves ends with what it has, but what is as good."""
+        book, ids = self._account.book, {self._id(sleeve, target) for sleeve, target in targets}
+        self._kept = {
+            (sleeve, target.exchange, target.symbol): tracked.intent.id
+            for sleeve, target in targets
+            for tracked in book.open_intents.values()
+            if tracked.intent.sleeve == sleeve and self._leads_to(tracked, target)
+        }
+        ids |= {*self._kept.values()}
+        others = [
+            tracked
+            for tracked in book.open_intents.values()
+            if tracked.intent.take_at is not None
+            and tracked.intent.sleeve in self._wanted
+            and tracked.intent.id not in ids
+            and not any(book.orders[id].status is OrderStatus.PLANNED for id in tracked.orders)
+        ]
+        if others:
+            await self._account.write([end_entry(self._account, tracked, "another target") for tracked in others])
+            await advance(self._account)
+
+    def _leads_to(self, tracked: TrackedIntent, target: TargetPosition) -> bool:
+        """Whether what is worked brings a sleeve to within the band of a target: set again at another price on the same
+        day, it would begin to wait anew each time."""
+        intent, book = tracked.intent, self._account.book
+        leg = next((leg for leg in intent.legs if leg.exchange is target.exchange), None)
+        if leg is None or intent.take_at is None or intent.symbol is not target.symbol or not target.quantity:
+            return False
+        held = book.position(target.exchange, target.symbol, intent.sleeve)
+        orders = (book.orders[id] for id in tracked.orders)
+        worked = (order.booked for order in orders if order.purpose in ("entry", "exit"))
+        left = leg.quantity - sum(worked, ZERO)
+        sign = intent.side.sign if intent.kind is IntentKind.OPEN else -intent.side.sign
+        reached = (ZERO if held is None else held.signed) + sign * left
+        return abs(target.quantity - reached) * leg.entry < target.band
+
+    async def _why_too_much(self, sleeve: str) -> str | None:
+        """Why a sleeve's targets add no risk: together they are worth more than its capital, or nobody knows."""
+        worth: dict[str, Decimal] = {}
+        for target in self._wanted[sleeve]:
+            if not target.quantity.is_finite():
+                continue  # refused by itself
+            quote = await self._risk.known_quote(target.exchange, target.symbol)
+            if isinstance(quote, Missing):
+                continue  # of a market without a price nothing is bought
+            currency = target.exchange.currency
+            worth[currency] = worth.get(currency, ZERO) + abs(target.quantity) * quote.mark
+        for currency, wanted in worth.items():
+            capital = await self._risk.read_sleeve_equity(sleeve, currency)
+            if isinstance(capital, Missing):
+                return f"what {sleeve} is worth is not known: {capital.reason}"
+            if wanted > MOST_OF_CAPITAL * capital:
+                return f"targets of {wanted:,.2f} are more than the {capital:,.2f} {currency} of {sleeve}"
+        return None
+
+    # -- the difference
+
+    async def _find_change(self, sleeve: str, target: TargetPosition, too_much: str | None) -> _Change | None:
+        """None: it is ordered already. `_Settled` where nothing is to be ordered."""
+        account, exchange, symbol = self._account, target.exchange, target.symbol
+        if not target.quantity.is_finite() or not ZERO < target.stop_distance < 1:
+            raise _Settled("refused", f"{target.quantity} of {symbol} is no target")
+        venue, id = account.at(exchange, sleeve), self._id(sleeve, target)
+        trade = venue.position(symbol)
+        if id in account.book.intents or (sleeve, exchange, symbol) in self._kept:
+            return None
+        if venue.is_closing(symbol):
+            raise _Settled("closing" if not target.quantity else "waiting", f"{symbol} is being closed")
+        if any(order.purpose in ("entry", "exit") for order in venue.open_orders(symbol)):
+            raise _Settled("waiting", f"an earlier order of {symbol} at {exchange} is not over yet")
+        state = await venue.read_state(symbol)
+        mark, filters = state.quote.mark, state.filters
+        held = ZERO if trade is None else trade.signed
+        quantity = round_to_step(target.quantity, filters.lot)
+        if held * quantity < 0:
+            quantity = ZERO  # the other side begins once this one has ended
+        if not quantity and trade is not None:
+            if (why := await why_unsellable(venue, trade)) is not None:
+                raise _Settled("held", why)
+            return _Change(id, sleeve, target, state, trade, -held, ends=True)
+        difference = round_to_step(quantity - held, filters.lot)
+        change = _Change(id, sleeve, target, state, trade, difference)
+        worth = abs(difference) * mark
+        if not difference or not meets_minimum(abs(difference), mark, filters):
+            why = f"the difference of {worth:,.2f} {exchange.currency} is less than {exchange} takes"
+            raise _Settled("held", why if difference or quantity != target.quantity else "")
+        if worth < target.band:
+            raise _Settled("held", f"the difference of {worth:,.2f} {exchange.currency} is within the band")
+        if abs(quantity) > abs(held):
+            if (why := too_much or await self._why_no_increase(sleeve, target, state)) is not None:
+                raise _Settled("refused", why)
+            self._fit_cash(change)
+            if (why := await self._why_no_mandate(change)) is not None:
+                raise _Settled("refused", why)
+        return change
+
+    async def _why_no_increase(self, sleeve: str, target: TargetPosition, state: ExchangeState) -> str | None:
+        exchange, symbol = target.exchange, target.symbol
+        if exchange.spot and target.quantity < 0:
+            return f"{exchange} is a spot exchange: nothing can be sold short there"
+        if not state.filters.trading:
+            return f"{symbol} is not traded at {exchange}"
+        return await self._risk.why_no_risk(symbol, [exchange], sleeve)
+
+    def _fit_cash(self, change: _Change) -> None:
+        """No more than is free in the sleeve and in the wallet. `_Settled` where that is less than the venue takes."""
+        book, exchange, state = self._account.book, change.target.exchange, change.state
+        sleeve = (change.sleeve, exchange.currency)
+        paper = account_mode(self._account.name) == "paper"
+        wallet = [
+            venue
+            for venue in self._account.venues
+            if venue is exchange or (not paper and venue.wallet == exchange.wallet)
+        ]
+        there = sum((book.cash(venue) - book.pending_margin(venue) for venue in wallet), ZERO)
+        spent = sum((self._spent.get(venue, ZERO) for venue in wallet), ZERO)
+        free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there - spent)
+        price = max(state.quote.ask, state.quote.mark) * (1 + SLIPPAGE_CAP) * (1 + Decimal(str(exchange.taker)) / 100)
+        most = round_to_step(max(ZERO, free) / price, state.filters.lot)
+        if most < abs(change.difference):
+            change.why_less = f"{free:,.2f} {exchange.currency} are free, enough for {most}"
+            if not meets_minimum(most, state.quote.mark, state.filters):
+                raise _Settled("refused", change.why_less)
+            change.difference = most if change.difference > 0 else -most
+        for place in (sleeve, exchange):
+            self._spent[place] = self._spent.get(place, ZERO) + abs(change.difference) * price
+
+    # -- what is done about it
+
+    async def _cross(self, changes: Sequence[_Change]) -> list[TradeEvent]:
+        """What one sleeve sells and another buys of the same market, at the mark. Their stops go first: what those
+        would sell changes hands."""
+        events: list[TradeEvent] = []
+        for seller, buyer in permutations(changes, 2):
+            quantity = round_to_step(min(-seller.difference, buyer.difference), seller.state.filters.lot)
+            if seller.place != buyer.place or quantity <= 0 or not await self._free_balance(seller, buyer):
+                continue
+            at, price = self._account.event_time(), seller.state.quote.mark
+            key = build_id(self._account.name, "cross", seller.id, buyer.id, str(seller.difference))
+            for change, signed in ((seller, quantity), (buyer, -quantity)):
+                change.difference, change.crossed = change.difference + signed, change.crossed + quantity
+                rest = abs(change.difference)
+                if rest and not change.ends and not meets_minimum(rest, price, change.state.filters):
+                    change.difference = ZERO
+            events.append(
+                SleevesCrossed(
+                    at=at,
+                    key=key,
+                    exchange=seller.target.exchange,
+                    symbol=seller.target.symbol,
+                    seller=seller.sleeve,
+                    buyer=buyer.sleeve,
+                    quantity=quantity,
+                    price=price,
+                    intents={change.sleeve: change.id for change in (seller, buyer) if not change.ends},
+                )
+            )
+        return events
+
+    async def _free_balance(self, *pair: _Change) -> bool:
+        for change in pair:
+            venue, symbol = self._account.at(change.target.exchange, change.sleeve), change.target.symbol
+            before = None if change.trade is None else change.trade.quantity
+            try:
+                await cancel_protection(venue, symbol)
+            except ZunoError:
+                return False
+            now = venue.position(symbol)
+            if (None if now is None else now.quantity) != before:
+                raise ConcurrentWrite  # a stop was filled meanwhile: the differences are others
+        return True
+
+    async def _build_intents(self, changes: Iterable[_Change]) -> list[TradeEvent]:
+        events: list[TradeEvent] = []
+        for change in changes:
+            if change.ends or not (change.difference or change.crossed):
+                continue
+            intent, at = await self._build_intent(change), self._account.event_time()
+            events.append(IntentStored(at=at, intent=intent, ruling=None))
+            if not change.difference:
+                why = "crossed with another sleeve"
+                events.append(IntentEnded(at=at, intent=intent.id, state="done", reason=why))
+        return events
+
+    async def _build_intent(self, change: _Change) -> TradeIntent:
+        """Of what is to be ordered; of what was crossed where that is all."""
+        account, gate, target = self._account, self._account.gate, change.target
+        (exchange, symbol), mark, now = change.place, change.state.quote.mark, account.now()
+        held = ZERO if change.trade is None else change.trade.signed
+        opening = change.difference * held >= 0 if change.difference else abs(target.quantity) > abs(held)
+        dollars = None if exchange.currency == DOLLAR else await account.read_dollar_mark(symbol)
+        mandate = account.book.active_mandate(now) if gate.live else None
+        leg = IntentLeg(
+            exchange=exchange,
+            quantity=abs(change.difference) or change.crossed,
+            entry=mark,
+            stop=change.stop,
+            leverage=account.book.find_leverage(exchange, symbol) or 1,
+        )
+        return TradeIntent(
+            id=change.id,
+            decision=self._decision,
+            kind=IntentKind.OPEN if opening else IntentKind.CUT,
+            symbol=symbol,
+            mode=Mode.POSITION,
+            side=Side.LONG if target.quantity > 0 else Side.SHORT,
+            style=Style.PASSIVE_MAKER,
+            legs=(leg,),
+            valid_until=Millis(now + DAY_MS if opening else CLOSE_LIFE),
+            mark=dollars or mark,
+            atr=ZERO,
+            mandate=None if mandate is None else hash_mandate(mandate),
+            left_out=change.why_less[:600],
+            sleeve=change.sleeve,
+            take_at=Millis(now + gate.take_after),
+        )
+
+    async def _why_no_mandate(self, change: _Change) -> str | None:
+        account = self._account
+        if not account.gate.live:
+            return None
+        mandate, exchange = account.book.active_mandate(account.now()), change.target.exchange
+        intent = await self._build_intent(change)
+        try:
+            entry = await describe_live_entry(account, self._risk, intent, {exchange: change.state})
+        except EntryRefused as error:
+            return str(error)
+        return find_mandate_refusal(mandate, entry, account.now())
+
+    def _renew_stops(self, changes: Iterable[_Change]) -> list[TradeEvent]:
+        at = self._account.event_time()
+        return [
+            set_levels(change.trade, at, change.stop, None, "ruling")
+            for change in changes
+            if change.trade is not None and not change.ends and (change.difference or change.crossed)
+        ]
+
+    def _describe(self, sleeve: str, target: TargetPosition, why_less: str) -> TargetResult:
+        place = sleeve, target.exchange, target.symbol
+        id = self._kept.get(place) or self._id(sleeve, target)
+        tracked = self._account.book.intents.get(id)
+        if tracked is None:
+            if why_less:
+                return TargetResult(*place, "refused", why_less)
+            closing = self._account.is_closing(target.symbol, sleeve)
+            return TargetResult(*place, "closing" if closing else "done")
+        state: Literal["working", "done"] = "working" if tracked.state == "open" else "done"
+        return TargetResult(*place, state, tracked.reason or why_less, id)
