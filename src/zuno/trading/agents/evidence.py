@@ -8,12 +8,10 @@ from typing import Final
 from zuno.trading.model.cycle import Signal, Stance
 
 LEAST_LEAN: Final = 0.2
-"""Less than this is no leaning."""
 BAR_WEIGHT: Final = 0.35
 VOLUME_WEIGHT: Final = 0.25
 SIGNALS: Final[Mapping[int, Signal]] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 MOST_CONFIDENT: Final = 0.9
-"""The rules are never surer than this."""
 
 
 @dataclass(frozen=True, slots=True)

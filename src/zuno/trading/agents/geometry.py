@@ -22,6 +22,7 @@ from zuno.trading.agents.evidence import (
     summarise_reasons,
     total_weight,
 )
+from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
@@ -92,11 +93,10 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         ),
         model_context,
     )
-    gap = frame.reason if isinstance(frame := _frame(case), Missing) else ""
-    spoken = require_data(spoken, gap, lambda: answer_by_rules(case, shown))
+    spoken = require_data(spoken, find_gap(case, Expert.GEOMETRY), lambda: answer_by_rules(case, shown))
     opinion = spoken.value
     named = opinion.key_levels.model_dump()
-    kept = {name: snap_price(case.menu, value) for name, value in named.items()}
+    kept = {name: _check_level(case.menu, name, snap_price(case.menu, value)) for name, value in named.items()}
     gone = [name for name, value in named.items() if value is not None and kept[name] is None]
     unseen = [
         name
@@ -109,7 +109,7 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
     entry = to_record(
         GeometryEntry,
         spoken,
-        f"no levels of the menu: {', '.join(gone)}" if gone else "",
+        f"no levels of the menu, or on the wrong side of the price: {', '.join(gone)}" if gone else "",
         f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
         key_levels=kept,
         cvd_signal=opinion.cvd_signal if shown.cvd else None,
@@ -117,6 +117,14 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         stance=entry_stance(opinion),
     )
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+
+
+def _check_level(menu: PriceMenu, name: str, price: float | None) -> float | None:
+    """None for a support above the market or a resistance below it."""
+    if price is None or isinstance(menu.now, Missing):
+        return price
+    side = 1 if name.endswith(("resistance", "above")) else -1 if name.endswith(("support", "below")) else 0
+    return price if side * (price - menu.now) >= 0 else None
 
 
 def panels_of(case: Case, image: Image | None) -> Panels:
@@ -170,7 +178,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     shape = find_pattern(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
     facts = prompt_facts.market_facts(case)
-    reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(shape, frame.timeframe)]
+    reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(case.menu, shape, frame.timeframe)]
     lean = direction_of(total_weight(reasons))
     broken = [  # of the last hour: the shape that broke is behind it
         Reason(0.6 * event.way.sign, f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}")
@@ -186,7 +194,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
         directional_bias=SIGNALS[lean],
         confidence=confidence_toward(reasons, lean) if lean else confidence(reasons),
         key_levels=key_levels(case.menu),
-        fibonacci_context=cut(_fibonacci(frame), facts, LONG_TEXT),
+        fibonacci_context=cut(_fibonacci(case.menu, frame), facts, LONG_TEXT),
         pattern="none" if shape is None else shape.shape.value,
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
@@ -199,7 +207,7 @@ def _frame(case: Case) -> Known[Frame]:
 
 
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(frame))
+    candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
     first = next((anomaly for anomaly in candidates if anomaly is not None), None)
     if first is not None:
         return first
@@ -216,7 +224,11 @@ def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] |
     sign = last.way.sign
     ago = prompt_facts.bars_ago(case, last.known_at, frame.timeframe)
     through = f"the {last.kind} {last.way} through {{{frame.timeframe}.break_1}}"
+    if not case.menu.is_near(last.pivot.price):
+        through = f"the {last.kind} {last.way} of {ago} bars ago"
     stands = sign * (close - last.pivot.price) > 0
+    if stands and sign * (_now(case, frame) - last.pivot.price) <= 0:
+        return None  # the running bar is back: until it closes the break neither holds nor has failed
     if stands and ago <= FRESH_BREAK:
         return "clean_breakout", [Reason(0.3 * sign, f"{through} holds")]
     if not stands and ago <= FAILED_BREAK:
@@ -224,6 +236,11 @@ def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] |
             Reason(-0.35 * sign, f"{through} failed: the close is back at {{{frame.timeframe}.close}}")
         ]
     return None
+
+
+def _now(case: Case, frame: Frame) -> float:
+    """The market, which is not the last close while a bar runs."""
+    return frame.readings.close if isinstance(case.menu.now, Missing) else case.menu.now
 
 
 def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
@@ -250,15 +267,15 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reaso
     return None
 
 
-def _find_trap(frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
+def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
-    reach, close, trend = frame.structure.log_atr, frame.readings.close, frame.structure.trend
+    reach, now, trend = frame.structure.log_atr, _now(case, frame), frame.structure.trend
     if not reach or trend is None:
         return None
     sign = trend.sign
-    for place, zone in enumerate(prompt_facts.nearest_zones(frame, 2), 1):
+    for place, zone in enumerate(prompt_facts.nearest_zones(case.menu, frame, 2), 1):
         edge = zone.low if sign > 0 else zone.high
-        if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, close) <= 0.5 * reach:
+        if len(zone.kinds) >= 3 and 0 < sign * _log_ratio(edge, now) <= 0.5 * reach:
             own = f"{frame.timeframe}.zone_{place}"
             text = f"{{{own}_levels}} levels meet between {{{own}_low}} and {{{own}_high}}, right ahead"
             return "geometric_trap", [Reason(-0.2 * sign, text)]
@@ -287,8 +304,8 @@ def _log_ratio(price: float, other: float) -> float:
     return round(float(log(price / other)), RATIO_PLACES)
 
 
-def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reason]:
-    if shape is None or shape.way is None:
+def _pattern_reasons(menu: PriceMenu, shape: Formation | None, timeframe: Timeframe) -> list[Reason]:
+    if shape is None or shape.way is None or not menu.is_near(shape.line):
         return []
     sign = shape.way.sign
     done = "is confirmed beyond" if shape.confirmed else "forms over" if sign < 0 else "forms under"
@@ -297,18 +314,22 @@ def _pattern_reasons(shape: Formation | None, timeframe: Timeframe) -> list[Reas
     return [Reason(sign * (0.3 if shape.confirmed else 0.15), f"{article} {name} {done} {{{timeframe}.shape_line}}")]
 
 
-def _fibonacci(frame: Frame) -> str:
+def _fibonacci(menu: PriceMenu, frame: Frame) -> str:
     swing = frame.structure.fibonacci
     if swing is None:
         return "No swing is confirmed yet."
+    if not menu.is_near(swing.start.price, swing.end.price):
+        return f"The price has left the last {frame.timeframe} swing far behind."
     close = frame.readings.close
-    nearest = min(swing.retracements, key=lambda level: abs(level.price - close))
+    near = [level for level in swing.retracements if menu.is_near(level.price)]
     back = prompt_facts.retraced_share(swing, close)
     own = frame.timeframe
     reached = "the close lies outside of it" if back is None else f"{{{own}.swing_retraced}} of it is retraced"
-    at = f"{{{prompt_facts.retracement_id(own, nearest.ratio)}}}"
-    swung = f"{own} swing from {{{own}.swing_from}} to {{{own}.swing_to}}"
-    return f"{swung}: {reached}; the nearest retracement is at {at}."
+    swung = f"{own} swing from {{{own}.swing_from}} to {{{own}.swing_to}}: {reached}"
+    if not near:
+        return f"{swung}; no retracement is near."
+    nearest = min(near, key=lambda level: abs(level.price - close))
+    return f"{swung}; the nearest retracement is at {{{prompt_facts.retracement_id(own, nearest.ratio)}}}."
 
 
 def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:

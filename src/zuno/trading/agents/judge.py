@@ -12,6 +12,7 @@ from zuno.trading.agents import learned, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
+from zuno.trading.agents.known_data import weigh_board
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
@@ -35,7 +36,7 @@ from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.memory import MAX_EDGE
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
-from zuno.trading.rules.score import board_entries, score_board, signal_of_score
+from zuno.trading.rules.score import board_entries
 from zuno.trading.rules.validate_decision import (
     MAX_REWARD_RISK,
     MAX_STOP_ATR,
@@ -91,6 +92,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
                 score_section(case, meta, board),
                 position_section(case),
                 previous_section(case),
+                *learned.core_sections(case.bundle),
                 learned.memory_section(case.bundle),
                 learned.feedback_section(case.bundle),
                 prompt_facts.derivatives_section(case, 70),
@@ -282,12 +284,14 @@ def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
 
 def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
     """The weighted score, and from which one against it a position is closed."""
-    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
+    worth = weigh_board(case, meta, board)
+    known = "of experts who have data alone: the dominant signal"
     return Section(
         "score",
         92,
         (
-            prompt_facts.fact("score", worth, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
+            prompt_facts.fact("score", worth.all, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
+            prompt_facts.fact("heard_score", worth.heard, Unit.NUMBER, signed=True, note=known),
             prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it"),
         ),
     )
@@ -322,6 +326,7 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
         score_section(case, meta, board),
         position_section(case),
         previous_section(case),
+        *learned.core_sections(case.bundle),
         learned.memory_section(case.bundle),
         learned.feedback_section(case.bundle),
     )
@@ -332,17 +337,17 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
 
 
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
-    worth = score_board(board, case.bundle.mode, meta.trust_directive.expert)
+    score = weigh_board(case, meta, board)
+    worth, leaning = score.all, score.signal
     for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
             return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
     for side in exposed_sides(case):
-        if signal_of_score(worth) != "NEUTRAL" and _score_for(side, worth) < 0:
+        if leaning != "NEUTRAL" and _score_for(side, worth) < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
             return _open_nothing(case, meta, board, Call.HOLD, why)
-    leaning = signal_of_score(worth)
     if leaning == "NEUTRAL":
-        why = "the score of {score} is within the dead band: nobody pays for a coin toss"
+        why = "the score of {heard_score} is within the dead band: nobody pays for a coin toss"
         return _open_nothing(case, meta, board, Call.HOLD, why)
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
     if (

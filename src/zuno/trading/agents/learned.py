@@ -1,9 +1,5 @@
 """What the Judge and Meta read of the desk's memory, and how far the rules heed it: they only ever claim less for it.
-
-Figures and phrases of a post-mortem are code's and stand among the facts. Its sentences, and those of a lesson, may be
-a model's: they are untrusted text. Earlier news are summed up for Meta by a model, story by story; without one Meta
-reads the stories themselves. Entities of a text, for the graph of memories, are named by a model or by rules.
-"""
+Figures and phrases are code's; sentences may be a model's and are untrusted text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from zuno.kernel.clock import iso
+from zuno.kernel.units import Millis
 from zuno.llm.ask import ModelContext
 from zuno.llm.port import Attempt
 from zuno.llm.prompts import Untrusted
@@ -32,12 +29,12 @@ from zuno.trading.model.memory import (
     NOBODY,
     RAG,
     FeedbackSlot,
-    MemoryNote,
     MemorySlot,
     NewsSlot,
     StoryNote,
     Verdict,
 )
+from zuno.trading.model.tilts import CORE, CoreSlot, describe_tilt
 
 LEAST_FAILURES: Final = 2
 """Of recalled trades of a side, none of them a success, before the rules claim less for that side."""
@@ -127,19 +124,14 @@ def memory_section(bundle: Bundle) -> Section:
     elif not recalled.memories:
         lines.append(Line("no closed trade had a setup like this one"))
     for place, memory in enumerate(recalled.memories, 1):
-        lines += _memory_lines(memory_id(place), memory)
+        name, closed = memory_id(place), f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}"
+        lines.append(_cite_case(name, memory.id, memory.verdict, closed))
+        if memory.similarity is not None:
+            lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
+        if memory.r is not None:
+            lines.append(prompt_facts.fact(f"{name}.r", memory.r, Unit.NUMBER, signed=True, note="R, after costs"))
+        lines.append(Line(f"setup of {name}: {memory.setup}"))
     return Section("memories", 78, tuple(lines))
-
-
-def _memory_lines(name: str, memory: MemoryNote) -> Sequence[Line]:
-    lines = [
-        _cite_case(name, memory.id, memory.verdict, f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}")
-    ]
-    if memory.similarity is not None:
-        lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
-    if memory.r is not None:
-        lines.append(prompt_facts.fact(f"{name}.r", memory.r, Unit.NUMBER, signed=True, note="R, after costs"))
-    return (*lines, Line(f"setup of {name}: {memory.setup}"))
 
 
 def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
@@ -156,6 +148,34 @@ def feedback_section(bundle: Bundle) -> Section:
         lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, note))
         lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
     return Section("lessons", 77, tuple(lines) or (Line("no lesson is about this setup"),))
+
+
+def core_sections(bundle: Bundle) -> tuple[Section, ...]:
+    """What the account holds when nobody argues, and what the Judge's earlier leaning away from it was worth. None
+    where the account has no core."""
+    slot = bundle.slot(CORE)
+    if slot is None:
+        return ()
+    core = read_slot(CoreSlot, slot.content, "the core")
+    lines = [Line("what the account holds whatever is decided here; how far you lean tilts it tomorrow, trade or not")]
+    for holding in core.holdings:
+        id_ = f"core.{holding.sleeve.replace('-', '_')}"
+        note = f"of the sleeve {holding.sleeve}"
+        lines.append(prompt_facts.fact(id_, holding.weight_pct, Unit.PERCENT, 1, signed=True, note=note))
+    if not core.holdings:
+        lines.append(Line("nothing of this market"))
+    score = core.score
+    if score is None or score.beta is None or score.se is None:
+        lines.append(Line("no tilt was scored yet"))
+    else:
+        lines.append(prompt_facts.fact("tilt.slope", score.beta, Unit.NUMBER, 3, signed=True, note="next day, in σ"))
+        lines.append(prompt_facts.fact("tilt.error", score.se, Unit.NUMBER, 3, note="standard error of the slope"))
+        lines.append(prompt_facts.fact("tilt.days", float(score.days), Unit.NUMBER, 0, note="days scored"))
+        lines.append(prompt_facts.fact("tilt.weight", 100 * score.weight, Unit.PERCENT, 0, note="of a tilt counts"))
+    for place, past in enumerate(core.tilts, 1):
+        note = f"{describe_tilt(past.tilt)}, said on {iso(Millis(past.day))[:10]}; core times {past.multiplier:.2f}"
+        lines.append(prompt_facts.fact(f"tilt.past_{place}", past.tilt, Unit.NUMBER, signed=True, note=note))
+    return (Section("core", 79, tuple(lines)),)
 
 
 def words_section(bundle: Bundle) -> Section:
@@ -221,7 +241,11 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
     stories = read_news(bundle)
     if not stories:
         return NewsReading()
-    section = _stories_section(bundle, stories)
+    lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
+    for place, story in enumerate(stories, 1):
+        label, name = f"story {place} ({describe_story(story, bundle.as_of)})", story_id(place)
+        lines.append(Line(f"{{{name}}} {label}", (Figure(name, label, Unit.WORDS),)))
+    section = Section("stories", 100, tuple(lines))
     texts = " · ".join(f"{story_id(place)}: {story.text}" for place, story in enumerate(stories, 1))
     # Quotable, because a summary repeats some words of its texts and is itself untrusted.
     quoted = Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
@@ -249,15 +273,6 @@ def answer_by_rules(stories: Sequence[StoryNote]) -> RagOpinion:
 
 def story_id(place: int) -> str:
     return f"story_{place}"
-
-
-def _stories_section(bundle: Bundle, stories: Sequence[StoryNote]) -> Section:
-    lines = [Line(f"{bundle.symbol}, {bundle.mode}; what was told before now and is alike")]
-    for place, story in enumerate(stories, 1):
-        label = f"story {place} ({describe_story(story, bundle.as_of)})"
-        name = story_id(place)
-        lines.append(Line(f"{{{name}}} {label}", (Figure(name, label, Unit.WORDS),)))
-    return Section("stories", 100, tuple(lines))
 
 
 EXTRACTION_ROLE: Final = "rag_extraction"

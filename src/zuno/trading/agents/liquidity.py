@@ -26,6 +26,7 @@ from zuno.trading.agents.evidence import (
     total_weight,
     weigh_by_volume,
 )
+from zuno.trading.agents.known_data import find_gap
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import TakerFlow
 from zuno.trading.measure.portable import RATIO_PLACES
@@ -83,7 +84,7 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Liq
         ),
         LiquidityOpinion,
         lambda: answer_by_rules(case),
-        _find_gap(case),
+        find_gap(case, Expert.LIQUIDITY),
         model_context,
     )
     opinion = spoken.value
@@ -98,17 +99,6 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Liq
     sure, few = limit_to_candles(case, sure)
     entry = to_record(LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
-
-
-def _find_gap(case: Case) -> str:
-    """Why nothing is known of what it reads, if nothing is: no flow, no large trades, no liquidations."""
-    features, context = case.features, case.context
-    own = (context.flow, features.whales_day, features.whales_hour, features.forced.longs_hour)
-    if any(not isinstance(figure, Missing) for figure in (*own, features.forced.shorts_hour)):
-        return ""
-    if features.events.events or (case.bundle.candles_only and not isinstance(context.action, Missing)):
-        return ""
-    return context.flow.reason if isinstance(context.flow, Missing) else ""
 
 
 def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:

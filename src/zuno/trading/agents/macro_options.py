@@ -16,6 +16,7 @@ from zuno.trading.agents.evidence import (
     summarise_reasons,
     total_weight,
 )
+from zuno.trading.agents.known_data import find_gap
 from zuno.trading.measure.features import FigureChange
 from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Stance
 from zuno.trading.model.known import Known, Missing, figure_in
@@ -41,20 +42,11 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Mac
         ),
         MacroOpinion,
         lambda: answer_by_rules(case),
-        _find_gap(case),
+        find_gap(case, Expert.MACRO),
         model_context,
     )
     entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
-
-
-def _find_gap(case: Case) -> str:
-    """Why nothing is known of options and of the economy, if nothing is."""
-    dvol, slope = case.features.dvol, case.features.economy.slope
-    own = (case.features.surface, case.context.dollar, case.context.stocks, slope)
-    if isinstance(dvol, Missing) and all(isinstance(figure, Missing) for figure in own):
-        return dvol.reason
-    return ""
 
 
 def answer_by_rules(case: Case) -> MacroOpinion:

@@ -6,13 +6,16 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
-from zuno.trading.agents import learned, prompt_facts
+from zuno.trading.agents import learned, liquidity, microstructure, prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
+from zuno.trading.agents.known_data import find_own_gap, has_few_books
 from zuno.trading.agents.learned import NewsReading, summarise_news
+from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import (
+    CONVICTION,
     LONG_TEXT,
     SHORT_TEXT,
     AgentAnswer,
@@ -25,10 +28,10 @@ from zuno.trading.model.cycle import (
 )
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Mode, Timeframe
+from zuno.trading.rules.inputs import PANIC_RANK, has_fallen
 from zuno.trading.rules.price_menu import frame_of
 
 ROLE: Final = "meta"
-PANIC_RANK: Final = 0.95
 TREND: Final = 25.0
 NARROW: Final = 0.30
 BUDGETS: Final[Mapping[Regime, int]] = {
@@ -52,7 +55,8 @@ class RegimeRuling:
 
 
 async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]:
-    ruled = regime_of(case)
+    ruled, known = regime_of(case), _list_trustworthy(case)
+    names = ", ".join(known) or "nobody"
     # Rules do not read news: a Meta without a model needs nobody who does.
     has_model = bool(model_context.registry.models_for(ROLE, 0).models)
     news = await summarise_news(case.bundle, model_context) if has_model else NewsReading()
@@ -62,6 +66,7 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
             sections=lambda: (
                 prompt_facts.market_section(case),
                 prompt_facts.anomalies_section(case),
+                Section("experts", 97, (Line(f"experts who have data, of whom one may be trusted: {names}"),)),
                 prompt_facts.day_section(case, 95),
                 prompt_facts.indicator_section(case, Timeframe.D1, weight=90),
                 prompt_facts.flow_section(case, 60),
@@ -80,10 +85,16 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
     )
     opinion = spoken.value
     budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
+    trust, gone = opinion.trust_directive, ""
+    if trust.expert not in known and known:
+        trust = answer_by_rules(case).trust_directive
+        gone = f"{opinion.trust_directive.expert} is not trusted: it has too little data"
     unread = f"recalled news were not summed up: {news.why}" if news.why else ""
     paid = replace(spoken, attempts=(*news.attempts, *spoken.attempts))
     return AgentAnswer(
-        value=to_record(Meta, spoken, unread, _describe_cut(opinion, ruled), risk_budget_pct=budget),
+        value=to_record(
+            Meta, spoken, unread, gone, _describe_cut(opinion, ruled), risk_budget_pct=budget, trust_directive=trust
+        ),
         voice=voice_of(ROLE, paid),
     )
 
@@ -127,8 +138,9 @@ def _panic_reason(case: Case) -> str | None:
     inputs = case.inputs
     if inputs.panic is True:
         return f"options are in panic: {{anomaly.{Rule.OPTIONS_PANIC}}}"
-    if not isinstance(inputs.day_volatility_rank, Missing) and inputs.day_volatility_rank >= PANIC_RANK:
-        return "the day moved more than {volatility_rank} of earlier days"
+    rank = inputs.day_volatility_rank
+    if not isinstance(rank, Missing) and rank >= PANIC_RANK and has_fallen(case.context.day):
+        return "the day moved more than {volatility_rank} of earlier days, and down"
     return None
 
 
@@ -156,17 +168,35 @@ def is_narrow(case: Case) -> bool:
 def answer_by_rules(case: Case) -> MetaOpinion:
     ruled = regime_of(case)
     expert, note = _choose_trusted(ruled.regime, case.bundle.mode, is_narrow(case))
+    trustworthy = _list_trustworthy(case)
+    if expert not in trustworthy and trustworthy:
+        note = f"{expert} would be first in {ruled.regime}, and has too little data; {trustworthy[0]} is next that has."
+        expert = trustworthy[0]
     struck = [
         f"{event.name} in the last hour ({{{prompt_facts.event_id(case, event)}}})"
         for event in case.features.events.events
     ]
+    usual = RiskBias.AGGRESSIVE if ruled.regime in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM) else RiskBias.NEUTRAL
     return MetaOpinion(
         regime=ruled.regime,
         rationale=cut("; ".join((ruled.why, *struck)), prompt_facts.market_facts(case), LONG_TEXT),
         trust_directive=DirectiveOpinion(expert=expert, note=note),
         risk_budget_pct=ruled.budget,
-        risk_bias=RiskBias.CONSERVATIVE if struck else _bias(ruled),
+        risk_bias=RiskBias.CONSERVATIVE if struck or ruled.budget <= UNKNOWN_PANIC else usual,
     )
+
+
+def _list_trustworthy(case: Case) -> list[Expert]:
+    """Who has data, in the order of conviction. Candles that stand in for a feed count where they lean; a book that was
+    only glanced at leads nobody."""
+    silent = {expert for expert in Expert if find_own_gap(case, expert)}
+    if Expert.LIQUIDITY in silent and liquidity.measure_stance(case, liquidity.answer_by_rules(case).anomaly):
+        silent.remove(Expert.LIQUIDITY)
+    if Expert.MICROSTRUCTURE in silent and microstructure.answer_by_rules(case).directional_bias != "NEUTRAL":
+        silent.remove(Expert.MICROSTRUCTURE)
+    if has_few_books(case):
+        silent.add(Expert.MICROSTRUCTURE)
+    return [expert for expert in CONVICTION[case.bundle.mode] if expert not in silent]
 
 
 def _choose_trusted(regime: Regime, mode: Mode, narrow: bool) -> tuple[Expert, str]:
@@ -183,9 +213,3 @@ def _choose_trusted(regime: Regime, mode: Mode, narrow: bool) -> tuple[Expert, s
     if mode is Mode.SWING:
         return Expert.MICROSTRUCTURE, "In a range the book decides at its edges."
     return Expert.GEOMETRY, "In a range its edges are the trade, and measured levels show them."
-
-
-def _bias(ruled: RegimeRuling) -> RiskBias:
-    if ruled.budget <= UNKNOWN_PANIC:
-        return RiskBias.CONSERVATIVE
-    return RiskBias.AGGRESSIVE if ruled.regime in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM) else RiskBias.NEUTRAL

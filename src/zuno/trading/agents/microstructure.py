@@ -5,7 +5,7 @@ from typing import Final
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_numeric_expert, limit_to_candles, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, limit_confidence, limit_to_candles, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -16,6 +16,7 @@ from zuno.trading.agents.evidence import (
     total_weight,
     weigh_by_volume,
 )
+from zuno.trading.agents.known_data import find_gap, has_few_books, reads_candles
 from zuno.trading.measure.features import PriceAction
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.triage import LEAN
@@ -39,6 +40,8 @@ LOPSIDED: Final = 1.5
 """How many times dearer one way must be than the other to mean something."""
 NOTICEABLE_BPS: Final = 0.5
 """Below this nobody minds what size costs."""
+FEW_BOOKS: Final = 0.5
+"""The most that less than five snapshots of a minute make sure of: enough to second a trade."""
 _BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
@@ -53,25 +56,19 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Mic
         ),
         MicrostructureOpinion,
         lambda: answer_by_rules(case),
-        _find_gap(case),
+        find_gap(case, Expert.MICROSTRUCTURE),
         model_context,
     )
     sure, few = limit_to_candles(case, spoken.value.confidence)
+    if has_few_books(case):
+        sure, few = limit_confidence(sure, FEW_BOOKS, "a glance at the book makes it")
     entry = to_record(MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
     return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def _find_gap(case: Case) -> str:
-    """Why the book is not known, if it is not and nothing is read in its place."""
-    book = case.features.book
-    if not isinstance(book, Missing) or (case.bundle.candles_only and not isinstance(case.context.action, Missing)):
-        return ""
-    return book.reason
-
-
 def answer_by_rules(case: Case) -> MicrostructureOpinion:
     book, action = case.features.book, case.context.action
-    if isinstance(book, Missing) and case.bundle.candles_only and not isinstance(action, Missing):
+    if isinstance(book, Missing) and reads_candles(case) and not isinstance(action, Missing):
         return _answer_by_candles(case, action)
     if isinstance(book, Missing):
         why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
@@ -87,7 +84,7 @@ def answer_by_rules(case: Case) -> MicrostructureOpinion:
     quiet = f"An ordinary book: the spread is {{book.spread}}{balance}, and no wall vanished."
     return MicrostructureOpinion(
         anomaly=anomaly,
-        confidence=confidence(reasons),
+        confidence=min(confidence(reasons), FEW_BOOKS) if has_few_books(case) else confidence(reasons),
         directional_bias=_BIASES[direction_of(total_weight(reasons))],
         rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), LONG_TEXT),
     )

@@ -1,8 +1,5 @@
-"""What the trading desk's agents are told, fact by fact, each under the id it is cited by.
-
-Prices, percentages and dollars of the market; never a dollar of the account. What is missing is told as missing, with
-its reason. Anomalies are part of everybody's reading, and where there are any, more is told.
-"""
+"""What the trading desk's agents are told, each fact under the id it is cited by: prices, percentages and dollars of
+the market, never a dollar of the account. What is missing is told as missing, with its reason."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,6 +23,7 @@ from zuno.trading.measure.features import (
     MacroQuote,
     Perpetual,
     Reading,
+    RunningBar,
     TakerFlow,
     fresh_rows,
 )
@@ -37,7 +35,7 @@ from zuno.trading.measure.triage import Rule
 from zuno.trading.model.cycle import CONVICTION, Blackboard, Expert, GeometryEntry, Meta
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, texts
-from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel
+from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel, PriceMenu
 from zuno.trading.rules.score import Entry, board_entries
 
 LEANINGS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
@@ -47,8 +45,8 @@ DEEP_LEVELS: Final = 48
 NEWS_CHARS: Final = 2_400
 NARRATIVE_CHARS: Final = 1_600
 REMARK_CHARS: Final = 280
+LEFT_BEHIND: Final = "the price has left it far behind"
 YIELD: Final = f"{FRED}/DGS10"
-"""Of ten years."""
 
 
 def has_anomalies(case: Case) -> bool:
@@ -115,8 +113,19 @@ def market_section(case: Case) -> Section:
             fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
             fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
             fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
+            *_running_lines(context.today),
         ),
     )
+
+
+def _running_lines(today: Known[RunningBar]) -> Iterator[Line]:
+    if isinstance(today, Missing):
+        yield remark("running_1d.unknown", today.reason, "running 1d bar: ")
+        return
+    running = f"of the 1d bar that is running, {today.hours} of 24 hours: not closed"
+    yield fact("running_1d.open", today.open, Unit.PRICE, note=running)
+    yield fact("running_1d.high", today.high, Unit.PRICE, note="running, so far")
+    yield fact("running_1d.low", today.low, Unit.PRICE, note="running, so far")
 
 
 def _kind(case: Case) -> str:
@@ -178,7 +187,7 @@ def indicator_section(case: Case, *frames: Timeframe, weight: int = 60) -> Secti
 
 def _indicator_lines(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]:
     seen = frame.readings
-    yield fact(f"{timeframe}.close", seen.close, Unit.PRICE)
+    yield fact(f"{timeframe}.close", seen.close, Unit.PRICE, note="of the last closed bar")
     yield fact(f"{timeframe}.rsi14", seen.rsi, Unit.NUMBER, 1)
     yield fact(f"{timeframe}.adx14", seen.adx, Unit.NUMBER, 1)
     for name in ("ema21", "ema50", "ema200") if closely else ("ema21", "ema50"):
@@ -205,13 +214,16 @@ def structure_section(case: Case, weight: int = 70) -> Section:
         lines.append(Line(f"{timeframe} trend of structure: {shape.trend or 'none yet'}"))
         for place, each in enumerate(reversed(shape.breaks[-kept:]), 1):
             text = f"{each.kind} {each.way}, {bars_ago(case, each.known_at, timeframe)} bars ago"
-            lines.append(fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=text))
+            if case.menu.is_near(each.pivot.price):
+                lines.append(fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=text))
+            else:
+                lines.append(Line(f"{timeframe} {text}: {LEFT_BEHIND}"))
         lines += _divergence_lines(case, timeframe, frame, kept)
-        lines += _fibonacci_lines(timeframe, shape.fibonacci, frame.readings.close)
-        lines += _zone_lines(timeframe, frame, kept)
+        lines += _fibonacci_lines(case.menu, timeframe, shape.fibonacci, frame.readings.close)
+        lines += _zone_lines(case.menu, timeframe, frame, kept)
         charted = timeframe is case.bundle.mode.chart[0]
         pattern = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
-        if pattern is not None:
+        if pattern is not None and case.menu.is_near(pattern.line):
             lines.append(fact(f"{timeframe}.shape_line", pattern.line, Unit.PRICE, note=f"of a {pattern.shape}"))
     return Section("structure", weight, tuple(lines))
 
@@ -234,14 +246,17 @@ def bars_ago(case: Case, at: int, timeframe: Timeframe) -> int:
     return (case.bundle.as_of - at) // timeframe.millis
 
 
-def _fibonacci_lines(timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:
+def _fibonacci_lines(menu: PriceMenu, timeframe: Timeframe, swing: Fibonacci | None, close: float) -> Iterator[Line]:
     if swing is None:
+        return
+    if not menu.is_near(swing.start.price, swing.end.price):
+        yield Line(f"{timeframe} swing: {LEFT_BEHIND}")
         return
     yield fact(f"{timeframe}.swing_from", swing.start.price, Unit.PRICE)
     yield fact(f"{timeframe}.swing_to", swing.end.price, Unit.PRICE)
     if (back := retraced_share(swing, close)) is not None:
         yield fact(f"{timeframe}.swing_retraced", 100 * back, Unit.PERCENT, 0)
-    for retracement in swing.retracements:
+    for retracement in filter(lambda level: menu.is_near(level.price), swing.retracements):
         yield fact(retracement_id(timeframe, retracement.ratio), retracement.price, Unit.PRICE)
 
 
@@ -256,14 +271,16 @@ def retraced_share(swing: Fibonacci, close: float) -> float | None:
     return back if 0 <= back <= 1 else None
 
 
-def nearest_zones(frame: Frame, count: int) -> list[LevelZone]:
-    close = frame.readings.close
-    return sorted(frame.structure.zones, key=lambda zone: (max(zone.low - close, close - zone.high), zone.low))[:count]
+def nearest_zones(menu: PriceMenu, frame: Frame, count: int) -> list[LevelZone]:
+    """By their distance from the market, which may have left the last close of the frame."""
+    now = frame.readings.close if isinstance(menu.now, Missing) else menu.now
+    near = [zone for zone in frame.structure.zones if menu.is_near(zone.low, zone.high)]
+    return sorted(near, key=lambda zone: (max(zone.low - now, now - zone.high), zone.low))[:count]
 
 
-def _zone_lines(timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
+def _zone_lines(menu: PriceMenu, timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
     """The nearest places where levels of several kinds meet."""
-    for place, zone in enumerate(nearest_zones(frame, count), 1):
+    for place, zone in enumerate(nearest_zones(menu, frame, count), 1):
         own = f"{timeframe}.zone_{place}"
         parts = (
             fact(f"{own}_low", zone.low, Unit.PRICE),

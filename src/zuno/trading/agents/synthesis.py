@@ -8,6 +8,7 @@ from zuno.llm.ask import ModelContext
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
+from zuno.trading.agents.known_data import weigh_board
 from zuno.trading.model.cycle import (
     CONVICTION,
     SHORT_TEXT,
@@ -20,7 +21,7 @@ from zuno.trading.model.cycle import (
     SynthesisOpinion,
 )
 from zuno.trading.model.market import Mode
-from zuno.trading.rules.score import Entry, board_entries, score_board, signal_of_score
+from zuno.trading.rules.score import Entry, board_entries
 
 ROLE: Final = "synthesis"
 _SETTLED_BY: Final[Mapping[Expert, str]] = {
@@ -52,8 +53,9 @@ async def ask_synthesis(
         ),
         model_context,
     )
-    score = score_board(board, case.bundle.mode, meta.trust_directive.expert)
-    value = to_record(Synthesis, spoken, dominant_signal=signal_of_score(score), score=score)
+    score = weigh_board(case, meta, board)
+    heard = None if score.heard == score.all else score.heard
+    value = to_record(Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
     return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 

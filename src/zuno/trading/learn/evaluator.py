@@ -1,12 +1,10 @@
 """What is learned from outcomes: every closed trade becomes, once, a post-mortem, a memory and a labelled record;
-decisions that were vetoed or cut are played on what the market did then and scored once.
-
-The journal decides what was written: two consumers at once, or one that was killed half way, end with the same entries.
-"""
+decisions that were vetoed or cut are played on the market and scored once. The journal decides what was written."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from math import fsum
 from typing import Final
 
 from zuno.journal.port import Author, Journal
@@ -29,6 +27,8 @@ from zuno.trading.learn.memory_book import (
     post_mortem_id,
     read_post_mortem,
 )
+from zuno.trading.learn.tilt_book import TiltBook
+from zuno.trading.measure.portable import round_digits
 from zuno.trading.measure.setup import describe_setup
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Call, Node, Outcome
@@ -45,7 +45,8 @@ from zuno.trading.model.memory import (
     RuleShare,
     VetoScore,
 )
-from zuno.trading.model.trade_events import TradeClosed, TradeSummary
+from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.trade_events import Protection, TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
@@ -62,7 +63,7 @@ from zuno.trading.rules.trade_outcomes import (
     simulate_trade,
     trace_path,
 )
-from zuno.trading.run.record import ENDED, ReportRecord, RunJournal, RunSummary, kind_of
+from zuno.trading.run.record import ENDED, ReportRecord, RunJournal, RunSummary
 
 VETO_AUTHOR: Final = Author("veto_ledger")
 
@@ -76,6 +77,8 @@ class WaitingVeto:
     summary: RunSummary
     wanted: PlannedTrade
     rules: tuple[RuleShare, ...]
+    wanted_usd: float | None = None
+    left_usd: float | None = None
 
 
 class VetoLedger:
@@ -126,9 +129,9 @@ class VetoLedger:
             if id in self._scores or id in self._waiting:
                 continue
             run = entry.request_id or ""
-            waiting = find_veto(run, past, await _read_changes(journal, run, past))
-            if waiting is not None:
-                self._waiting[id] = waiting
+            changed, wanted, left = await _read_changes(journal, run, past)
+            if (waiting := find_veto(run, past, changed)) is not None:
+                self._waiting[id] = replace(waiting, wanted_usd=wanted, left_usd=left)
 
 
 def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> WaitingVeto | None:
@@ -178,20 +181,29 @@ def _planned_trade(past: RunSummary) -> PlannedTrade | None:
     return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
 
 
-async def _read_changes(journal: Journal, run: str, past: RunSummary) -> tuple[RuleShare, ...]:
+async def _read_changes(
+    journal: Journal, run: str, past: RunSummary
+) -> tuple[tuple[RuleShare, ...], float | None, float | None]:
+    """What rules took of a trade that was ruled, and its notional before and behind them. What a protection refused at
+    the order gate is all of it."""
     if past.ruling.side is None:
-        return ()
-    reports = await journal.latest(1, request_id=run, kind=kind_of(Node.GENERATE_REPORT))
-    if not reports:
-        return ()
-    outcome = ReportRecord.model_validate(dict(reports[0].payload), strict=False).outcome
-    return shares_of_cuts(outcome.decision, outcome.ruling.changes)
+        return (), None, None
+    notebook = await RunJournal(journal, run).open()
+    if not notebook.has(Node.GENERATE_REPORT):
+        return (), None, None
+    outcome = notebook.read(Node.GENERATE_REPORT, ReportRecord).outcome
+    size = None if outcome.ruling.card is None else outcome.ruling.card.notional_usd
+    done = notebook.read_execution()
+    if done is not None and done.state == "refused" and (why := done.reason.partition(" ")[0]) in list(Protection):
+        return (share_of_veto(why),), size, 0.0
+    shares = shares_of_cuts(outcome.decision, outcome.ruling.changes)
+    kept = 1 - fsum(part.share for part in shares)
+    return shares, None if size is None or kept <= 0 else round_digits(size / kept), size
 
 
 _LOG = logging.getLogger(__name__)
 AUTHOR: Final = Author("post_mortem")
 NO_SETUP: Final = "no setup on record"
-"""Of a trade that no run opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +241,7 @@ class Evaluator:
         self.indexes = MemoryIndexes(self.book, backends.indexes, backends.tell)
         self.lessons = LessonBook(backends.journal)
         self.vetoes = VetoLedger(backends.journal, backends.store, backends.fees)
+        self.tilts = TiltBook(backends.journal, backends.store, backends.refresh)
         self._cases: list[CaseRecord] = []
         self._read_cases = 0
         self._read: dict[str, int] = {}
@@ -238,7 +251,6 @@ class Evaluator:
         self._indexed = False
         """Whether the indexes were found in step since this process began."""
         self._closes: dict[str, int] = {}
-        """How many closes of each account were learned from."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Score closed trades and vetoed or cut decisions that are resolved by a moment of the market. Idempotent."""
@@ -277,7 +289,7 @@ class Evaluator:
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
-            if isinstance(event, TradeClosed) and not event.summary.hedged:
+            if isinstance(event, TradeClosed) and event.summary.sleeve == DEBATE and not event.summary.hedged:
                 if event.at > at:
                     break
                 first = event.summary.intent not in intents
@@ -315,7 +327,10 @@ class Evaluator:
         id = post_mortem_id(account, summary.trade)
         if await self._is_learned(id):
             return None
-        run = await self._read_run(journal, summary)
+        opened = None if summary.decision is None else await RunJournal(journal, summary.decision).open()
+        run = None  # a person's, or of a run that has no report
+        if opened is not None and opened.has(Node.GENERATE_REPORT):
+            run = opened.read(Node.GENERATE_REPORT, ReportRecord).outcome
         entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
         if not entries:
             written = await self._write(journal, id, account, origin, summary, run, at)
@@ -358,13 +373,6 @@ class Evaluator:
         words = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
         market = origin if run is None else run.origin
         return derive(PostMortem, words, case, summary, id=id, account=account, origin=market)
-
-    async def _read_run(self, journal: Journal, summary: TradeSummary) -> Outcome | None:
-        """The run that opened a trade; None where a person did."""
-        if summary.decision is None:
-            return None
-        run = await RunJournal(journal, summary.decision).open()
-        return run.read(Node.GENERATE_REPORT, ReportRecord).outcome if run.has(Node.GENERATE_REPORT) else None
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
         """The setup of the moment the trade was decided: as the run recalled by it, else measured again from its

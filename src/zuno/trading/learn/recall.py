@@ -1,10 +1,5 @@
 """Recall for a cycle, as slots of its bundle: trades whose setup was like this moment's, lessons about it, and for Meta
-earlier news and narrative, each story once, with who told it.
-
-Nothing later than the moment is looked at, and everything that is recalled goes into the bundle: a replay finds the
-same bytes, whatever was learned or forgotten since. What was said and when is read from the store of series; the index
-only says what is alike. News never becomes a lesson.
-"""
+earlier news, each story once. Nothing later than the moment is looked at; a replay finds the same bytes."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -31,7 +26,6 @@ MIN_SHARED: Final = 0.3
 """Least share of phrases that two setups must have in common. Similarities of embedders have scales of their own. In a
 synthetic market trades share 0.37 with the three most alike of their past, by the median."""
 LOOKED_AT: Final = 24
-"""Memories that the index is asked for."""
 _NOTE: Final = 200
 
 
@@ -126,7 +120,6 @@ class NewsRecall:
         self._vectors: dict[str, bytes] = {}
         """Of texts that were told before, by id: the same are told cycle after cycle."""
         self._records: dict[tuple[str, Symbol, memory.Channel, Text], memory.MemoryRecord] = {}
-        """Of texts that were read before."""
         self._merged: tuple[tuple[str, ...], tuple[Story, ...]] | None = None
 
     async def __call__(self, case: Case) -> Sequence[Slot]:

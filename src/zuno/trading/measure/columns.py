@@ -1,7 +1,5 @@
-"""Rows of one series as columns: which of them a market can have made, what bars they make, and whose prices they are.
-
-The same rules as `data_quality` and `bars` have for single rows, for millions of them.
-"""
+"""Rows of one series as columns: which of them a market can have made, what bars they make, and whose prices they are,
+by the rules of `data_quality` and `bars`."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence

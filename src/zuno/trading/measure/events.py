@@ -1,10 +1,7 @@
 """What happened within the last hour and must matter: shocks, liquidation cascades, true breakouts.
 
-A shock is a move over h minutes of at least max(floor, 3 · ATR14(1h) · √(h/60)), reported once. It opens at the first
-minute whose close passes a threshold. It stays the only one until sixty minutes were seen since the last that passed
-one, or until the price has gone a further full threshold from where it was, whichever way, and passes one again. The
-full threshold is the hour's, the widest: with a shorter one a slow fall would ring at every step of it.
-"""
+A shock is a move over h minutes of at least max(floor, 3 · ATR14(1h) · √(h/60)). It stays the only one until sixty
+minutes were seen since the last that passed, or the price has gone a further full threshold, that of the hour."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

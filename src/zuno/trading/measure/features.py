@@ -1,8 +1,5 @@
-"""A bundle → every figure the desk argues about. Pure: the same bundle gives the same figures, on every machine.
-
-A fact that is stale is no fact: what would rest on it is missing and says so. Bars are the exception: gauges of old
-bars are true of their own time and carry it; the rules that judge the present look at the time themselves.
-"""
+"""A bundle → every figure the desk argues about; the same on every machine. What would rest on a stale fact is missing
+and says so; gauges of old bars are true of their own time and carry it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -433,6 +430,17 @@ class PriceAction:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningBar:
+    """The day that has not closed, as far as its closed hours go: no gauge, level or break is taken from it."""
+
+    hours: int
+    open: float
+    high: float
+    low: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
 class PriceContext:
     day: Known[float]
     """The price's change over 24 hours, as a share."""
@@ -446,6 +454,8 @@ class PriceContext:
     dollar: Known[FigureChange]
     stocks: Known[FigureChange]
     action: Known[PriceAction]
+    today: Known[RunningBar]
+    """The 1d bar that is running."""
 
 
 def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
@@ -454,15 +464,26 @@ def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> Price
 
     hours, days = window(market.Timeframe.H1), window(market.Timeframe.D1)
     return PriceContext(
-        day=_price_change(hours, 24),
-        week=_price_change(hours, 7 * 24),
+        day=measure_change(hours, 24),
+        week=measure_change(hours, 7 * 24),
         flow=_flow(window(bundle.mode.timeframes[1])),
         days=_flow(days),
         width_rank=_width_rank(days),
         dollar=_first_known(bundle, DOLLAR),
         stocks=_first_known(bundle, STOCKS),
         action=measure_price_action(window(bundle.mode.timeframes[0])),
+        today=_running_day(hours, market.Timeframe.D1.floor(bundle.as_of)),
     )
+
+
+def _running_day(hours: Known[Bars], opened: Millis) -> Known[RunningBar]:
+    if isinstance(hours, Missing):
+        return hours
+    since = hours.cut(hours.at >= opened)
+    if not len(since):
+        return Missing("no hour of the running day has closed")
+    high, low = float(since.high.max()), float(since.low.min())
+    return RunningBar(len(since), float(since.open[0]), high, low, float(since.close[-1]))
 
 
 def read_window(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) -> Known[Bars]:
@@ -474,7 +495,8 @@ def read_window(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) 
     return window if len(window) else Missing(f"no {timeframe} bar can be believed")
 
 
-def _price_change(hours: Known[Bars], count: int) -> Known[float]:
+def measure_change(hours: Known[Bars], count: int) -> Known[float]:
+    """The price's change over so many hours, as a share."""
     if isinstance(hours, Missing):
         return hours
     end = int(hours.at[-1])

@@ -1,10 +1,5 @@
 """One timeframe of a symbol's own bars, measured: the last values of every indicator and the structure of its bars; of
-one window, or of many windows of one past at once, bit by bit the same.
-
-For many windows, recursive indicators (averages, RSI, ATR, ADX, Supertrend) begin anew in every window. What a few bars
-tell on their own (bands, clouds, money flow, pivots, gaps, lines) is computed of the whole past once: a window has the
-shapes that lie in it whole, and of what became of them what was known by its end.
-"""
+one window, or of many windows of one past at once, bit by bit the same."""
 
 from __future__ import annotations
 

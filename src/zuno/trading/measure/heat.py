@@ -1,14 +1,8 @@
-"""Where liquidations stand to be, and where they were: a density over price and time, and said which is which.
+"""Where liquidations stand to be, by a model, and where they were observed: a density over price and time.
 
-Pools, modelled at every bar: the dollars that stand to be forced out at each price. New positions are opened at a bar's
-typical price, longs and shorts alike, at the leverages of `TIERS`; they stand until the price touches where they are
-liquidated, or until they are closed. Forced out, observed where somebody listened: the dollars that were liquidated,
-where they were. Both fade alike, by half in `HALF_LIFE_MS`: positions are closed and opened anew also while open
-interest stays what it is. Where open interest is known at every bar, what is opened in it is what it takes to reach it,
-and what falls faster than by half is closed as fast as it falls; else a share of the volume is opened. What was open
-before the first bar is left out, for nobody knows where it was opened. It is a picture of a rule of thumb, not a
-measurement.
-"""
+New positions open at a bar's typical price, both ways alike, at the leverages of `TIERS`; they stand until the price
+touches their liquidation or they fade, by half in `HALF_LIFE_MS`. Open interest, where it is known at every bar, says
+how much is opened and closed; else a share of the volume. A picture of a rule of thumb, not a measurement."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,9 +1,5 @@
-"""Prices and shapes that chart readers know: measured levels as a menu, the zones where different kinds of them meet,
-and named patterns in the turns of a zigzag.
-
-Heights of patterns are logarithms of prices, and the ATR is that of logarithms: a shape and its mirror image, every log
-return negated, are then found in the same places.
-"""
+"""Prices and shapes that chart readers know: measured levels as a menu, zones where different kinds of them meet, and
+patterns in the turns of a zigzag. Heights are logarithms, so that a mirrored shape is found in the same places."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,9 +1,5 @@
-"""What an option chain says of fear: puts against calls, volatility at the money, its skew and its term structure.
-
-Black-76 on the forward of each expiry (the venue's underlying price), without interest: options that settle in their
-own coin pay none. A figure needs strikes, or expiries, on both sides of where it is read; nothing is extrapolated. A
-volatility that was read between two others is kept to nine decimals.
-"""
+"""What an option chain says of fear: puts against calls, volatility at the money, its skew and its term structure, by
+Black-76 on the forward of each expiry, without interest. Nothing is extrapolated."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -93,7 +89,11 @@ def measure_surface(chain: OptionChain) -> Surface:
     unplaced = sum(quote.expiry is None for quote in sound)
     live = [quote for quote in sound if quote.expiry is None or quote.expiry > chain.at]
     expiries = tuple(_expiry(at, quotes, chain.at) for at, quotes in sorted(by_expiry.items()))
-    nothing = _no_term(chain, expiries, unplaced)
+    nothing = None if expiries else "missing: the chain is empty"
+    if chain.quotes and not expiries:
+        nothing = (
+            f"missing: no option of the chain names an expiry to come ({unplaced} of {len(chain.quotes)} name none)"
+        )
     week, month = (_tenor(days, chain.at, expiries, nothing) for days in (SHORT_DAYS, LONG_DAYS))
     return Surface(
         chain.at,
@@ -168,14 +168,6 @@ def _wing(quotes: Sequence[OptionQuote], forward: float, years: float, *, call: 
             return round(near_iv * (1 - weight) + far_iv * weight, RATIO_PLACES)
     name = "call" if call else "put"
     return Missing(f"no {name} strikes on both sides of a delta of {WING}: {len(vols)} {name}s have a volatility")
-
-
-def _no_term(chain: OptionChain, expiries: Sequence[Expiry], unplaced: int) -> str | None:
-    if not chain.quotes:
-        return "missing: the chain is empty"
-    if not expiries:
-        return f"missing: no option of the chain names an expiry to come ({unplaced} of {len(chain.quotes)} name none)"
-    return None
 
 
 def _tenor(days: int, now: Millis, expiries: Sequence[Expiry], nothing: str | None) -> Tenor:

@@ -72,7 +72,6 @@ class _SideSnapshot:
     sizes: Mapping[float, float]
     last: float
     middle: float
-    """The median size."""
 
 
 def book_figures(book: Book) -> Known[BookFigures]:

@@ -1,10 +1,6 @@
-"""Numbers that are the same on every machine: logarithms, exponentials, and the digits a figure is kept to.
-
-IEEE 754 rounds every sum, product, quotient and square root of doubles alike, and numpy does them one at a time. The
-last bits of a logarithm, an exponential or a power are the processor's own, and so are those of a library whose
-compiler may fuse a product with a sum. What seeds a draw, is hashed or is held against a bound is therefore an integer,
-comes from those four operations in a fixed order, or is rounded here first.
-"""
+"""Numbers that are the same on every machine: logarithms, exponentials, and the digits a figure is kept to. IEEE 754
+fixes sums, products, quotients and roots; last bits of all else are the processor's own. What seeds a draw, is hashed
+or is held against a bound is an integer, made of those four in a fixed order, or rounded here first."""
 
 from decimal import Decimal
 from typing import Final

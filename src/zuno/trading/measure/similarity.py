@@ -1,11 +1,5 @@
 """How alike two texts are, the same on every machine: whole-number vectors, words, what age takes off, and the entities
-that a text names.
-
-A similarity is counted in ten-thousandths. Vectors are int8, so every product and sum is a whole number below 2^24 and
-exact in float32, in whichever order a library adds; what is left are one root, one quotient and one rounding, which
-IEEE 754 fixes. How often a word occurs elsewhere is not counted: what is added later would alter what was recalled
-before.
-"""
+that a text names. Vectors are int8: sums stay below 2^24 and exact in float32, in whichever order a library adds."""
 
 import re
 import unicodedata
@@ -199,7 +193,6 @@ class NewsText:
 @dataclass(frozen=True, slots=True)
 class Story:
     texts: tuple[NewsText, ...]
-    """Oldest first."""
 
     @property
     def first(self) -> NewsText:

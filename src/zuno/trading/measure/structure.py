@@ -144,7 +144,6 @@ class Break:
     at: Millis
     """When the bar that broke it opened."""
     known_at: Millis
-    """When it closed."""
 
 
 @dataclass(frozen=True, slots=True)

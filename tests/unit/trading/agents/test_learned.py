@@ -6,13 +6,16 @@ import json
 import re
 from dataclasses import replace
 from itertools import combinations_with_replacement, product
+from typing import Any
 
 import pytest
 
 from tests.wire.desk_bundles import World, bundle_of, minds_of, saying
 from tests.wire.desk_roles import Argued, argued
 from tests.wire.remembered import lesson, memory, slots
+from zuno.kernel.canonical import to_json
 from zuno.kernel.errors import Malformed
+from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import render
@@ -23,6 +26,7 @@ from zuno.trading.model.bundle import Slot, add_slots
 from zuno.trading.model.cycle import LONG_TEXT, Call, Decision, JudgeOpinion
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import MEMORY, NOBODY, Verdict
+from zuno.trading.model.tilts import CORE, CoreHolding, CoreSlot, PastTilt, TiltScored
 from zuno.trading.service.run_replay import read_memory_view
 
 LONG, SHORT = Side.LONG, Side.SHORT
@@ -189,3 +193,41 @@ def test_a_slot_of_another_shape_is_malformed() -> None:
     wrong = Slot(MEMORY, {"memories": "many"}, slots()[0].as_of, "sqlite")
     with pytest.raises(Malformed):
         find_cut(bundle_of(slots=[wrong]), LONG)
+
+
+# -- the core
+
+
+def core_slot(**changed: Any) -> Slot:
+    slot = CoreSlot(
+        holdings=(CoreHolding(sleeve="trend", weight_pct=31.4),),
+        score=TiltScored(beta=0.081, se=0.05, weight=0.12, days=214),
+        tilts=(PastTilt(day=Millis(0), tilt=-0.7, multiplier=0.96), PastTilt(day=Millis(0), tilt=0.05, multiplier=1.0)),
+    )
+    return Slot(CORE, to_json(slot.model_copy(update=changed)), Millis(1), "account, journal")
+
+
+def test_the_judge_reads_what_the_core_holds_and_what_tilts_were_worth(debate: Argued) -> None:
+    case = remembering(debate, core_slot()).case
+    (section,) = learned.core_sections(case.bundle)
+    shown = {figure.id: figure.print() for line in section.lines for figure in line.figures}
+    assert shown["core.trend"] == "+31.4 %"
+    assert {"tilt.slope", "tilt.error", "tilt.days", "tilt.weight", "tilt.past_1", "tilt.past_2"} <= shown.keys()
+    assert "out" in section.text
+    assert "keep" in section.text
+    assert "$" not in section.text
+    facts = judge.judge_facts(case, debate.meta, debate.board)
+    assert render("{tilt.weight}", facts) == shown["tilt.weight"]
+
+
+def test_who_holds_no_core_reads_nothing_of_one(debate: Argued) -> None:
+    assert learned.core_sections(debate.case.bundle) == ()
+    bare = core_slot(score=None, tilts=(), holdings=())
+    (section,) = learned.core_sections(remembering(debate, bare).case.bundle)
+    assert not [figure for line in section.lines for figure in line.figures]
+    with pytest.raises(Malformed):
+        learned.core_sections(remembering(debate, Slot(CORE, {"holdings": 1}, Millis(1), "x")).case.bundle)
+
+
+def test_the_core_changes_nothing_that_rules_decide(debate: Argued) -> None:
+    assert ruled(debate, core_slot()) == ruled(debate)

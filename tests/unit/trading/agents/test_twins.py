@@ -110,7 +110,8 @@ def test_a_panic_comes_first_and_not_knowing_is_no_better(
     quiet = plain.features.triage
     features = replace(plain.features, triage=loud if panic is True else quiet)
     inputs = replace(plain.inputs, day_volatility_rank=rank, panic=panic)
-    found = meta.regime_of(replace(plain, inputs=inputs, features=features))
+    fell = replace(plain.context, day=-0.05)
+    found = meta.regime_of(replace(plain, inputs=inputs, features=features, context=fell))
     assert (found.regime, found.budget) == (regime, budget)
 
 
@@ -138,7 +139,8 @@ def test_without_candles_nothing_is_risked_and_a_panic_that_is_known_stays_one(
         days = market.Timeframe.D1
         frames = tuple((one, Missing("no days") if one is days else seen) for one, seen in features.frames)
         features = replace(features, frames=frames)
-    found = meta.regime_of(replace(plain, inputs=inputs, features=features))
+    fell = replace(plain.context, day=-0.05)
+    found = meta.regime_of(replace(plain, inputs=inputs, features=features, context=fell))
     assert (found.regime, found.budget) == (regime, 0)
     assert "candles" in found.why
 

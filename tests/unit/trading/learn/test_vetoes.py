@@ -17,7 +17,8 @@ from zuno.trading.model.cycle import Call, Node, RuleChange
 from zuno.trading.model.memory import VETO_SCORE
 from zuno.trading.model.trade_events import LIVE_ACCOUNT
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.run.record import DESK, ENDED, ReportRecord, RunSummary, kind_of, summarise_run
+from zuno.trading.rules.trade_outcomes import total_vetoes
+from zuno.trading.run.record import DESK, ENDED, ExecutionRecord, ReportRecord, RunSummary, kind_of, summarise_run
 
 END = minute(60)
 
@@ -100,3 +101,23 @@ async def test_a_cut_is_scored_by_what_each_rule_took(learning: Learning) -> Non
     ((score,), _) = await ledger(learning).score(ACCOUNT, ORIGIN, END)
     ((part),) = score.rules
     assert (part.rule, part.owner, part.share) == ("cro_2_volatility", "cro", 0.5)
+    assert outcome.ruling.card is not None
+    assert score.left_usd == outcome.ruling.card.notional_usd
+    assert score.wanted_usd == pytest.approx(2 * score.left_usd)
+    (total,) = total_vetoes([score])
+    assert total.total_usd == pytest.approx(-score.pct / 100 * score.left_usd), "half of what was wanted was taken"
+
+
+async def test_what_a_protection_refused_is_a_veto_of_its_size(learning: Learning) -> None:
+    outcome = told.outcome(decision=decision(hold_duration="1h"), origin=ORIGIN, as_of=minute(0))
+    done = ExecutionRecord(state="refused", reason="daily_loss until tomorrow: $70 lost", intent=None)
+    report = ReportRecord(outcome=outcome, at=Millis(0))
+    for node, record in ((Node.GENERATE_REPORT, report), (Node.EXECUTE_TRADE, done)):
+        await learning.journal.append_once(kind=kind_of(node), author=DESK, payload=record, request_id="run_1")
+    await end_run(learning, "run_1", past(ruling=Call.LONG, veto=None))
+    ((score,), _) = await ledger(learning).score(ACCOUNT, ORIGIN, END)
+    ((part),) = score.rules
+    assert (part.rule, part.owner, part.share, score.left_usd) == ("daily_loss", "desk", 1.0, 0.0)
+    (total,) = total_vetoes([score])
+    assert score.wanted_usd is not None
+    assert total.total_usd == pytest.approx(-score.pct / 100 * score.wanted_usd)
