@@ -1,0 +1,1 @@
+"""The owner's own strategies: a Python file in a confined process, a CSV file, and a webhook."""
