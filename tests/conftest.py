@@ -104,12 +104,13 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's settings leak into a test."""
+    """Nobody's settings leak into a test. New paper accounts hold the debate alone, unless a test says otherwise."""
     for name in list(os.environ):
         if name.startswith("ZUNO_") and not name.startswith("ZUNO_TEST_"):
             monkeypatch.delenv(name)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("ZUNO_SLEEVES", "debate:1")
 
 
 @pytest.fixture(autouse=True)

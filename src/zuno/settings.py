@@ -39,7 +39,8 @@ _TABLES = {
     "time_zone": "general", "chain_id": "chains", "agent_wallet_address": "wallets", "contracts_dir": "devnet",
     "coingecko_url": "prices", "openai_api_key": "models", "budget_tokens_per_run": "budget", "deterministic": "agents",
     "live": "trading", "route_binance": "routes", "accounts": "accounts", "memory_store": "memory",
-    "fee_binance_maker_pct": "fees", "risk_profile": "lp", "telegram_bot_token": "telegram",
+    "strategy_seconds": "strategies", "fee_binance_maker_pct": "fees", "risk_profile": "lp",
+    "telegram_bot_token": "telegram",
     "metrics_port": "monitoring", "web_public_url": "web", "axl_cli_peer_id": "axl", "binance_url": "exchanges",
     "fred_url": "feeds",
 }  # fmt: skip
@@ -145,6 +146,12 @@ def _node_url(text: str) -> str:
     return url
 
 
+def _parse_sleeves(text: str) -> object:
+    from zuno.trading.model.sleeves import parse_sleeves  # only where they are set
+
+    return parse_sleeves(text)
+
+
 def _ip_address(text: str) -> str:
     from ipaddress import ip_address  # only where one is set: 3 ms
 
@@ -181,7 +188,7 @@ def _model_keys(parts: list[str]) -> dict[str, SecretStr]:
     for part in parts:
         host, _, key = part.partition("=")
         if not _HOST.fullmatch(host) or not key:
-            raise ValueError("expected HOST=KEY, separated by commas")  # never echo them
+            raise ValueError("expected NAME=KEY, separated by commas")  # never echo them
         keys[host.lower()] = SecretStr(key)
     return keys
 
@@ -231,6 +238,7 @@ DatabaseUrl = Annotated[SecretStr, AfterValidator(_matching_secret(_POSTGRES, "a
 Currency = Annotated[str, AfterValidator(_checked_by(parse_currency))]
 PublicUrl = Annotated[str, AfterValidator(_checked_by(parse_public_url))] | None
 Proxies = Annotated[tuple[str, ...], _comma_separated(_checked_by(parse_proxies))]
+Sleeves = Annotated[str, AfterValidator(_checked_by(_parse_sleeves))] | None
 PushModes = Annotated[str, AfterValidator(_checked_by(parse_push_modes))]
 QuietHours = Annotated[str, AfterValidator(_checked_by(parse_quiet_hours))]
 NodeUrl = Annotated[str, AfterValidator(_node_url)] | None
@@ -243,6 +251,7 @@ ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno 
 Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
 Models = Annotated[str, AfterValidator(lambda text: ",".join(map(str, _parsed_by(parse_model_list)(text))))]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
+Sources = Annotated[tuple[str, ...], _comma_separated(_checked_by(parse_proxies))]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
@@ -353,12 +362,30 @@ class Settings(BaseModel):
     deterministic: bool = _setting(False, "true: rules only, no model calls")
     max_debate_rounds: int = _setting(2, "max revision rounds per debate", ge=0, le=10)
     live: bool = _setting(False, "true: `--live` may trade with real money; without it the desk trades on paper")
+    let_run_pct: int = _setting(
+        0,
+        "share of a trade that runs on past its target behind a trailing stop, %; 0: none",
+        ge=0,
+        le=90,
+    )
     market: Literal["recorded", "live"] = _setting("recorded", "trading data source: stored data or live venues")
+    ev: Literal["record", "seed"] = _setting(
+        "record",
+        "expected value by `record`, the edge that closed trades support, or `seed`, the Judge's own odds (paper only)",
+    )
     recording: Literal["auto", "synthetic", "own"] = _setting(
         "auto", "stored data to use: synthetic, your own recordings, or your own once something is imported"
     )
     markets: Markets = _setting(
         DEFAULT_SYMBOLS, "markets the desk trades, comma-separated: `BTCUSDT`, `SOL` or `bybit:SOL/USDT:USDT`"
+    )
+    sleeves: Sleeves = _setting(
+        None,
+        "sleeves of paper accounts and their shares, `trend:0.6,debate:0.4`; default: those for new accounts, existing "
+        "ones as they are",
+    )
+    target_taker_minutes: int = _setting(
+        30, "minutes that orders toward a target wait at the touch before the rest is taken", ge=0, le=1_440
     )
     route_binance: Annotated[tuple[str, ...], _route("BINANCE")] = _setting(
         ("binance",), "venues of a ruling's target BINANCE, which carries shorts: names, with shares as in `okx:0.7`"
@@ -369,6 +396,21 @@ class Settings(BaseModel):
     )
     accounts: Accounts = _setting(
         {}, "named accounts at venues as JSON; in `zuno.toml` each is a table `[accounts.NAME]`"
+    )
+    strategy_seconds: float = _setting(
+        5.0, "how long a Python strategy of your own may take to answer, s", gt=0, le=60, allow_inf_nan=False
+    )
+    webhook_port: Annotated[int, Field(ge=1, le=_HIGHEST_PORT)] | None = _setting(
+        None, "port on which `trade start` takes signals of your own strategies, and nothing else; default: none"
+    )
+    webhook_host: Annotated[str, AfterValidator(_ip_address)] = _setting(
+        "127.0.0.1", "IP address to take them at; a charting service needs a proxy with TLS in front of it"
+    )
+    webhook_secrets: ModelKeys = _setting(
+        {}, "secrets of your strategies' signals, 16 characters or more, `NAME=SECRET`, comma-separated"
+    )
+    webhook_sources: Sources = _setting(
+        (), "addresses or networks that signals may come from, comma-separated; default: any"
     )
     memory_store: Literal["sqlite", "milvus", "lightrag"] = _setting(
         "sqlite", "index of the desk's memories and news: SQLite in the home, Milvus or LightRAG (extras)"

@@ -53,6 +53,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "trading.model": PLAIN | {"orjson", "pydantic"},
     "trading.ports": PLAIN | {"numpy", "pydantic"},
     "trading.measure": PLAIN | {"numpy", "talib"},
+    "trading.strategies": PLAIN | {"numpy"},
     "trading.rules": PLAIN | {"numpy"},
     "trading.agents": PLAIN | {"pydantic"},
     "trading.chart": PLAIN,

@@ -46,7 +46,8 @@ def trade(tmp_path: Path) -> Trade:
 def test_an_account_is_kept_across_commands(trade: Trade) -> None:
     empty = trade("status", "--json")
     assert empty.code == 0, empty.err
-    assert empty.document["equityUsd"] == pytest.approx(2_000 + 2_000_000 / 1_400)
+    assert empty.document["equityUsd"] == pytest.approx(20_000 + 2_000_000 / 1_400)
+    assert [(part["name"], part["equityUsd"]) for part in empty.document["sleeves"][1:]] == [("trend", 12_000)]
     opened = trade("book", "add", "BTCUSDT", "long", "--margin", "500", "--leverage", "2", "--json")
     assert opened.code == 0, opened.err
     (position,) = opened.document["positions"]
@@ -64,7 +65,7 @@ def test_an_account_is_kept_across_commands(trade: Trade) -> None:
     closed = trade("book", "close", position["id"], "--at", "66000", "--json").document
     assert closed["positions"] == []
     assert trade("cancel", order["id"], "--json").document["orders"] == []
-    assert trade("balance", "--json").document["purses"][0]["cash"] == pytest.approx(2_000 - 0.5 + 100 - 0.55)
+    assert trade("balance", "--json").document["purses"][0]["cash"] == pytest.approx(8_000 - 0.5 + 100 - 0.55)
     assert [row["netPnl"] for row in trade("trades", "--json").document["trades"]] == [pytest.approx(100 - 1.05)]
 
 
@@ -85,7 +86,7 @@ def test_the_screens_name_the_market_and_every_figure(trade: Trade) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("add", "BTCUSDT", "long", "--margin", "2001"), 3, "more than the $2,000.00 that are free at BINANCE"),
+        (("add", "BTCUSDT", "long", "--margin", "8001"), 3, "more than the $8,000.00 that are free at BINANCE"),
         (("add", "BTCUSDT", "long", "--margin", "5", "--leverage", "4"), 3, "not between 1 and 3"),
         (("add", "BTCUSDT", "short", "--margin", "5", "--exchange", "upbit"), 3, "sold short"),
         (("add", "BTCUSDT", "long", "--margin", "5", "--as-of", "2999-01-01"), 2, "lies after"),

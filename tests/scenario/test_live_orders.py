@@ -106,7 +106,7 @@ async def test_a_fee_in_another_currency_is_told_and_stops_new_risk_alone(desk: 
     fake(desk).fee_burn = True  # switched on between two looks at the account
     assert await desk.open() == "open"
     assert len(stops(desk, BTC)) == 1
-    position = desk.gate.book.positions[Venue("BINANCE"), BTC]
+    position = desk.gate.book.positions[Venue("BINANCE"), BTC, "debate"]
     assert position.fees == 0
     lock = desk.gate.book.locks[Protection.RECONCILIATION, BTC]
     assert "0.60000100 BNB" in lock.reason
@@ -450,7 +450,7 @@ async def test_a_full_disk_keeps_nobody_from_closing_one_trade(by: str) -> None:
         for symbol, quantity in ((BTC, 0.02), (ETH, 0.5)):
             assert await desk.open(symbol, quantity) == "open"
         log.room = 0
-        trade = desk.gate.book.positions[Venue("BINANCE"), BTC].id
+        trade = desk.gate.book.positions[Venue("BINANCE"), BTC, "debate"].id
         for _ in range(2):
             with pytest.raises(Unavailable):
                 await desk.gate.close(trade if by == "id" else BTC)

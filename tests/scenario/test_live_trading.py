@@ -34,7 +34,7 @@ from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.cycle import STARTED, Style
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Mode, Side
 from zuno.trading.model.trade_events import IntentKind, IntentLeg, IntentStored, TradeIntent, paper_account
-from zuno.trading.rules.calibration import PRIOR_TRADES
+from zuno.trading.rules.calibration import LIVE_TRADES
 from zuno.trading.run.record import RunRequest
 from zuno.wiring.application import Application
 
@@ -117,8 +117,8 @@ async def write_record(home: Path) -> None:
     try:
         journal, story = await zuno._open_journal(), AccountStory(zuno._trade_log(), paper_account("recorded"))
         asked = RunRequest(symbol=Symbol("BTCUSDT"), mode=Mode.SWING, as_of=None, live=True, chart=False)
-        begin = unix_millis() - PRIOR_TRADES * 2 * HOUR_MS
-        for number in range(PRIOR_TRADES):
+        begin = unix_millis() - LIVE_TRADES * 2 * HOUR_MS
+        for number in range(LIVE_TRADES):
             at = begin + number * 2 * HOUR_MS
             intent = await story.open_trade(at, Symbol("BTCUSDT"), Side.LONG, "0.005", "60000", "59400", "61200")
             await story.exit_trade(at + HOUR_MS, intent, "target")

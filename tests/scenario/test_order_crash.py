@@ -10,7 +10,10 @@ import pytest
 from tests.paths import CHECKOUT
 
 
-@pytest.mark.parametrize(("case", "points"), [("paper", "--every 34"), ("BYBIT legs", "--every 40 --offset 20")])
+@pytest.mark.parametrize(
+    ("case", "points"),
+    [("paper", "--every 34"), ("paper targets", "--every 40"), ("BYBIT legs", "--every 40 --offset 20")],
+)
 def test_a_desk_that_is_killed_in_the_midst_of_a_trade_goes_on(case: str, points: str) -> None:
     command = [sys.executable, "-m", "tests.crash.orders", "--only", case, *points.split()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False, cwd=CHECKOUT)

@@ -97,7 +97,7 @@ async def play(tmp_path: Path, appends: int) -> tuple[int, bool]:
         await again.gate.advance()
         await again.gate.reconcile()
         book = again.gate.book
-        position = book.positions.get((Venue("BINANCE"), BTC))
+        position = book.position(Venue("BINANCE"), BTC)
         booked = Decimal(0) if position is None else position.quantity
         locked = any(lock.protection is Protection.RECONCILIATION for lock in book.locks.values())
         assert booked == held or locked

@@ -165,6 +165,7 @@ def test_a_url_with_a_login_is_neither_read_nor_written_nor_shown(
     assert "secret-word" not in fault
     (tmp_path / "zuno.toml").unlink()
     monkeypatch.setenv("ZUNO_COINGECKO_URL", url)
+    monkeypatch.delenv("ZUNO_SLEEVES")
     assert write_config(tmp_path).ok
     assert "secret-word" not in (tmp_path / "zuno.toml").read_text()
     reading = examine_settings(os.environ, tmp_path)

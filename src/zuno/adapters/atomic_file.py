@@ -3,12 +3,13 @@ disk the old file stays and `DiskFull` is raised."""
 
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
-from zuno.kernel.errors import FULL_DISK, DiskFull, Unavailable
+from zuno.kernel.errors import FULL_DISK, DiskFull, Refused, Unavailable
 
 DRAFT_SUFFIX = ".partial"
 _users_umask: list[int] = []
@@ -29,6 +30,17 @@ def read_file(path: Path, advice: str = "") -> bytes | None:
         return None
     except OSError as error:
         raise Unavailable(f"{path} cannot be read ({error.strerror}){advice}.") from error
+
+
+def read_foreign_file(path: Path, most: int) -> bytes | None:
+    """An owner's file, the same. `Refused` before it is read for one of more bytes, and for a device or pipe."""
+    with suppress(OSError):
+        state = path.stat()
+        if not stat.S_ISREG(state.st_mode):
+            raise Refused(f"{path} is no file")
+        if state.st_size > most:
+            raise Refused(f"{path} is larger than {most // 1024:,} KB")
+    return read_file(path)
 
 
 def replace_file(path: Path, content: bytes, *, durable: bool = True) -> None:

@@ -49,7 +49,7 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.RECORD, True, "journal.db journal.head mesh/*/journal.db mesh/*/journal.head"),
     (FileKind.RECORD, False, "journal*.head journal*.broken mesh/*/journal.*"),
     (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
-    (FileKind.RECORD, True, "market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
+    (FileKind.RECORD, True, "strategies/* market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
     (FileKind.CACHE, False, "markets.json cycles.db memory/* market/synthetic/* chains/*"),
     (FileKind.CACHE, False, "devnet/* reports/* charts/* mesh/*"),
 )

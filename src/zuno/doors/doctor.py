@@ -18,7 +18,8 @@ class CheckView(View):
     """One line. `off`: not configured, and nothing is wrong with that."""
 
     topic: str
-    """home, config, store, keys, clock, market, models, chains, memory, pushes, outbox, venue, mandate, record."""
+    """home, config, store, keys, clock, market, models, chains, memory, pushes, outbox, venue, mandate, sleeve,
+    record."""
     state: State
     text: ForeignText
     advice: str = ""

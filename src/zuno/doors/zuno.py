@@ -49,7 +49,9 @@ from zuno.trading.service.imports import Imports
 from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.markets import MarketDesk
 from zuno.trading.service.memory import MemoryDesk
+from zuno.trading.service.own_strategies import OwnStrategies
 from zuno.trading.service.runs import Cycles
+from zuno.trading.service.strategies import StrategyDesk
 from zuno.trading.service.trade_desk import TradeDesk
 
 if TYPE_CHECKING:
@@ -166,6 +168,10 @@ class Zuno(Protocol):
     async def serve_metrics(self) -> None:
         """Serve them where ZUNO_METRICS_PORT is set, until this is cancelled."""
 
+    async def serve_signals(self) -> None:
+        """Take signals of the owner's own strategies where ZUNO_WEBHOOK_PORT is set, until this is cancelled."""
+
+    def own_strategies(self) -> OwnStrategies: ...
     def data(self) -> DataDesk: ...
 
     def collector(self, symbols: Sequence[str]) -> Collector:
@@ -182,6 +188,9 @@ class Zuno(Protocol):
 
     def learning(self, name: str | None = None) -> LearningDesk:
         """Post-mortems, calibration and vetoes of that account."""
+
+    def strategies(self, account: str | None = None) -> StrategyDesk:
+        """The core strategies, and what the sleeves of an account would hold."""
 
     def cycles(self) -> Cycles: ...
     def trade_desk(self) -> TradeDesk: ...

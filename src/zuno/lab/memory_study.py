@@ -1,9 +1,5 @@
-"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone.
-
-Every arm has its own trades and remembers those alone. Recall, Judge, rules and post-mortems are the desk's own. What
-does not depend on the arm is worked out once: a moment's case, its ruling without memory, and the trade that opens. It
-enters at the first minute's open, pays taker fees and funding, and ends at its stop, its target or its time.
-"""
+"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone. Every arm remembers
+its own trades; what does not depend on the arm is worked out once."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -54,9 +50,7 @@ class Arm(StrEnum):
     ON = "on"
     OFF = "off"
     SHUFFLED = "shuffled"
-    """Any memories of the past."""
     RECENT = "recent3"
-    """The three most recent of the symbol."""
     LESSONS = "on+lessons"
 
 
@@ -89,7 +83,6 @@ class ArmDesk:
     remember: Callable[[PostMortem], Awaitable[None]]
     model_context: Callable[[RunJournal], ModelContext]
     open_journal: Callable[[], RunJournal]
-    """A record of one run that nobody keeps."""
     busy_until: dict[Symbol, Millis] = field(default_factory=dict)
 
 
@@ -101,7 +94,6 @@ class TradeResult:
     r: int
     """In ten-thousandths of R, after fees and funding."""
     hit: bool
-    """More than nothing was left of it."""
 
 
 @dataclass(frozen=True, slots=True)

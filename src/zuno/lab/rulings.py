@@ -21,7 +21,6 @@ from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.runs import Cycles
 
 OpenCycles: TypeAlias = Callable[[SeriesStore, Account, Millis], Cycles]
-"""Cycles over a store, with that account, whose clock stands at a moment."""
 STARTING_ACCOUNT: Final = TradingBook().to_account()
 FILL_MS: Final = DAY_MS
 """How long an entry away from the market is waited for."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.wire import derive
 from zuno.lab import model as views
+from zuno.lab.comparisons import POWER_Z
 from zuno.lab.market_study import MarketPlan, MarketStudy, describe_markets
 from zuno.lab.mirror import mirror_call
 from zuno.trading.measure.triage import Label, Rule
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from zuno.lab.checks import DeskChecks
     from zuno.lab.memory_service import MemoryStudy
     from zuno.lab.reports import LabReports
+    from zuno.lab.strategies import StrategyLab
     from zuno.lab.trading.service import TradeLab
 
 MIN_MOMENTS: Final = 200
@@ -33,8 +35,6 @@ SMALL_EV_PCT: Final = 0.15
 BUCKETS: Final = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0)
 CI_Z: Final = 1.96
 """Standard errors that hold 95 % of what chance makes."""
-POWER_Z: Final = 1.96 + 0.84
-"""Standard errors an edge needs to be found at 5 % in four of five studies."""
 DIGITS: Final = 6
 
 
@@ -47,6 +47,7 @@ class StudyDesk:
     reports: LabReports
     trade: TradeLab
     checks: DeskChecks
+    strategies: StrategyLab
 
 
 def build_view(results: Sequence[views.MomentResult], plans: Sequence[MarketPlan], stopped: bool) -> views.StudyView:

@@ -141,6 +141,10 @@ class Section:
         """Those outside of tables, in order."""
         return tuple(fact for block in self.blocks if isinstance(block, Facts) for fact in block.facts)
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(block for block in self.blocks if isinstance(block, Table))
+
 
 @dataclass(frozen=True, slots=True)
 class Act:

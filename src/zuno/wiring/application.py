@@ -182,12 +182,27 @@ class Application(LpWiring, TradingWiring):
     def doctor(self) -> Doctor:
         from zuno.kernel.accounts import DEMO_ACCOUNT
         from zuno.trading.learn.memory_book import MemoryBook
+        from zuno.trading.model.sleeves import NEW_PAPER
         from zuno.wiring import doctor
         from zuno.wiring.memory import memory_index
+        from zuno.wiring.orders import parse_shares
         from zuno.wiring.venues import build_venue_check
 
         account, store = self._exchange_account(), self._recordings.selected_store
-        record = doctor.build_record_check(lambda: self.live_start().read_record(store().origin.label))
+
+        async def find_gaps(sleeve: str) -> list[str]:
+            return await self.live_start().find_sleeve_gaps(account, sleeve, store().origin.label)
+
+        async def list_sleeves() -> tuple[str, ...]:
+            return await self.live_start().list_sleeves(account)
+
+        async def list_planned() -> tuple[str, ...]:
+            planned = parse_shares(self._settings) or NEW_PAPER
+            return await self.live_start().list_sleeves(account, tuple(planned))
+
+        record = doctor.build_record_check(
+            lambda: self.live_start().read_record(store().origin.label, account), list_sleeves
+        )
         return doctor.build_doctor(
             self._settings,
             key=self._key(),
@@ -205,6 +220,7 @@ class Application(LpWiring, TradingWiring):
                 build_venue_check(self._settings, unix_millis, lambda name: self._trade_log().history(name)),
                 doctor.build_kill_check(self.kill_lock),
                 doctor.build_mandate_check(self._trade_log, unix_millis, account),
+                doctor.build_sleeves_check(list_planned, find_gaps),
                 *([] if account == DEMO_ACCOUNT else [record]),
             ],
         )

@@ -22,6 +22,7 @@ from zuno.kernel.units import Millis
 from zuno.lp.model.chains import CHAINS
 from zuno.settings import Settings
 from zuno.trading.learn.memory_book import MemoryBook
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.service.data import DataStatusView
@@ -142,15 +143,39 @@ def build_mandate_check(log: Callable[[], AccountLog], now: Callable[[], Millis]
     return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
 
 
-def build_record_check(read: Callable[[], Awaitable[RecordGate]]) -> Check:
-    """Whether enough trades were closed in real time to go live."""
+def build_record_check(
+    read: Callable[[], Awaitable[RecordGate]], sleeves: Callable[[], Awaitable[Sequence[str]]]
+) -> Check:
+    """Whether enough trades were closed in real time for the debate to go live; other sleeves need none."""
 
     async def look() -> list[CheckView]:
-        record = await read()
-        advice = "" if record.open else "until then `zuno trade start --live` trades on paper"
-        return [_line("record", "ok" if record.open else "off", f"closed trades in real time: {record}", advice)]
+        record, text = await read(), "closed trades in real time: "
+        if record.open:
+            return [_line("record", "ok", f"{text}{record}")]
+        if any(sleeve != DEBATE for sleeve in await sleeves()):
+            return [
+                _line("record", "warn", f"{text}{record}", "until then the debate opens nothing; other sleeves trade")
+            ]
+        return [_line("record", "off", f"{text}{record}", "until then `zuno trade start --live` trades on paper")]
 
     return Check("record", look, needed_live=True)
+
+
+def build_sleeves_check(
+    sleeves: Callable[[], Awaitable[Sequence[str]]], find_gaps: Callable[[str], Awaitable[Sequence[str]]]
+) -> Check:
+    """What each sleeve beside the debate lacks before it may trade with money."""
+
+    async def look() -> list[CheckView]:
+        lines = []
+        for sleeve in await sleeves():
+            gaps = await find_gaps(sleeve) if sleeve != DEBATE else ()
+            lines += [_line("sleeve", "off", f"{sleeve} lacks {gap}") for gap in gaps]
+            if not gaps and sleeve != DEBATE:
+                lines.append(_line("sleeve", "ok", f"{sleeve} may trade with money"))
+        return lines
+
+    return Check("sleeve", look, "docs/guides/going-live.md says what a sleeve needs", needed_live=True)
 
 
 def build_config_check(check: Callable[[], ConfigCheckView]) -> Check:

@@ -59,7 +59,7 @@ from zuno.wiring.lab_models import choose_runner, open_reports
 from zuno.wiring.lp_lab import argue_in_futures, argue_in_orders, read_minutes
 from zuno.wiring.models import Models
 from zuno.wiring.recordings import Recordings
-from zuno.wiring.trade_lab import build_trade_lab
+from zuno.wiring.trade_lab import build_strategy_lab, build_trade_lab
 
 CODE = "study"
 """The code version in a study's journal, which is thrown away."""
@@ -80,7 +80,8 @@ def build_study_desk(settings: Settings, recordings: Recordings, cluster: str | 
         MarketStudy(partial(run, study_invariance_plan), build_invariance_view),
         DebateChecks(read_minutes, partial(run, argue_in_futures), partial(run, argue_in_orders)),
     )
-    return StudyDesk(MarketStudy(partial(run, study_plan), build_view), memory, reports, trade, checks)
+    strategies = build_strategy_lab(reports, run)
+    return StudyDesk(MarketStudy(partial(run, study_plan), build_view), memory, reports, trade, checks, strategies)
 
 
 async def study_plan(plan: MarketPlan) -> AsyncIterator[MomentResult]:

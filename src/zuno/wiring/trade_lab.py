@@ -28,6 +28,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
+from zuno.lab.strategies import HistoryFolder, StrategyLab, StrategyTask, backtest_strategy, run_strategy
 from zuno.lab.trading import ablations
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
@@ -40,8 +41,9 @@ from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
 from zuno.llm.ask import ModelContext
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
+from zuno.markets.venues import DEFAULT_VENUE, Venue
 from zuno.settings import Settings
+from zuno.trading.data.daily_histories import read_days
 from zuno.trading.learn.evaluator import Evaluator, LearningBackends
 from zuno.trading.learn.recall import CaseRecall
 from zuno.trading.model.bundle import Bundle, BundleEncoder
@@ -54,6 +56,7 @@ from zuno.trading.rules.inputs import Fees
 from zuno.trading.run.nodes import Cycle
 from zuno.trading.run.record import ReportRecord, RunJournal
 from zuno.trading.service.imports import Imports
+from zuno.trading.strategies.catalogue import STRATEGIES
 from zuno.trading.watch.desk_loop import MarketClock
 from zuno.wiring.cycles import build_run_context, disable_tracing
 from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, follow, name_models
@@ -64,6 +67,8 @@ CODE: Final = "backtest"
 FUNDING_FILE: Final = "funding-daily"
 FUNDING_SERIES: Final = "funding/binance/BTCUSDT"
 """Files of daily means do not name a symbol; those of the known folder are BTC's."""
+SHORT_DAYS: Final = 730
+"""A backtest on fewer says so."""
 REPORT_MS: Final = 30 * 86_400_000
 """Between two progress reports of the arms; a run that is cut short answers with the last."""
 
@@ -88,6 +93,10 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
     return TradeLab(open_market, play, reports, partial(name_models, settings.home, "trading"))
 
 
+def build_strategy_lab(reports: LabReports, run: TaskRunner) -> StrategyLab:
+    return StrategyLab(read_histories, partial(run, run_strategy), reports)
+
+
 async def import_history(folder: str, place: Path) -> SqliteSeries:
     """Import a folder's files into a store that is deleted with the backtest."""
     store = SqliteSeries(place, RECORDED)
@@ -102,6 +111,47 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
     if means:
         await imports.run(means, FUNDING_SERIES, "auto", lambda _: None, lambda _: True)
     return store
+
+
+async def read_histories(folder: str) -> HistoryFolder:
+    """Days of every market that a folder's files hold."""
+    with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as place:
+        store = await import_history(folder, Path(place))
+        try:
+            hours = f"/{Timeframe.H1}"
+            names = [span.series.name for span in await store.spans() if span.series.venue == BINANCE]
+            symbols = [Symbol(name.removesuffix(hours)) for name in names if name.endswith(hours)]
+            histories = await read_days(store, symbols, Millis(2**53 - 1))
+        finally:
+            await store.close()
+    if not histories:
+        raise Refused(f"{folder} holds no hours of a market of {DEFAULT_VENUE.label}.")
+    content = hashlib.sha256(repr(histories).encode())
+    return HistoryFolder(folder, store.origin.label, histories, Digest(content.hexdigest()))
+
+
+async def describe_backtest(store: SeriesStore, sleeve: str, symbols: Sequence[Symbol], at: Millis) -> str:
+    """What a sleeve's strategy would have earned on the recorded days of these markets, in sentences."""
+    if sleeve not in STRATEGIES:
+        return f"{sleeve} is your own: what its shadow earned is its record. Not shown to be alpha."
+    histories = tuple(history for history in await read_days(store, symbols, at) if history.days)
+    days = sorted(day for history in histories for day in (history.days[0], history.days[-1]))
+    row = backtest_strategy(StrategyTask(sleeve, histories, days[0], days[-1])) if days else None
+    if row is None:
+        return f"No backtest: the recorded days of {', '.join(symbols)} are too few for it. Not shown to be alpha."
+    short = "" if row.days >= SHORT_DAYS else " That is a short history."
+    sharpe = ""
+    if row.sharpe is not None:
+        between = "" if row.sharpe_ci95 is None else f" (95 %: {row.sharpe_ci95[0]:.2f} to {row.sharpe_ci95[1]:.2f})"
+        sharpe = f", Sharpe ratio {row.sharpe:.2f}{between}"
+    return " ".join(
+        (
+            f"Backtest on {row.days:,} days of {store.origin.label} from {row.since}: {row.annual_return:+.1%} a year"
+            f"{sharpe}, worst fall {row.drawdown:.1%}, after costs, without the drawdown scaler.{short} Not shown to "
+            "be alpha.",
+            *(f"Not in it: {risk}." for risk in row.risks),
+        )
+    )
 
 
 async def read_market(store: SeriesStore, place: Path, folder: str, markets: Sequence[Symbol]) -> TradeMarket:
@@ -270,7 +320,7 @@ def build_desk_arm(
     vote_tokens: int = 0,
 ) -> DeskArm:
     """An arm with its own account, gate, paper venue and memory."""
-    settings = Settings(home=folder, deterministic=True)
+    settings = Settings(home=folder, deterministic=True, let_run_pct=50 if arm is Arm.LET_RUN else 0)
     models = lab_models or LabModels(None, folder)
     log, clock, history = MemoryTradeLog(), MarketClock(begin), BacktestHistory()
     # Runs, intents and lessons are named after it: one name, or arms that do the same would not be alike.
@@ -295,6 +345,7 @@ def build_desk_arm(
             code=CODE,
             account=account,
             cycle=seats if models.asks else ablations.share_answers(seats, voices[symbol]),
+            policy="seed" if arm is Arm.SEED else "record",
         )
         for symbol, each in figures.items()
     }

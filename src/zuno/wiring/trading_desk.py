@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.account_page import AccountBackends, Inventory
     from zuno.trading.service.collector import Collector
+    from zuno.trading.service.daily_targets import DailyTargets
     from zuno.trading.service.data import DataDesk
     from zuno.trading.service.download import Downloads
     from zuno.trading.service.features import Refresh, TradingDesk
@@ -48,7 +49,9 @@ if TYPE_CHECKING:
     from zuno.trading.service.live_start import LiveStart
     from zuno.trading.service.markets import MarketDesk
     from zuno.trading.service.memory import MemoryDesk
+    from zuno.trading.service.own_strategies import OwnStrategies
     from zuno.trading.service.runs import Cycles
+    from zuno.trading.service.strategies import StrategyDesk
     from zuno.trading.service.trade_desk import TradeDesk
 
 
@@ -212,24 +215,27 @@ class TradingWiring(SharedWiring):
                 code=code_version,
                 gate=open_gate,
                 real_time_record=self._real_time_record(),
+                policy=self._settings.ev,
                 recall=wiring.join_recalls(cases, news),
                 learn=evaluator.try_to_learn_from if gate is None else None,
+                core=evaluator.tilts.read_core,
             ),
         )
 
     def live_start(self) -> LiveStart:
         from zuno.trading.service.live_start import LiveBackends, LiveStart
-        from zuno.wiring.venues import exchanges_with_keys, name_keys
+        from zuno.wiring.venues import exchanges_with_keys, find_transfer_gap, name_keys
 
         async def find_failures() -> list[str]:
             view = await self.doctor().examine(live=True)
-            unset = {"mandate", "record"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
+            unset = {"mandate", "record", "sleeve"} | (set() if exchanges_with_keys(self._settings) else {"venue"})
             return [line.text for line in view.checks if line.state == "fail" and line.topic not in unset]
 
         return LiveStart(
             LiveBackends(
                 enabled=self._settings.live,
                 market_live=self._settings.market == "live",
+                policy=self._settings.ev,
                 demo=self._settings.is_demo,
                 keys=partial(name_keys, self._settings),
                 keyed=partial(exchanges_with_keys, self._settings),
@@ -239,6 +245,7 @@ class TradingWiring(SharedWiring):
                 record=self._real_time_record(),
                 find_failures=find_failures,
                 now=unix_millis,
+                find_transfer_gap=partial(find_transfer_gap, self._settings),
             )
         )
 
@@ -296,7 +303,7 @@ class TradingWiring(SharedWiring):
         from zuno.trading.rules.protections import ProtectionLimits
         from zuno.trading.service.account_page import AccountBackends
         from zuno.trading.service.trade_desk import desk_name
-        from zuno.wiring.orders import read_fees
+        from zuno.wiring.orders import plan_new_account, read_fees
         from zuno.wiring.venues import list_venues
 
         def find_process(account: str) -> str | None:
@@ -319,6 +326,11 @@ class TradingWiring(SharedWiring):
                 ),
             )
 
+        async def backtest(sleeve: str, symbols: Sequence[Symbol]) -> str:
+            from zuno.wiring.trade_lab import describe_backtest
+
+            return await describe_backtest(self._recordings.selected_store(), sleeve, symbols, unix_millis())
+
         return AccountBackends(
             desk=self._marked_desk(),
             store=self._recordings.selected_store(),
@@ -336,6 +348,9 @@ class TradingWiring(SharedWiring):
             venues=lambda account: list_venues(self._settings, account),
             catalogue=self._catalogue.read,
             routes=self._settings.routes(),
+            describe_backtest=backtest,
+            opening=plan_new_account(self._settings),
+            check_sleeves=lambda shares: self.own_strategies().check_shares(shares),
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:
@@ -346,9 +361,27 @@ class TradingWiring(SharedWiring):
             self._desk(None, self._settings.markets), self.evaluator(), self._trade_log(), unix_millis, named
         )
 
+    def own_strategies(self) -> OwnStrategies:
+        from zuno.wiring.own_strategies import build_own_strategies
+
+        self._chains.require_writable()
+        return build_own_strategies(self._settings, self.trading(), self._open_journal)
+
+    async def serve_signals(self) -> None:
+        from zuno.wiring.own_strategies import serve_signals
+
+        await serve_signals(self._settings, self._open_journal)
+
+    def strategies(self, account: str | None = None) -> StrategyDesk:
+        from zuno.trading.service.strategies import StrategyDesk
+
+        desk = self._desk(None, self._settings.markets)
+        return StrategyDesk(desk, self.account(account).read_sleeves, self._catalogue.read)
+
     def trade_desk(self) -> TradeDesk:
         from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, desk_name
         from zuno.wiring.disk_budget import MEGABYTE, build_disk_watch
+        from zuno.wiring.orders import parse_shares
 
         self._chains.require_writable()
         live = self._settings.market == "live"
@@ -373,13 +406,30 @@ class TradingWiring(SharedWiring):
                 evaluator=self.evaluator(),
                 collect=collect if live else None,
                 permit=self.live_start().permit,
+                shadow=self.own_strategies(),
                 find_account=self.find_account,
                 venues=self._settings.routes().venues,
+                targets=self._daily_targets(),
+                shares=parse_shares(self._settings),
                 push=push,
                 ping=self._build_ping("trade"),
                 keep_room=build_disk_watch(budget, self.compaction, outbox, print_line),
             )
         )
+
+    def _daily_targets(self) -> DailyTargets:
+        from zuno.trading.service.daily_targets import DailyTargets, decide
+        from zuno.trading.service.strategies import find_spot
+
+        strategies = self.strategies()
+
+        def find_venue(symbol: Symbol) -> Venue:
+            spot = find_spot(self._catalogue.read(), symbol)
+            return symbol.venue if spot is None else spot.venue
+
+        decided = decide(self.evaluator().tilts, self.own_strategies())
+        refresh = self._refresh_market if self._settings.market == "live" else None
+        return DailyTargets(strategies.read_view, find_venue, decided, refresh)
 
     def evaluator(self) -> Evaluator:
         """One per process, because it remembers how far it has read."""
@@ -387,10 +437,6 @@ class TradingWiring(SharedWiring):
         from zuno.wiring.cycles import build_run_context
         from zuno.wiring.memory import memory_file, print_progress
         from zuno.wiring.orders import read_fees
-
-        async def refresh(symbol: Symbol) -> None:
-            with suppress(Unavailable):
-                await self.trading().moment(symbol, None)
 
         self._chains.require_writable()
         if self._evaluator is None:
@@ -403,10 +449,14 @@ class TradingWiring(SharedWiring):
                     indexes=(memory_file(self._settings.home), self._memory_index()),
                     tell=print_progress,
                     fees=read_fees(self._settings),
-                    refresh=refresh if self._settings.market == "live" else None,
+                    refresh=self._refresh_market if self._settings.market == "live" else None,
                 )
             )
         return self._evaluator
+
+    async def _refresh_market(self, symbol: Symbol) -> None:
+        with suppress(Unavailable):
+            await self.trading().moment(symbol, None)
 
     def _memory_index(self) -> MemoryIndex:
         from zuno.wiring.memory import extract_by_models, memory_index
@@ -484,8 +534,7 @@ class TradingWiring(SharedWiring):
         """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
         `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
-        from zuno.trading.service.live_start import list_used_exchanges
-        from zuno.wiring.orders import build_exchange_gate, build_paper_gate
+        from zuno.wiring.orders import build_exchange_gate, build_paper_gate, parse_shares
 
         killed = partial(self.kill_lock.why_locked, short_name(account))
         if account_mode(account) != "paper":
@@ -503,10 +552,13 @@ class TradingWiring(SharedWiring):
                 watch_only=watch_only,
                 store=store,
                 find_stale=find_stale,
+                settings=self._settings,
             )
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
-        used: tuple[Venue, ...] = ()
+        book: TradingBook | None = None
         with suppress(Unavailable):  # a kill waits for no log that can be read
-            used = list_used_exchanges(await self._trade_log().history(account))
+            book = await self._trade_log().history(account)
+        if (entries or book is None or not book.count) and (shares := parse_shares(self._settings)) is not None:
+            await self.own_strategies().check_shares(shares)
         store, catalogue = self._recordings.selected_store(), self._catalogue.read()
-        return build_paper_gate(self._settings, store, paper_log, account, now, killed, catalogue, used)
+        return build_paper_gate(self._settings, store, paper_log, account, now, killed, catalogue, book)

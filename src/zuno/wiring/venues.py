@@ -116,6 +116,26 @@ def _find_named(settings: Settings, account: str) -> AccountSettings | None:
     return own if own is not None and account == find_account(settings, short_name(account)) else None
 
 
+async def find_transfer_gap(settings: Settings, account: str, spot: Venue, perpetual: Venue) -> str | None:
+    """Why a carry's margin could not be topped up from its spot wallet, if so."""
+    from zuno.adapters.venues.orders.wires import build_funds
+
+    venues = {venue: build_venue(settings, venue, account) for venue in (spot, perpetual)}
+    try:
+        if build_funds(venues) is None:
+            return f"an exchange at which margin can be moved: that of {perpetual} cannot be yet"
+        right = (await venues[spot].rights()).can_transfer
+    except ZunoError as error:
+        return f"an answer of {spot} to whether the key may transfer: {error}"
+    finally:
+        for venue in venues.values():
+            await venue.close()
+    where = f"between the wallets of {spot.label} and {perpetual.label}"
+    if right is None:
+        return f"a key that may transfer {where}; whether it may, {spot} does not say"
+    return None if right else f"a key that may transfer {where} (universal transfer)"
+
+
 def build_venue_check(
     settings: Settings, now: Callable[[], Millis], read_book: Callable[[str], Awaitable[TradingBook]]
 ) -> Check:

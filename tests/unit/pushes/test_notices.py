@@ -35,11 +35,16 @@ from zuno.trading.model.trade_events import (
     IntentEnded,
     LockLifted,
     LockSet,
+    Mandate,
+    MandatedSleeve,
+    MandateGranted,
+    MandateRevoked,
     Protection,
     TradeEvent,
     TradeSummary,
 )
 from zuno.trading.rules.performance import AccountHistory
+from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.run.record import ENDED, RunSummary
 from zuno.trading.watch.notices import TradingNotices, choose_label, describe_close, describe_event
 
@@ -119,6 +124,35 @@ async def test_a_trade_from_its_entry_to_its_stop(desk: Desk) -> None:
     assert facts["net PnL"].startswith("-")
     assert facts["result"] == "-1.06 R"  # the fees are part of it
     assert stopped.buttons[0].words == f"/why run_{1:016x}"
+
+
+async def test_what_a_sleeve_changed_is_told_once_a_day_and_its_orders_are_not(desk: Desk) -> None:
+    story = AccountStory(desk.log, PAPER)
+    await story.set_sleeves(NOW, trend="0.5", debate="0.5")
+    btc = Symbol("BTCUSDT")
+    await story.open_trade(NOW, btc, Side.LONG, "0.005", "60000", "40000", "63000", sleeve="trend")
+    await story.open_trade(NOW, btc, Side.LONG, "0.005", "60000", "40000", "63000", sleeve="trend")
+    feed = desk.feed()
+    await feed.step()
+    await feed.step()
+    [change] = await desk.notices()
+    assert (change.kind, change.label) == (NoticeKind.SUMMARY, NoticeLabel.PAPER)
+    assert change.title.startswith("trend")
+    assert [tuple(fact) for fact in change.facts] == [("BTCUSDT", "+0.01, now 0.01 BTC")]
+    assert [button.words for button in change.buttons] == ["/sleeves"]
+    await desk.feed().step()  # of another process
+    assert await desk.notices() == []
+
+
+async def test_a_stop_of_a_sleeve_is_told_under_its_name(desk: Desk) -> None:
+    story = AccountStory(desk.log, PAPER)
+    await story.set_sleeves(NOW, trend="0.5", debate="0.5")
+    btc = Symbol("BTCUSDT")
+    opened = await story.open_trade(NOW, btc, Side.LONG, "0.005", "60000", "40000", "63000", sleeve="trend")
+    await story.exit_trade(NOW, opened, "stop")
+    await desk.feed().step()
+    stopped = [notice for notice in await desk.notices() if notice.kind is NoticeKind.STOP]
+    assert [notice.title.partition(":")[0] for notice in stopped] == ["trend"]
 
 
 async def test_each_event_is_told_once_whoever_follows(desk: Desk) -> None:
@@ -491,3 +525,53 @@ async def test_what_a_store_did_not_answer_for_is_told_at_the_next_look(desk: De
         await feed.step()
     await feed.step()
     assert NoticeKind.STOP in kinds(await desk.notices())
+
+
+# -- mandates that end
+
+
+def grant(days: int, sleeve: str = "trend") -> MandateGranted:
+    mandate = Mandate(
+        symbols=(Symbol("BTCUSDT"),),
+        venues=(Venue("BINANCE"),),
+        max_margin_per_trade_usd=Decimal(1),
+        max_margin_per_day_usd=Decimal(1),
+        max_daily_loss_usd=Decimal(1),
+        sleeves=(MandatedSleeve(name=sleeve, share=Decimal("0.5"), max_drawdown=Decimal("0.2")),),
+        granted=NOW,
+        expires=NOW + days * DAY_MS,
+    )
+    return MandateGranted(at=NOW, mandate=mandate, hash=hash_mandate(mandate))
+
+
+async def list_mandate_pushes(desk: Desk, days: int, step: int = DAY_MS) -> list[tuple[int, str]]:
+    feed, pushed = desk.feed(), list[tuple[int, str]]()
+    for moment in range(NOW, NOW + days * DAY_MS + 1, step):
+        desk.now = Millis(moment)
+        await feed.step()
+        new = [notice for notice in await desk.notices() if notice.kind is NoticeKind.MANDATE]
+        pushed += [((moment - NOW) // DAY_MS, notice.title) for notice in new]
+    return pushed
+
+
+async def test_a_mandate_that_ends_is_pushed_seven_days_and_a_day_before_and_then(desk: Desk) -> None:
+    await desk.write("live", grant(30))
+    pushed = await list_mandate_pushes(desk, 31)
+    assert [day for day, _ in pushed] == [23, 29, 30]
+    assert len({title for _, title in pushed}) == 3
+    desk.now = Millis(NOW + 30 * DAY_MS)
+    await desk.feed().step()  # another process looks: it is pushed once
+    assert await desk.notices() == []
+
+
+async def test_a_mandate_of_a_week_is_not_announced_as_it_is_granted(desk: Desk) -> None:
+    await desk.write("live", grant(7))
+    assert [day for day, _ in await list_mandate_pushes(desk, 8)] == [6, 7]
+
+
+async def test_what_was_revoked_or_replaced_ends_unannounced(desk: Desk) -> None:
+    first = grant(10)
+    await desk.write("live", first, grant(20, "cash-carry"))
+    assert [day for day, _ in await list_mandate_pushes(desk, 12)] == []
+    await desk.write("demo", first, MandateRevoked(at=NOW, hash=first.hash))
+    assert [day for day, _ in await list_mandate_pushes(desk, 12)] == []

@@ -16,7 +16,7 @@ from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 
 Slots = Mapping[str, str]
-GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side")
+GROUPS: Final = ("day", "week", "month", "symbol", "exit", "side", "sleeve")
 STATES: Final = ("in-range", "out-of-range", "risky")
 _MOST_LINES: Final = 20
 
@@ -74,6 +74,8 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.account().profit(slots.get("by")), "profit", {"by": False}, {"by": GROUPS}),
         Tool("trade_performance", "/performance", "equity and drawdown over time",
             lambda zuno, slots: zuno.account().equity(), "performance"),
+        Tool("trade_sleeves", "/sleeves", "sleeves: share, capital, equity, results, what each holds",
+            lambda zuno, slots: zuno.account().sleeves(), "sleeves"),
         Tool("trade_balance", "/balance", "cash, margin and equity by exchange",
             lambda zuno, slots: zuno.account().balance(), "balance"),
         Tool("trade_locks", "/locks", "what keeps the desk from new trades",

@@ -27,6 +27,7 @@ Account = Annotated[
     str | None, option("--account", "NAME", "Paper account (default: the home's), live, demo or one of zuno.toml.")
 ]
 AtExchange = Annotated[str, option("--account", "NAME", "Account at an exchange: live, demo or one of zuno.toml.")]
+BySleeve = Annotated[str | None, option("--by", "GROUP", "Group by sleeve.")]
 Lines = Annotated[int, number("--lines -n", "N", "Show the last N lines.")]
 Yes = Annotated[bool, flag("--yes", "Skip the typed confirmation; not with real money.")]
 
@@ -37,20 +38,27 @@ def trade_status(zuno: Zuno, account: Account = None) -> Answer:
     return zuno.account(account).status()
 
 
+@command(trade, "sleeves")
+def trade_sleeves(zuno: Zuno, account: Account = None) -> Answer:
+    """Show the account's sleeves: share, capital, equity, results, what each holds."""
+    return zuno.account(account).sleeves()
+
+
 @command(trade, "positions")
-def trade_positions(zuno: Zuno, account: Account = None) -> Answer:
+def trade_positions(zuno: Zuno, by: BySleeve = None, account: Account = None) -> Answer:
     """List open positions: entry, mark, unrealised PnL, stop, target, order ids."""
-    return zuno.account(account).positions()
+    return zuno.account(account).positions(by)
 
 
 @command(trade, "orders")
 def trade_orders(
     zuno: Zuno,
     everything: Annotated[bool, flag("--all", "Also filled, cancelled and rejected orders.")] = False,
+    by: BySleeve = None,
     account: Account = None,
 ) -> Answer:
     """List open orders with their ids, purpose and fills."""
-    return zuno.account(account).orders(everything=everything)
+    return zuno.account(account).orders(everything=everything, by=by)
 
 
 @command(trade, "fills")
@@ -80,7 +88,9 @@ def trade_balance(zuno: Zuno, account: Account = None) -> Answer:
 @command(trade, "profit")
 def trade_profit(
     zuno: Zuno,
-    by: Annotated[str | None, option("--by", "GROUP", "Group by day, week, month, symbol, exit or side.")] = None,
+    by: Annotated[
+        str | None, option("--by", "GROUP", "Group by day, week, month, symbol, exit, side or sleeve.")
+    ] = None,
     account: Account = None,
 ) -> Answer:
     """Show win rate, profit factor, expectancy in R, drawdown, duration and costs of closed trades."""
@@ -88,9 +98,11 @@ def trade_profit(
 
 
 @command(trade, "performance")
-async def trade_performance(zuno: Zuno, out: Out = None, account: Account = None, json: Json = False) -> View:
-    """Show equity and drawdown over time, with a picture."""
-    return save_picture(zuno, *await zuno.account(account).performance(), "equity", out, json)
+async def trade_performance(
+    zuno: Zuno, by: BySleeve = None, out: Out = None, account: Account = None, json: Json = False
+) -> View:
+    """Show equity and drawdown over time beside core and hold, with a picture."""
+    return save_picture(zuno, *await zuno.account(account).performance(by), "equity", out, json)
 
 
 @command(trade, "close")
@@ -176,6 +188,19 @@ def trade_unlock(
     return zuno.account(account).unlock(protection, ask)
 
 
+@command(trade, "transfer")
+def trade_transfer(
+    zuno: Zuno,
+    source: Annotated[str, argument("SOURCE", "Sleeve that gives, e.g. debate.")],
+    target: Annotated[str, argument("TARGET", "Sleeve that gets it, e.g. trend.")],
+    amount: Annotated[str, argument("AMOUNT", "Dollars; at most what the sleeve has free.")],
+    account: Account = None,
+    json: Json = False,
+) -> Answer:
+    """Move free cash from one sleeve to another, after a typed confirmation."""
+    return zuno.account(account).transfer(source, target, amount, consent.ask_to_type(json=json))
+
+
 @command(trade, "adopt")
 def trade_adopt(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
     """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
@@ -206,6 +231,14 @@ async def mandate_grant(
     judge_fallback: Annotated[
         bool, flag("--judge-fallback", "Let rules open trades when the Judge's model fails.")
     ] = False,
+    policy: Annotated[
+        str,
+        option("--policy", "record|seed", "seed: ZUNO_EV=seed is allowed, too."),
+    ] = "record",
+    sleeves: Annotated[
+        list[str] | None,
+        option("--sleeve", "NAME:SHARE:FALL", "Sleeve, its share, and its largest fall: trend:0.6:0.25; repeatable."),
+    ] = None,
     account: AtExchange = LIVE_ACCOUNT,
     json: Json = False,
 ) -> View:
@@ -220,6 +253,8 @@ async def mandate_grant(
         lasts,
         stops,
         judge_fallback=judge_fallback,
+        policy=policy,
+        sleeves=sleeves or [],
     )
     return await desk.grant_mandate(mandate, consent.ask_to_type(json=json))
 

@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from zuno.kernel.view import View
     from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
     from zuno.lab.reports import LabReports
+    from zuno.lab.strategies_view import StrategyLabView
     from zuno.lab.trading.service import TradeLab
     from zuno.lab.trading.views import TradeLabView
     from zuno.lab.workers import Progress
 
 
 V = TypeVar("V")
-R = TypeVar("R", "LpLabView", "TradeLabView", "SweepView", "LpAblationView")
+R = TypeVar("R", "LpLabView", "TradeLabView", "StrategyLabView", "SweepView", "LpAblationView")
 
 Workers = Annotated[int, number("--workers", "N", "Worker processes; results do not change.")]
 Moments = Annotated[int, number("--moments", "N", "Number of sampled moments.")]
@@ -96,14 +97,14 @@ async def lab_trade(
     ] = None,
     symbols: Annotated[str, option("--symbols", "LIST", "Markets to trade (default: all of ZUNO_MARKETS).")] = "",
     since: Annotated[str | None, option("--from", "WHEN", "Default: 200 days after the first candle.")] = None,
-    until: Annotated[str | None, option("--to", "WHEN", "Default: the last candle.")] = None,
+    until: Annotated[str | None, option("--until --to", "WHEN", "Default: the last candle.")] = None,
     arms: Annotated[
         str,
         option(
             "--arms",
             "LIST",
             "Arms to compare: debate, hold, sma, liquidity, microstructure, macro, geometry, no-cro, no-memory, "
-            "random, aa, single, vote, placebo.",
+            "seed, let-run, random, aa, single, vote, placebo.",
         ),
     ] = "debate,hold,sma,random",
     models: WithModels = False,
@@ -118,6 +119,25 @@ async def lab_trade(
     chosen = symbols or ",".join(zuno.markets)
     question = read_question(data, chosen, since, until, arms, models=models, markets=zuno.markets)
     return await _report("decisions", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
+
+
+@command(lab, "strategies", by=run_command.partial_verdict)
+async def lab_strategies(
+    zuno: Zuno,
+    data: Annotated[str, option("--data", "DIR", "Folder of hourly candles and funding (as `data import` reads it).")],
+    markets: Annotated[str, option("--markets", "LIST", "Markets to hold (default: all of the folder).")] = "",
+    since: Annotated[str | None, option("--from", "WHEN", "First day (default: the first of the folder).")] = None,
+    until: Annotated[str | None, option("--until --to", "WHEN", "Last day (default: the last of the folder).")] = None,
+    workers: Workers = 2,
+    cluster: Cluster = None,
+    resume: Resume = False,
+) -> View:
+    """Backtest the core strategies on daily closes: Sharpe with its interval, falls, costs, years, bull and bear."""
+    from zuno.lab.strategies import StrategyQuestion
+
+    lab_desk = zuno.lab(cluster).strategies
+    question = StrategyQuestion(data, markets, since, until)
+    return await _report("strategies", lab_desk.reports, partial(lab_desk.backtest, question, workers, resume=resume))
 
 
 @command(lab, "sweep", by=run_command.partial_verdict)
@@ -148,7 +168,7 @@ async def lab_ablate(
     models: WithModels = False,
     resume: Resume = False,
     since: Annotated[str | None, option("--from", "WHEN", "With --desk trade: start.")] = None,
-    until: Annotated[str | None, option("--to", "WHEN", "With --desk trade: end.")] = None,
+    until: Annotated[str | None, option("--until --to", "WHEN", "With --desk trade: end.")] = None,
     workers: Workers = 2,
     cluster: Cluster = None,
 ) -> View:

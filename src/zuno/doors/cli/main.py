@@ -23,6 +23,7 @@ from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, help_alone, number, option
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
+from zuno.doors.cli.strategy import strategy
 from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, serve_home, status, telegram
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
@@ -44,8 +45,8 @@ sim = group("Built-in simulated chain: pools and a virtual clock, no EVM.")
 devnet = group("Local chain on 127.0.0.1 with the real v4 contracts.")
 journal = group("Signed, hash-chained journal of all debates and decisions.")
 recommend = group("Run a debate and show the recommendation. Nothing is signed or sent.")
-_first = {"lp": lp, "sim": sim, "devnet": devnet, "plan": plan, "journal": journal, "wallet": wallet}
-_desks = {"monitor": monitor, "alerts": alerts, "data": data, "trade": trade, "memory": memory, "lab": lab}
+_first = {"lp": lp, "sim": sim, "devnet": devnet, "plan": plan, "journal": journal, "wallet": wallet, "data": data}
+_desks = {"monitor": monitor, "alerts": alerts, "trade": trade, "strategy": strategy, "memory": memory, "lab": lab}
 _others = {"telegram": telegram, "web": web, "mesh": mesh, "export": export, "home": home, "config": config}
 for _word, _group in (_first | _desks | _others).items():
     app.add_typer(_group, name=_word)

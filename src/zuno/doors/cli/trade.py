@@ -179,7 +179,7 @@ def trade_start(
             cut_short.append(speed is not None and stop.is_set())
             return view
 
-        return await serve(start, json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics))
+        return await serve(start, json=json, beside=(zuno.upgrade_journal, zuno.serve_metrics, zuno.serve_signals))
 
     cut_short: list[bool] = []
     run_command.answer(ctx.obj.at(home), json, run)

@@ -10,6 +10,7 @@ from zuno.doors.telegram.layout import text
 from zuno.doors.telegram.render import render
 from zuno.doors.telegram.reply import Button, Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.accounts import LIVE_ACCOUNT
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
@@ -108,6 +109,21 @@ async def _offer_unlock(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     return _trading_card("/unlock", asked, shown, locks, bound, "Unlock", unlock)
 
 
+async def _offer_revoke(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
+    """Which mandate is asked first. Allowances of tokens are no mandate and are not touched."""
+    words, name = take_account(asked.words)
+    if words == ("lp",):
+        return Reply("There are no LP mandates yet: each LP plan is approved by itself.")
+    if words != ("trading",):
+        buttons = (Button("Trading", f"/revoke trading {name or ''}".rstrip()), Button("LP", "/revoke lp"))
+        return Reply("Which mandate: trading or LP? Allowances are not touched.", buttons)
+    desk = zuno.account(name or LIVE_ACCOUNT)
+    view = await desk.mandate()
+    if view.mandate is None:
+        return Reply("No trading mandate is granted; /mandate shows one that is.")
+    return _trading_card("/revoke", asked, render(view), view, [view.mandate.hash], "Revoke", desk.revoke_mandate)
+
+
 def _trading_card(
     name: str,
     asked: ChatRequest,
@@ -115,7 +131,7 @@ def _trading_card(
     account: AccountView | OpenRisk,
     bound: Sequence[object],
     verb: str,
-    act: Callable[[], Awaitable[ActionView]],
+    act: Callable[[], Awaitable[AccountView]],
 ) -> ActionCard:
     command = " ".join((name, *asked.words))
     bound_to = digest(canonical([command, account.account, account.mode, *bound]))
@@ -160,6 +176,7 @@ CARDS: Final[Mapping[str, BuildCard]] = {
     "forceexit": _offer_exit,
     "kill": _offer_kill,
     "resume": _offer_resume,
+    "revoke": _offer_revoke,
     "unlock": _offer_unlock,
 }
 
@@ -179,6 +196,7 @@ COMMANDS: Final = (
     _show_card("forceexit", "ID|SYMBOL|all [live|demo]", "Close trades at the market.", "fx"),
     _show_card("kill", "[live|demo]", "Cancel all orders, close all trades and lock."),
     _show_card("resume", "[live|demo]", "Open new trades again."),
+    _show_card("revoke", "[trading|lp] [live|demo]", "Revoke a mandate."),
     _show_card("unlock", "[PROTECTION] [live|demo]", "Lift locks."),
     Command("confirm", "CODE", _CONFIRM, Level.MONEY, lambda asked, zuno: asked.cards.confirm(asked, zuno)),
     Command("dismiss", "", _DISMISS, Level.LOWERS_RISK, lambda asked, zuno: asked.cards.dismiss(asked, zuno)),

@@ -12,6 +12,7 @@ from zuno.doors.telegram.layout import block, bold, command, fact, join, paragra
 from zuno.doors.telegram.render import render, render_document
 from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
+from zuno.kernel.accounts import LIVE_ACCOUNT
 from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.present.document import select_columns
@@ -84,14 +85,19 @@ async def show_performance(asked: ChatRequest, zuno: Zuno) -> Reply:
 async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
     desk, words = _open_account(asked, zuno)
     if len(words) > 1:
-        raise UsageError("Write `/profit [day|week|month|symbol|exit|side] [live|demo]`.")
+        raise UsageError("Write `/profit [day|week|month|symbol|exit|side|sleeve] [live|demo]`.")
     return render(await desk.profit(words[0] if words else None))
+
+
+async def show_mandate(asked: ChatRequest, zuno: Zuno) -> Reply:
+    name = read_account(asked, "/mandate [live|demo]")
+    return render(await zuno.account(name or LIVE_ACCOUNT).mandate())
 
 
 async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
     view = await open_account(asked, zuno, "/count [live|demo]").status()
     counts = join(
-        fact("open trades", str(view.open_trades)),
+        fact("open positions", str(view.open_trades)),
         fact("open orders", str(view.open_orders)),
         fact("closed trades", str(view.closed_trades)),
     )
@@ -159,6 +165,8 @@ COMMANDS: Final = (
     _ask_account("stats", "Show profit by exit reason.", lambda zuno, name: zuno.account(name).profit("exit")),
     Command("performance", "[live|demo]", "Draw equity and drawdown.", Level.LOOK, show_performance),
     _ask_account("balance", "Show cash, margin and equity.", lambda zuno, name: zuno.account(name).balance()),
+    _ask_account("sleeves", "Show what each sleeve holds and made.", lambda zuno, name: zuno.account(name).sleeves()),
+    Command("mandate", "[live|demo]", "Show the mandate.", Level.LOOK, show_mandate),
     Command("count", "[live|demo]", "Count trades and orders.", Level.LOOK, show_count),
     _ask_account("locks", "List what keeps the desk from new trades.", lambda zuno, name: zuno.account(name).locks()),
     _ask_account("evaluate", _EVALUATE, lambda zuno, name: zuno.learning(name).evaluate(), Level.OWNER),

@@ -1,4 +1,4 @@
-"""A view's document as the page gets it: its words in their order. Tables and pictures are the page's own."""
+"""A view's document as the page gets it: its words in their order. Pictures are the page's own, and most tables."""
 
 from zuno.kernel.view import View
 from zuno.present.document import Kind, Tone
@@ -21,9 +21,23 @@ class DocumentFact(View):
     stale: bool
 
 
+class DocumentColumn(View):
+    name: str
+
+
+class DocumentRow(View):
+    cells: tuple[DocumentValue, ...]
+
+
+class DocumentTable(View):
+    columns: tuple[DocumentColumn, ...]
+    rows: tuple[DocumentRow, ...]
+
+
 class DocumentSection(View):
     title: str
     facts: tuple[DocumentFact, ...]
+    tables: tuple[DocumentTable, ...]
 
 
 class DocumentAct(View):

@@ -79,7 +79,6 @@ class ArmResult(View):
 
     arm: Arm
     until: int
-    """The moment it has come to."""
     worth: tuple[int, ...]
     """At the marks of the span that were reached."""
     trades: tuple[ClosedLine, ...]
@@ -103,7 +102,6 @@ class ArmResult(View):
     """Cycles whose memory took something off what was claimed."""
     model_tokens: int = 0
     models: tuple[str, ...] = ()
-    """Those that said something."""
     unanswered: int = 0
     """Questions to models that nobody answered, so that rules did."""
     scored: ScoredDecisions | None = None
@@ -160,7 +158,16 @@ def measure_arm(
                 for mark in reached[1:]
             ),
         ),
-        trades=tuple(_closed_line(trade, rates[trade.exchange.currency]) for trade in closed),
+        trades=tuple(
+            derive(
+                ClosedLine,
+                trade,
+                notional=_micro(trade.quantity * trade.entry / rates[trade.exchange.currency]),
+                net=_micro(trade.net_pnl / rates[trade.exchange.currency]),
+                funding=_micro(trade.funding / rates[trade.exchange.currency]),
+            )
+            for trade in closed
+        ),
         open_trades=len(book.trades),
         hit_rate=_figure(figures.win_rate),
         profit_factor=_figure(figures.profit_factor),
@@ -251,16 +258,6 @@ def _read_rates(krw_rate: PriceSeries | None, moment: Millis) -> dict[str, Decim
     """How much of a currency a dollar is."""
     rate = None if krw_rate is None else krw_rate.at(moment)
     return {DOLLAR: Decimal(1)} | ({} if rate is None else {"KRW": to_decimal(rate)})
-
-
-def _closed_line(trade: trade_events.TradeSummary, rate: Decimal) -> ClosedLine:
-    return derive(
-        ClosedLine,
-        trade,
-        notional=_micro(trade.quantity * trade.entry / rate),
-        net=_micro(trade.net_pnl / rate),
-        funding=_micro(trade.funding / rate),
-    )
 
 
 def _micro(amount: Decimal) -> int:

@@ -9,16 +9,18 @@ from zuno.trading.model.cycle import Expert
 
 class Arm(StrEnum):
     DEBATE = "debate"
-    """The whole desk."""
     HOLD = "hold"
     SMA = "sma"
     LIQUIDITY = "liquidity"
     MICROSTRUCTURE = "microstructure"
     MACRO = "macro"
     GEOMETRY = "geometry"
-    """The desk with one expert, who speaks for all four."""
     NO_CRO = "no-cro"
     NO_MEMORY = "no-memory"
+    SEED = "seed"
+    """The desk whose expected value goes by the Judge's own odds alone (`ZUNO_EV=seed`)."""
+    LET_RUN = "let-run"
+    """The whole desk; half of each trade runs on past its target behind a trailing stop."""
     RANDOM = "random"
     AA = "aa"
     """The debate once more: by how much two runs of the same desk differ."""
@@ -44,12 +46,14 @@ NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.PLACEBO)
 """Arms that are nothing by rules."""
 ASKED: Final[Mapping[Arm, str]] = {Arm.SINGLE: "judge", Arm.VOTE: "judge", Arm.PLACEBO: "risk_manager"}
 """The role whose model it is."""
-DESK_ARMS: Final = (Arm.DEBATE, *ALONE, Arm.NO_CRO, Arm.NO_MEMORY, Arm.AA, Arm.SINGLE, Arm.VOTE, Arm.PLACEBO)
+DESK_ARMS: Final = (
+    *(Arm.DEBATE, *ALONE, Arm.NO_CRO, Arm.NO_MEMORY, Arm.SEED, Arm.LET_RUN),
+    *(Arm.AA, Arm.SINGLE, Arm.VOTE, Arm.PLACEBO),
+)
 AFTER_DEBATE: Final[Mapping[Arm, str]] = {Arm.RANDOM: "trades", Arm.VOTE: "tokens"}
 """Arms that are matched with something of the debate."""
 ORDER_ARMS: Final = (Arm.HOLD, Arm.SMA, Arm.RANDOM)
 ASK_NOBODY: Final = (Arm.HOLD, Arm.SMA)
-"""Arms that are the same whatever models there are."""
 DECIDED_BY: Final[Mapping[Arm, str]] = {
     Arm.DEBATE: "debate by rules",
     Arm.HOLD: "nobody: bought at the start, spot, no funding",
@@ -57,6 +61,8 @@ DECIDED_BY: Final[Mapping[Arm, str]] = {
     **{arm: f"{expert.value} alone, by rules" for arm, expert in ALONE.items()},
     Arm.NO_CRO: "debate by rules, without the risk officer's rules",
     Arm.NO_MEMORY: "debate by rules, without memory",
+    Arm.SEED: "debate by rules, EV by the Judge's own odds",
+    Arm.LET_RUN: "debate by rules, half of each trade let run past its target",
     Arm.RANDOM: "chance: as many entries as the debate, same sides, sizes and holds",
     Arm.AA: "debate by rules, once more: no noise, by construction",
 }

@@ -1,8 +1,5 @@
-"""Cycles of the trading desk over a recorded market: its nodes one after the other, with nothing written down.
-
-What is decided is what `Cycles.run` decides at that moment with the same account and record. LangGraph, checkpoints and
-the signed journal, which keep a run that is cut off, are left out: a backtest that is cut off runs again.
-"""
+"""Cycles of the trading desk over a recorded market: what `Cycles.run` decides with the same account and record, with
+nothing written down and no checkpoint. A backtest that is cut off runs again."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +15,11 @@ from zuno.trading.agents.case import Case, replace_bundle
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import ExecutionResult
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot, add_slots
-from zuno.trading.model.cycle import EDITION, Decision, Node, Outcome, Part
+from zuno.trading.model.cycle import EDITION, Decision, EvPolicy, Node, Outcome, Part
 from zuno.trading.model.known import derive, pick
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.memory import ClosedTrade, DeskRecord, Exploration, make_slot
 from zuno.trading.rules.calibration import calibrate
-from zuno.trading.rules.expectancy import MONTH_MS
 from zuno.trading.run import record as records
 from zuno.trading.run.nodes import Cycle, CycleSources, Listen
 from zuno.trading.service.runs import Recall, price_review
@@ -109,9 +106,8 @@ class BacktestHistory:
     def __init__(self) -> None:
         self._ended: dict[str, records.RunSummary] = {}
         self._newest: dict[tuple[object, ...], records.RunSummary] = {}
-        """Of each symbol, mode and account."""
         self._claims: list[records.LoggedClaim] = []
-        """Of the last thirty days: nothing looks further back."""
+        """Of the last day: nothing looks further back."""
         self._count = 0
 
     def end_run(self, run_id: str, summary: records.RunSummary) -> None:
@@ -124,7 +120,7 @@ class BacktestHistory:
     def claim_exploration(self, run_id: str, claim: records.ExplorationClaim) -> int:
         """The number of its entry."""
         self._count += 1
-        since = claim.explored.at - MONTH_MS
+        since = claim.explored.at - DAY_MS
         self._claims = [logged for logged in self._claims if logged.claim.explored.at > since]
         self._claims.append(records.LoggedClaim(self._count, run_id, claim))
         return self._count
@@ -149,11 +145,11 @@ class BacktestCycles:
     """Shared by the symbols of one backtest."""
     code: str
     account: str | None = None
-    """The name of who acts on the rulings."""
     cycle: OpenCycle = Cycle
     encoder: BundleEncoder | None = None
     """Names the bundle of an outcome as the journaled cycle does; None: that name is empty."""
     order: Sequence[Node] = tuple(Node)
+    policy: EvPolicy = "record"
 
     async def run(
         self,
@@ -174,12 +170,15 @@ class BacktestCycles:
         same = pick(figures, "symbol", "mode") | pick(self, "account")
         asked = records.RunRequest(**same, as_of=str(at), live=False, chart=False, edition=EDITION)
         moment = records.MarketMoment(as_of=at, origin=figures.origin)
-        notes = RunNotes(run_id or self._name_run(at))
+        about = f"{self.account} {self.figures.symbol} {self.figures.mode} {at}"
+        notes = RunNotes(run_id or "run_" + sha256(about.encode()).hexdigest()[:16])
         model_context = self.model_context(notes)
 
         async def gather(moment: records.MarketMoment) -> tuple[Digest, Case]:
             record = DeskRecord(
-                calibrations=calibrate(closed), explorations=await records.list_explorations(history, asked, moment)
+                calibrations=calibrate(closed),
+                explorations=await records.list_explorations(history, asked, moment),
+                policy=self.policy,
             )
             previous = await records.read_previous_decision(history, asked, moment)
             bundle, case = await figures.measure(at, [*held, *previous, make_slot(record, at)])
@@ -201,7 +200,3 @@ class BacktestCycles:
         outcome = await run_nodes(cycle, self.order)
         history.end_run(notes.run_id, records.summarise_run(outcome, account=self.account))
         return outcome
-
-    def _name_run(self, at: Millis) -> str:
-        of = f"{self.account} {self.figures.symbol} {self.figures.mode} {at}"
-        return "run_" + sha256(of.encode()).hexdigest()[:16]

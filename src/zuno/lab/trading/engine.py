@@ -1,8 +1,5 @@
 """One desk over recorded time, arm by arm: the desk's own loop, gate, ledger and paper venue, decision by decision.
-
-A decision is made when a bar has closed, of what was known by then; its orders meet the market that follows. Arms that
-run side by side come to each moment together, so that what is measured of the market is measured once.
-"""
+Arms that run side by side come to each moment together: what is measured of the market is measured once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,7 +23,7 @@ from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.rules.calibration import list_closed_trades
 from zuno.trading.service.runs import Recall
-from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, MarketClock
+from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
 MODE = Mode.SWING
 
@@ -81,7 +78,6 @@ class DeskArm:
     tick_ms: int
     """Between two looks of the watch: the shortest bars there are."""
     meter: ModelMeter
-    """What its models took so far."""
     decisions: list[DecisionLine] = field(default_factory=list)
     record: DecisionRecord = field(init=False)
     ran: int = 0
@@ -139,7 +135,12 @@ class _ArmWork:
     learned_closed: int = 0
 
     async def is_done(self, job: Job) -> bool:
-        return False
+        return job.kind is JobKind.SHADOW  # no strategy of the owner's is asked here
+
+    async def ask_strategies(self, job: Job, at: Millis) -> None: ...
+
+    async def set_targets(self, job: Job, at: Millis) -> None:
+        pass  # an arm is the debate's
 
     async def run_cycle(self, job: Job, at: Millis) -> None:
         desk, symbol = self.desk, job.symbol

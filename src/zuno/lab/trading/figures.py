@@ -16,7 +16,6 @@ from zuno.trading.model.market import Mode, Timeframe, candles
 from zuno.trading.ports.series import SeriesStore
 
 AT_ONCE: Final = 256
-"""Moments that are measured together."""
 
 
 @dataclass(slots=True)

@@ -1,7 +1,5 @@
-"""Arms without a desk: market orders at the paper venue by a simple plan. Fees and slippage are the venue's.
-
-Each is decided when a four-hour bar has closed, and filled at the open of the next bar, slippage added.
-"""
+"""Arms without a desk: market orders at the paper venue by a simple plan, decided when a four-hour bar has closed and
+filled at the open of the next, with the venue's fees and slippage."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -25,7 +25,6 @@ class TradeMarket:
     """A recorded market; wiring opens it."""
 
     place: str
-    """Folder of the store."""
     folder: str
     """It was imported from; empty: the home's own recording."""
     origin: str

@@ -23,7 +23,6 @@ class ScoredDecisions(View):
     """Of one arm, over the whole span."""
 
     outcomes: int
-    """Closed trades that were scored."""
     agents: tuple[Reliability, ...]
     vetoed: int
     """Decisions that were vetoed or cut, and scored."""
@@ -44,7 +43,6 @@ class DecisionRecord:
     def __init__(self, account: str) -> None:
         self._account = account
         self._opened: dict[str, Outcome] = {}
-        """Runs that opened something."""
         self._waiting: list[WaitingVeto] = []
 
     def keep(self, run: str, outcome: Outcome) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from math import fsum
@@ -44,9 +44,7 @@ FLIP_MS: Final = DAY_MS
 """A decision that two arms see differently is judged by the day that followed."""
 SIGNIFICANT: Final = 0.05
 DRAWS: Final = 1_000
-"""Of random entries."""
 KINDS: Final = ("bull", "bear", "sideways")
-"""Of markets."""
 
 
 class GainView(View):
@@ -167,6 +165,7 @@ class TradeLabView(PartialView):
 
     def to_document(self) -> Document:
         floor = "" if self.noise_floor_usd is None else f", {self.noise_floor_usd:,.2f} USD"
+        reasons = sorted({reason for arm in self.arms for reason in arm.exits})
         kinds = ", ".join(f"{days} days {kind}" for kind, days in self.regime_days.items())
         return document(
             f"{', '.join(self.symbols)}, {self.since[:10]} to {self.until[:10]} ({self.days} days), "
@@ -174,7 +173,14 @@ class TradeLabView(PartialView):
             lines(self.headline),
             section("Arms", self._result_table()),
             section("Who decides", self._desk_table()),
-            section("Trades and costs", self._trade_table(), self._exit_table()),
+            section(
+                "Trades and costs",
+                self._trade_table(),
+                table(
+                    ("ended by", *(reason.replace("_", " ") for reason in reasons)),
+                    [(arm.arm, *(count(arm.exits.get(reason, 0)) for reason in reasons)) for arm in self.arms],
+                ),
+            ),
             section(
                 "Against the debate", self._gain_table(), lines("" if self.random is None else self.random.describe())
             ),
@@ -247,13 +253,6 @@ class TradeLabView(PartialView):
             spare=("models", "refused", "explorations", "profit factor"),
         )
 
-    def _exit_table(self) -> Block:
-        reasons = sorted({reason for arm in self.arms for reason in arm.exits})
-        return table(
-            ("ended by", *(reason.replace("_", " ") for reason in reasons)),
-            [(arm.arm, *(count(arm.exits.get(reason, 0)) for reason in reasons)) for arm in self.arms],
-        )
-
     def _gain_table(self) -> Block:
         return table(
             ("arm", "less debate, USD", "95 %", "p", "p (Holm)", "flips for better", "for worse"),
@@ -321,6 +320,7 @@ def build_view(
     variance = estimate_trial_variance(sharpes, len(marks) - 1)
     change = _market_change(prices, span)
     models = judge_models(frozenset(name for result in results for name in result.models), span.begin // 1_000)
+    cannot_run = NEED_MODEL if not question.models else () if stopped else MODELS_FOR
     floor, floor_said = _noise_floor(gains, bool(models))
     return TradeLabView(
         ok=True,
@@ -346,18 +346,10 @@ def build_view(
         not_run=tuple(
             SkippedArmView(arm=arm.value, reason=f"{MODELS_FOR[arm]}: {NO_REPLY if question.models else NO_MODEL}")
             for arm in question.arms
-            if arm in _cannot_run(question, stopped) and all(result.arm is not arm for result in results)
+            if arm in cannot_run and all(result.arm is not arm for result in results)
         ),
         notes=_list_notes(question, market, span),
     )
-
-
-def _cannot_run(question: TradeQuestion, stopped: bool) -> Collection[Arm]:
-    """Arms that are missing for want of a model: without models those that are nothing by rules; with them, where the
-    run came to its end, every one that asks."""
-    if not question.models:
-        return NEED_MODEL
-    return () if stopped else MODELS_FOR
 
 
 def _arm_view(

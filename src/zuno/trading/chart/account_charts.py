@@ -7,11 +7,12 @@ from zuno.trading.chart.scales import calendar_ticks, moment_text, money_axis, v
 from zuno.trading.model.chart import EquityChart, EquityMark, ReliabilityChart, ReliabilityPanel
 from zuno.trading.model.trade_events import TradeSummary
 from zuno.trading.rules.calibration import EVERY_REGIME, LEAST_OUTCOMES, Reliability
-from zuno.trading.rules.performance import EquityPoint, drawdown_percents, find_max_drawdown
+from zuno.trading.rules.equity_lines import CORE, DESK, HOLD, EquityLine
+from zuno.trading.rules.performance import drawdown_percents, find_max_drawdown
 
 
 def describe_equity(
-    curve: Sequence[EquityPoint],
+    lines: Sequence[EquityLine],
     closed: Sequence[TradeSummary],
     label: str,
     account: str,
@@ -19,7 +20,9 @@ def describe_equity(
     *,
     synthetic: bool,
 ) -> EquityChart:
-    """`label`: PAPER or LIVE. `ValueError` for fewer than two points."""
+    """The first line is the account's own, the others stand beside it. `label`: PAPER or LIVE. `ValueError` for fewer
+    than two points."""
+    curve = lines[0].points if lines else ()
     if len(curve) < 2:
         raise ValueError("a curve has two points or more")
     first, last = curve[0].at, curve[-1].at
@@ -27,6 +30,7 @@ def describe_equity(
     places = tuple((point.at - first) / span for point in curve)
     equity = tuple(float(point.equity) for point in curve)
     falls = tuple(None if percent is None else float(percent) for percent in drawdown_percents(curve))
+    beside = tuple((line.name, tuple(float(at.equity) for at in line.points)) for line in lines[1:])
     fall = find_max_drawdown(curve)
     gain = (equity[-1] - equity[0]) / equity[0] * 100 if equity[0] > 0 else 0.0
     wins = sum(trade.net_pnl > 0 for trade in closed)
@@ -41,9 +45,11 @@ def describe_equity(
         synthetic=synthetic,
         places=places,
         equity=equity,
-        equity_axis=money_axis(equity),
+        equity_axis=money_axis([*equity, *(worth for _, line in beside for worth in line)]),
         drawdown=falls,
         drawdown_axis=value_axis([value for value in falls if value is not None], from_zero=True),
+        beside=beside,
+        legend=" · ".join(_describe_line(line) for line in lines if line.name in (DESK, CORE, HOLD)) if beside else "",
         times=calendar_ticks(first, last),
         closes=tuple(
             EquityMark((trade.closed - first) / span, float(worth[trade.trade].equity), won=trade.net_pnl > 0)
@@ -51,6 +57,13 @@ def describe_equity(
             if first <= trade.closed <= last
         ),
     )
+
+
+def _describe_line(line: EquityLine) -> str:
+    fall, sharpe = find_max_drawdown(line.points), line.sharpe
+    grown = "" if line.return_pct is None else f" {line.return_pct:+.2f} %"
+    depth = "" if fall is None or fall.percent is None else f", fall {fall.percent:.1f} %"
+    return f"{line.name}{grown}{depth}, Sharpe {'–' if sharpe is None else f'{sharpe:.2f}'}"
 
 
 def describe_reliability(

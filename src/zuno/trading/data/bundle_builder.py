@@ -114,7 +114,8 @@ async def build_bundle(
     slices += [_slice(series, as_of, home, newest=GROUP_DAYS + 2) for series in daily]
     state = await store.read_many(slices, as_of)
     for series, given, asides in zip((*several, *beside, *daily), state.rows, state.asides, strict=True):
-        rows = _thin_rows(series, given, as_of)
+        rows = sample_minute(given) if series.feed is Feed.BOOK else given
+        rows = thin_to_hours(rows, as_of) if series.feed in RANKED else rows
         last = _last(series, rows, heard)
         if series.row is Heartbeat and last is not None:
             heard[str(series)] = last
@@ -150,17 +151,12 @@ def _read_held(slots: Sequence[Slot]) -> Iterator[Symbol]:
                 return
             yield from (position.symbol for position in held.positions)
             yield from (order.symbol for order in held.pending)
+            yield from () if held.others is None else (part.symbol for part in held.others.exposures)
 
 
 def _slice(series: Series[Any], as_of: Millis, home: str, newest: int | None = None) -> Slice[Any]:
     reach = reach_of(series, home)
     return Slice(series, Millis(as_of - reach.span), as_of, newest or reach.newest)
-
-
-def _thin_rows(series: Series[Any], rows: Sequence[Any], as_of: Millis) -> Sequence[Any]:
-    if series.feed is Feed.BOOK:
-        return sample_minute(rows)
-    return thin_to_hours(rows, as_of) if series.feed in RANKED else rows
 
 
 def reach_of(series: Series[Any], home: str = DEFAULT_VENUE.feed) -> ReadWindow:

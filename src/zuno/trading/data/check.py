@@ -1,12 +1,6 @@
-"""Going through the market's past for what is wrong with it, and mending what a rule can mend.
-
-The rules, finest bars first: a coarse bar that is missing, or is not what its finer bars make, becomes what they make,
-where every one of them is here; where an earlier row of the same place agrees with them, that one is put back. Any
-other missing bar is fetched again where there is a source to ask, and stays a gap where there is none: nothing is ever
-interpolated. Of two rows for one place the newer stays, unless finer bars say otherwise. Frozen stretches and rows that
-were set aside are told and left as they are. What is mended is known from its mending, in an invented market from the
-moment after its end: who looks at an earlier moment sees what was known then.
-"""
+"""Going through the market's past for what is wrong with it, finest bars first, and mending what a rule can mend: a
+coarse bar becomes what its finer bars make, any other missing bar is fetched again or stays a gap. Nothing is
+interpolated. What is mended is known from its mending: who looks at an earlier moment sees what was known then."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

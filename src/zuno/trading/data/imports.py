@@ -33,7 +33,6 @@ from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
 COARSER: Final = {Timeframe.M1: (Timeframe.H1,), Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1)}
-"""What is made of which bars."""
 _SAMPLE: Final = 2_000
 """Newest bars that are held against other coins' first."""
 _UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
@@ -87,7 +86,6 @@ class ImportState:
     seen: dict[Series[Any], Any] = field(default_factory=dict)
     """Times that this import has given a row already; what comes later for them does not replace it."""
     prints: dict[Series[Any], dict[int, float]] = field(default_factory=dict)
-    """The same of figures, with the value that was given."""
     level: dict[Series[Any], float] = field(default_factory=dict)
     """The last close that was written of a series."""
     touched: dict[Series[Any], list[Stretch]] = field(default_factory=dict)

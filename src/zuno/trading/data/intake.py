@@ -1,9 +1,5 @@
-"""From a venue into the store: whom a series is asked of, how often and how far back; what is owed is asked for, oldest
-first, and kept before more is asked.
-
-Rows are written in the order of time, so that whatever ends a process leaves the beginning of what was owed and never
-its end alone: the next one goes on from the last row. Repeating is harmless, for the store keeps each row once.
-"""
+"""From a venue into the store: whom a series is asked of, how often and how far back. What is owed is asked for and
+written oldest first, so that a process that ends is followed up from its last row; repeating is harmless."""
 
 import asyncio
 import logging
@@ -268,7 +264,6 @@ def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[A
 
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
-"""Writes a batch and returns when it is safe."""
 Now: TypeAlias = Callable[[], Millis]
 Hole: TypeAlias = tuple[Millis, Millis]
 

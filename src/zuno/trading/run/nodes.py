@@ -76,7 +76,6 @@ class CycleSources:
     gather: Callable[[record.MarketMoment], Awaitable[tuple[Digest, Case]]]
     """Everything that could be known then: the name it is kept under, and what follows from it."""
     recorded: Callable[[str], Awaitable[Bundle]]
-    """A bundle by its name."""
     paint: Callable[[Bundle], Awaitable[record.ChartRecord]]
     image: Callable[[record.ChartRecord], Awaitable[Image | None]]
     ahead: Callable[[Decision], Awaitable[float]]

@@ -21,10 +21,9 @@ from zuno.trading.model import cycle
 from zuno.trading.model.bundle import Bundle, Slot, read_bundle
 from zuno.trading.model.cycle import ENDED as ENDED
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode
+from zuno.trading.model.market import DAY_MS, Mode
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.calibration import judge_kind
-from zuno.trading.rules.expectancy import MONTH_MS
 
 P = TypeVar("P", bound=cycle.Part)
 
@@ -90,9 +89,7 @@ class RunSummary(cycle.Part):
     hash: str
     """Of the outcome, which the report's node holds."""
     judge: cycle.JudgeKind | None = None
-    """Who decided; None in summaries from before it was kept."""
     exploration: bool = False
-    """What was ruled was an exploration."""
     account: Annotated[str | None, Field(exclude_if=lambda account: account is None)] = None
     """The account that acted on it; None: nobody did."""
     expired: bool = False
@@ -362,7 +359,7 @@ async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: Ma
 async def list_explorations(
     past: RunHistory, asked: RunRequest, moment: MarketMoment, before: int | None = None
 ) -> tuple[Exploration, ...]:
-    """Explorations of this market in the thirty days before, of every symbol. `before`: only entries earlier than this
+    """Explorations of this market in the 24 hours before, of every symbol. `before`: only entries earlier than this
     one. A run that is made again does not count against itself, one ruled twice counts once, one that came to nothing
     not at all."""
     explorations: dict[tuple[Millis, Symbol, Mode], Exploration] = {}
@@ -371,7 +368,7 @@ async def list_explorations(
             break
         claim = logged.claim
         at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
-        if claim.origin != moment.origin or not moment.as_of - MONTH_MS < at <= moment.as_of:
+        if claim.origin != moment.origin or not moment.as_of - DAY_MS < at <= moment.as_of:
             continue
         if asked.account not in (None, claim.account):
             continue

@@ -22,19 +22,20 @@ from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ExchangeAnswer, to_decimal
-from zuno.trading.model.trade_events import Mandate, ManualChange, Protection, TradeEvent
+from zuno.trading.model.sleeves import DEBATE, NEW_PAPER_CASH
+from zuno.trading.model.trade_events import Mandate, MandatedSleeve, ManualChange, Protection, TradeEvent
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
 from zuno.trading.rules.book_state import OpenTrade
+from zuno.trading.rules.equity_lines import CORE, HOLD, EquityLine, draw_lines
 from zuno.trading.rules.performance import (
     AccountHistory,
     Close,
-    EquityPoint,
     GroupBy,
-    build_equity_curve,
     drawdown_percents,
     find_max_drawdown,
     group_trades,
+    mark_steps,
     measure_trades,
 )
 from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown
@@ -43,6 +44,7 @@ from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader, format_moment, list_held
 from zuno.trading.service.account_to_views import (
     closed_trade_view,
+    equity_line_view,
     exchange_balance_view,
     fill_view,
     ledger_balances_view,
@@ -53,14 +55,16 @@ from zuno.trading.service.account_to_views import (
     posting_view,
     profit_row_view,
     risk_view,
+    sleeve_ledger_views,
+    sleeve_views,
     to_float,
 )
 from zuno.trading.service.account_view import (
     ActionView,
     FillsView,
-    LedgerView,
     LocksView,
     MandateStateView,
+    SleevesView,
     TradeBalanceView,
     TradeOrdersView,
     TradePositionsView,
@@ -68,9 +72,11 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
-from zuno.trading.service.live_start import Confirm
+from zuno.trading.service.ledger_view import LedgerView
+from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
+from zuno.trading.service.strategies import SleeveAccount
 from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 MOST_LINES: Final = 10_000
@@ -142,6 +148,7 @@ class AccountDesk:
             closed_trades=len(page.book.closed),
             unknown=unknown,
             risk=risk_view(page, equity),
+            sleeves=sleeve_views(page),
             mandate=mandate_view(page.book.mandate, self._with.now()),
         )
 
@@ -157,6 +164,16 @@ class AccountDesk:
         equity = page.total_equity()[0] if page.book.count else None
         return AccountFigures(self._reader.mode, equity, drawdown, exposure, locks)
 
+    async def read_sleeves(self) -> SleeveAccount:
+        """What share each sleeve has of what the account is worth, from what is stored; of a paper account that is not
+        begun yet, what it will begin with."""
+        page, opening = await self._reader.glance(), self._with.opening
+        if not page.book.count and self._reader.mode == "paper" and opening is not None:
+            if self._with.check_sleeves is not None:
+                await self._with.check_sleeves(opening.shares)
+            return SleeveAccount(self._reader.title, opening.shares, NEW_PAPER_CASH)
+        return SleeveAccount(self._reader.title, page.book.shares, page.total_equity()[0])
+
     async def open_risk(self) -> OpenRisk:
         """What a kill would end, from the account's own log; where it cannot be read, everything is meant. An exchange
         is waited for seconds at most."""
@@ -166,16 +183,22 @@ class AccountDesk:
         trades, notes = None if book is None else len(book.trades), reader.describe_answers(answers)
         return OpenRisk(reader.short_name, reader.mode, orders, trades, answers, notes)
 
-    async def positions(self) -> TradePositionsView:
-        page = await self._reader.look(ask=True)
-        return TradePositionsView(
-            **self._head(page), positions=position_views(page), unrealised_usd=to_float(page.unrealised_usd())
-        )
+    async def positions(self, by: str | None = None) -> TradePositionsView:
+        """`by`: sleeve, or None."""
+        by, page = _parse_by_sleeve(by), await self._reader.look(ask=True)
+        unrealised = to_float(page.unrealised_usd())
+        return TradePositionsView(**self._head(page), by=by, positions=position_views(page), unrealised_usd=unrealised)
 
-    async def orders(self, *, everything: bool = False) -> TradeOrdersView:
-        """Those that are open, or all there ever were, the newest first."""
+    async def orders(self, *, everything: bool = False, by: str | None = None) -> TradeOrdersView:
+        """Those that are open, or all there ever were, the newest first. `by`: sleeve, or None."""
+        by, page = _parse_by_sleeve(by), await self._reader.look(ask=True)
+        return TradeOrdersView(**self._head(page), by=by, orders=order_views(page.book, everything=everything))
+
+    async def sleeves(self) -> SleevesView:
         page = await self._reader.look(ask=True)
-        return TradeOrdersView(**self._head(page), orders=order_views(page.book, everything=everything))
+        equity, unknown = page.total_equity()
+        views = sleeve_views(page)
+        return SleevesView(**self._head(page), sleeves=views, equity_usd=to_float(equity), unknown=unknown)
 
     async def fills(self, lines: int = 50, before: str | None = None) -> FillsView:
         """The newest first; `before`: those older than this one, `UsageError` where there is none."""
@@ -200,6 +223,7 @@ class AccountDesk:
             **self._head(page),
             total=len(postings),
             ledgers=tuple(ledger_balances_view(page.book, exchange) for exchange in page.book.venues),
+            sleeves=sleeve_ledger_views(page.book),
             postings=tuple(map(posting_view, shown)),
         )
 
@@ -223,17 +247,23 @@ class AccountDesk:
         page = await self._reader.look(ask=True)
         equity, unknown = page.total_equity()
         purses = tuple(exchange_balance_view(page, exchange) for exchange in page.book.venues)
-        return TradeBalanceView(**self._head(page), purses=purses, equity_usd=to_float(equity), unknown=unknown)
+        return TradeBalanceView(
+            **self._head(page),
+            purses=purses,
+            sleeves=sleeve_views(page),
+            equity_usd=to_float(equity),
+            unknown=unknown,
+        )
 
     async def profit(self, by: str | None = None) -> ProfitView:
         grouping = (
             None if by is None else arguments.parse_word(GroupBy, by, f"grouping; write one of {', '.join(GroupBy)}")
         )
-        page, curve = await self._read_curve()
+        page, lines = await self._draw_lines(by_sleeve=grouping is GroupBy.SLEEVE)
         groups = {} if grouping is None else group_trades(page.book.closed, grouping)
         return ProfitView(
             **self._head(page),
-            **_measure_drawdown(curve),
+            **_measure_drawdown(lines),
             by=grouping,
             whole=profit_row_view("all", page.book.measure(page.rates)),
             groups=tuple(profit_row_view(name, measure_trades(trades, page.rates)) for name, trades in groups.items()),
@@ -241,38 +271,48 @@ class AccountDesk:
 
     async def equity(self) -> PerformanceView:
         """Figures and the equity curve; nothing is painted."""
-        return self._measure_equity(*await self._read_curve())
+        return self._measure_equity(*await self._draw_lines())
 
-    async def performance(self) -> tuple[PerformanceView, bytes | None]:
-        """The same, and its picture where there is one."""
-        page, curve = await self._read_curve()
-        view = self._measure_equity(page, curve)
-        return view, await self._paint(page, curve, view)
+    async def performance(self, by: str | None = None) -> tuple[PerformanceView, bytes | None]:
+        """The same, and its picture where there is one. `by`: sleeve, or None."""
+        page, lines = await self._draw_lines(by_sleeve=_parse_by_sleeve(by) is not None)
+        view = self._measure_equity(page, lines)
+        return view, await self._paint(page, lines, view)
 
-    async def _read_curve(self) -> tuple[AccountPage, tuple[EquityPoint, ...]]:
+    async def _draw_lines(self, *, by_sleeve: bool = False) -> tuple[AccountPage, tuple[EquityLine, ...]]:
         page = await self._reader.look()
-        steps = page.book.steps
+        steps = () if page.opened else page.book.steps
         closes = await self._reader.read_closes(steps[0].at if steps else page.at, page.at)
         for symbol, mark in page.usd_marks.items():
             closes.setdefault(symbol, []).append(Close(page.at, mark))
-        return page, tuple(build_equity_curve(steps, closes, page.rates, page.at))
+        marked = mark_steps(steps, closes, page.rates, page.at)
+        return page, draw_lines(marked, page.rates, self._with.desk.markets, by_sleeve=by_sleeve)
 
-    def _measure_equity(self, page: AccountPage, curve: Sequence[EquityPoint]) -> PerformanceView:
+    def _measure_equity(self, page: AccountPage, lines: Sequence[EquityLine]) -> PerformanceView:
+        curve = lines[0].points if lines else ()
+        beside = {line.name: line.points for line in lines}
+        core, hold = (beside.get(name) or (None,) * len(curve) for name in (CORE, HOLD))
         percents = drawdown_percents(curve)
         start = curve[0].equity if curve else None
         end = curve[-1].equity if curve else None
         gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
         return PerformanceView(
             **self._head(page),
-            **_measure_drawdown(curve),
+            **_measure_drawdown(lines),
             file=None,
             whole=profit_row_view("all", page.book.measure(page.rates)),
             start_usd=to_float(start),
             equity_usd=to_float(end),
             return_pct=to_float(gain),
             points=tuple(
-                EquityPointView(at=iso(point.at), equity_usd=float(point.equity), drawdown_pct=to_float(percent))
-                for point, percent in zip(curve, percents, strict=True)
+                EquityPointView(
+                    at=iso(point.at),
+                    equity_usd=float(point.equity),
+                    drawdown_pct=to_float(percent),
+                    core_usd=None if in_core is None else float(in_core.equity),
+                    hold_usd=None if held is None else float(held.equity),
+                )
+                for point, percent, in_core, held in zip(curve, percents, core, hold, strict=True)
             ),
         )
 
@@ -346,6 +386,18 @@ class AccountDesk:
         gate = await self._open()
         moved = await gate.set_levels(id, *prices, confirmed=bool(loosened))
         return await self._tell_action(gate, f"{moved.id}: stop {moved.stop}, target {moved.target}")
+
+    async def transfer(self, source: str, target: str, amount: str, confirm: Confirm) -> ActionView:
+        """Give dollars of one sleeve to another, once the word `transfer` was typed."""
+        if source == target:
+            raise UsageError("A transfer is from one sleeve to another.")
+        dollars, gate = arguments.parse_amount(amount), await self._open()
+        known = (await gate.refresh()).sleeves
+        if strange := next((name for name in (source, target) if name not in known), None):
+            raise UsageError(f"{plain_text(strange, 40)} is no sleeve of {self._reader.title}: {', '.join(known)}.")
+        self._require_word(confirm, "transfer", f"{self._reader.title}: ${dollars} of {source} become {target}'s.")
+        by_hand = await gate.transfer(source, target, dollars, request_name(source, target, str(dollars), gate.now()))
+        return await self._tell_action(gate, f"${dollars} of {source} are {target}'s", *by_hand)
 
     async def pause(self) -> ActionView:
         gate = await self._open()
@@ -435,6 +487,8 @@ class AccountDesk:
     async def grant_mandate(self, mandate: Mandate, confirm: Confirm) -> MandateStateView:
         """Once the word `grant` was typed."""
         check_grant(mandate, mandate.granted)
+        if self._with.check_sleeves is not None:
+            await self._with.check_sleeves(mandate.shares)
         before = (await self._reader.look()).book.mandate
         replaced = "" if before is None else f" It replaces {before.hash[:16]}…."
         terms = (
@@ -444,12 +498,23 @@ class AccountDesk:
             f"${mandate.max_daily_loss_usd:,.2f} are lost in a day. "
             f"Stops: {'at the exchange' if mandate.stops == 'venue' else 'watched by the desk'}. "
             f"{'Rules may' if mandate.judge_fallback else 'Rules may not'} decide when the Judge's model fails."
+            f"{' Trades may be opened by the odds of the Judge alone.' if mandate.policy == 'seed' else ''}"
         )
-        if not confirm("grant", f"{terms}{replaced}"):
+        shown = [f"{terms}{replaced}", *[await self._describe_sleeve(mandate, sleeve) for sleeve in mandate.sleeves]]
+        if not confirm("grant", "\n".join(shown)):
             raise Refused("The word was not typed; nothing was granted.")
         granted = await (await self._open()).grant_mandate(mandate)
         view = await self.mandate()
         return view.model_copy(update={"said": f"granted; every live order cites {granted.hash}"})
+
+    async def _describe_sleeve(self, mandate: Mandate, sleeve: MandatedSleeve) -> str:
+        head = (
+            f"{sleeve.name}: {sleeve.share:.0%} of the account; nothing is added once it is {sleeve.max_drawdown:.0%} "
+            "below its highest."
+        )
+        if sleeve.name == DEBATE or self._with.describe_backtest is None:
+            return head
+        return f"{head} {await self._with.describe_backtest(sleeve.name, mandate.symbols)}"
 
     def build_mandate(
         self,
@@ -462,12 +527,17 @@ class AccountDesk:
         stops: str,
         *,
         judge_fallback: bool,
+        policy: str = "record",
+        sleeves: Sequence[str] = (),
     ) -> Mandate:
+        """`sleeves`: each as `trend:0.6:0.25`, its share and the largest fall."""
         now, span = self._with.now(), arguments.parse_span(lasts) * SECOND_MS
         if span > LONGEST_MANDATE:
             raise Refused(f"A mandate lasts 30 days at most, not {lasts}.")
         if stops not in ("venue", "watched"):
             raise UsageError(f"{plain_text(stops, 40)!r} says nothing of stops; write venue or watched.")
+        if policy not in ("record", "seed"):
+            raise UsageError(f"{plain_text(policy, 40)!r} is no policy; write record or seed.")
         return Mandate(
             symbols=tuple(dict.fromkeys(map(self._with.desk.parse_symbol, symbols))) or self._with.desk.markets,
             venues=tuple(dict.fromkeys(map(parse_venue, venues))) or self._with.venues(self._reader.account),
@@ -476,6 +546,8 @@ class AccountDesk:
             max_daily_loss_usd=arguments.parse_amount(daily_loss),
             stops="watched" if stops == "watched" else "venue",
             judge_fallback=judge_fallback,
+            policy="seed" if policy == "seed" else "record",
+            sleeves=tuple(map(parse_mandated_sleeve, sleeves)),
             granted=now,
             expires=Millis(now + span),
         )
@@ -494,7 +566,7 @@ class AccountDesk:
     async def _write_by_hand(self, page: AccountPage, changes: Sequence[BookChange] = ()) -> AccountHistory:
         """All of them or none, behind the liquidations that the page found. The account after them."""
         events: list[TradeEvent] = [ManualChange(at=page.at, change=change) for change in page.liquidated]
-        events += [] if page.opened is None else [page.opened]
+        events += page.opened
         count = page.book.count - len(events)
         events += [ManualChange(at=page.at, change=change) for change in changes]
         book = await self._with.log.open_book(page.name, count)
@@ -532,13 +604,13 @@ class AccountDesk:
         except ZunoError:
             return None
 
-    async def _paint(self, page: AccountPage, curve: Sequence[EquityPoint], view: PerformanceView) -> bytes | None:
+    async def _paint(self, page: AccountPage, lines: Sequence[EquityLine], view: PerformanceView) -> bytes | None:
         painter = self._with.desk.painter
-        if len(curve) < 2 or painter.media_type != "image/png":
+        if not lines or len(lines[0].points) < 2 or painter.media_type != "image/png":
             return None
         return await painter.paint_equity(
             describe_equity(
-                curve, page.book.closed, view.mode.upper(), page.name, view.origin, synthetic=view.synthetic
+                lines, page.book.closed, view.mode.upper(), page.name, view.origin, synthetic=view.synthetic
             )
         )
 
@@ -560,10 +632,11 @@ class AccountDesk:
         }
 
 
-def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
+def _measure_drawdown(lines: Sequence[EquityLine]) -> dict[str, Any]:
     """The one figure of a drawdown, wherever an account's is shown."""
-    fall = find_max_drawdown(curve)
+    fall = find_max_drawdown(lines[0].points) if lines else None
     return {
+        "lines": tuple(map(equity_line_view, lines)),
         "max_drawdown_usd": to_float(None if fall is None else fall.amount),
         "max_drawdown_pct": to_float(None if fall is None else fall.percent),
         "peak_at": None if fall is None else iso(fall.peak_at),
@@ -572,6 +645,12 @@ def _measure_drawdown(curve: Sequence[EquityPoint]) -> dict[str, Any]:
 
 
 # -- what a person typed
+
+
+def _parse_by_sleeve(by: str | None) -> str | None:
+    if by not in (None, GroupBy.SLEEVE):
+        raise UsageError(f"{plain_text(by or '', 40)!r} groups nothing here; write `--by {GroupBy.SLEEVE}`.")
+    return by
 
 
 def _describe_cash(exchange: Venue, cash: Decimal) -> str:
@@ -604,14 +683,15 @@ def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | Non
 
 
 def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
-    """What a close ends: with a trade of the desk, whatever the desk holds of its symbol at other exchanges."""
+    """What a close ends: with a trade of the desk, whatever its sleeve holds of its symbol at other exchanges."""
     name, trades = which.strip().lower(), tuple(held)
     named = next((trade for trade in trades if trade.id.lower() == name), None)
     if named is None:
         return tuple(trade for trade in trades if name in ("all", trade.symbol.lower()))
     if named.manual:
         return (named,)
-    return tuple(trade for trade in trades if trade.symbol == named.symbol and not trade.manual)
+    place = named.symbol, named.sleeve
+    return tuple(trade for trade in trades if (trade.symbol, trade.sleeve) == place and not trade.manual)
 
 
 def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -36,10 +36,12 @@ from zuno.trading.model.bundle import Slot
 from zuno.trading.model.known import Known, Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
+from zuno.trading.model.sleeves import DEBATE, SleeveShares
 from zuno.trading.model.trade_events import (
     AccountOpened,
     LockSet,
     ManualChange,
+    TradeEvent,
     account_mode,
     account_name,
     paper_account,
@@ -50,7 +52,8 @@ from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.inputs import Fees
 from zuno.trading.rules.margin import find_liquidation
 from zuno.trading.rules.performance import AccountHistory, AccountLog, Close, current_step, equity_usd, trace_account
-from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill
+from zuno.trading.rules.protections import ProtectionLimits, RiskState, active_locks, add_kill, sum_capital_usd
+from zuno.trading.rules.sleeve_funds import Opening
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.prices import NO_PRICES, Prices, read_prices
@@ -93,6 +96,12 @@ class AccountBackends:
     """What a run may use of markets and venues."""
     venues: Callable[[str], tuple[Venue, ...]] = lambda account: (DEFAULT_VENUE,)
     """Of an account at exchanges, where a mandate names none."""
+    opening: Opening | None = None
+    """What a paper account is begun with; None: the usual cash of each venue, the debate's alone."""
+    check_sleeves: Callable[[SleeveShares], Awaitable[None]] | None = None
+    """Refuses a sleeve that nobody knows, and a strategy of the owner's without a record."""
+    describe_backtest: Callable[[str, Sequence[Symbol]], Awaitable[str]] | None = None
+    """What a sleeve's strategy would have earned on what is recorded of these markets, in sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ class AccountPage:
     """What is not read of liquidity positions, and why."""
     liquidated: tuple[PositionClosed, ...] = ()
     """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
-    opened: AccountOpened | None = None
+    opened: tuple[TradeEvent, ...] = ()
     """Paper money at venues that the account had not; in the book here, and written with the next entry."""
     marks: Mapping[tuple[Venue, Symbol], Decimal] = field(default_factory=dict)
     """Prices that the exchanges themselves say."""
@@ -171,26 +180,31 @@ class AccountPage:
         equity, unknown = self.total_equity()
         unrealised = self.unrealised_usd()
         book = self.book
-        opening = {tracked.intent.symbol for tracked in book.open_intents.values() if tracked.intent.kind == "open"}
+        entries = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.kind == "open"]
+        opening = {intent.symbol for intent in entries if intent.sleeve == DEBATE}
+        held = {trade.symbol for trade in book.trades.values() if trade.sleeve == DEBATE}
         ages: dict[Symbol, Known[Millis]] = {}
         for symbol in {trade.symbol for trade in book.trades.values()}:
             age = self.prices.ages.get(str(mark_series(symbol)))
             if age is not None:
                 ages[symbol] = Millis(self.at - age * SECOND_MS)
+        rates = {
+            currency: rate if isinstance(rate, Missing) else to_decimal(rate)
+            for currency, rate in self.prices.rates.items()
+        }
         return RiskState(
             now=self.at,
-            open_symbols=frozenset({trade.symbol for trade in book.trades.values()} | opening),
+            open_symbols=frozenset(held | opening),
             closed=book.closed,
             results=book.results,
             equity_usd=Missing(unknown or "no mark") if equity is None else equity,
             unrealised_usd=Missing("no mark") if unrealised is None else unrealised,
-            rates={
-                currency: rate if isinstance(rate, Missing) else to_decimal(rate)
-                for currency, rate in self.prices.rates.items()
-            },
+            rates=rates,
+            capital_usd=sum_capital_usd(book, rates),
             price_times=ages,
             locks=tuple(book.locks.values()),
             lifted=book.lifted,
+            day_marks=book.day_marks,
         )
 
 
@@ -237,15 +251,19 @@ class AccountPageReader:
         elif moment is None:
             moment = await (self._find_moment() if paper else self._find_present())
         at, notes = moment
-        if not paper and not book.count:
-            book.apply(AccountOpened(at=at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO)))
+        opened: list[TradeEvent] = []
+        if not book.count:  # shown as it will be
+            usual = AccountOpened(at=at, cash=dict.fromkeys(DEFAULT_VENUES, ZERO))
+            opened = self._list_opening(at) if paper else [usual]
+            book = AccountHistory()
+            book.apply_all(opened)
         marks = {} if paper or self._with.marks is None else await self._with.marks(self.account)
         answers = await self.ask_exchanges(book) if ask else None
         at, notes = Millis(max(at, book.newest)), (*notes, *self.describe_answers(answers))
         page = await self._read_page(book, at, notes, priced=paper or live, recorded=own is not None, marks=marks)
         pools = await self._read_liquidity(book.liquidity.values(), present=not page.recorded)
         lp = {symbol: to_decimal(quantity) for symbol, quantity in pools.amounts.items()}
-        return replace(page, lp=lp, lp_notes=pools.describe(), answers=answers)
+        return replace(page, lp=lp, lp_notes=pools.describe(), answers=answers, opened=tuple(opened))
 
     async def glance(self) -> AccountPage:
         """As `look`, by what is stored alone: no venue, exchange or chain is asked, and no market is invented."""
@@ -272,12 +290,14 @@ class AccountPageReader:
                 f"an account is written forward: give {format_moment(newest)} or a later moment."
             )
         page = await self._read_page(book, moment, tuple(looked.notes), priced=True, recorded=own is not None)
-        opening = page.book.find_opening(self._with.routes.venues)
-        if not opening:
-            return page
-        opened = AccountOpened(at=moment, cash=opening)
-        page.book.apply(opened)
-        return replace(page, opened=opened)
+        opened = self._list_opening(moment) if not book.count else []
+        if not opened and (cash := page.book.find_opening(self._with.routes.venues)):
+            opened = [AccountOpened(at=moment, cash=cash)]
+        page.book.apply_all(opened)
+        return replace(page, opened=tuple(opened))
+
+    def _list_opening(self, at: Millis) -> list[TradeEvent]:
+        return [] if self._with.opening is None else self._with.opening.list_events(at)
 
     async def read_slots(
         self, origin: str, moment: Millis, present: bool, account: Account | None = None

@@ -1,6 +1,8 @@
 """What is shown of an account: its page as views."""
 
+from collections.abc import Mapping
 from decimal import Decimal
+from typing import Any
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
@@ -10,30 +12,40 @@ from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO, Fill, OrderStatus, OrderType, TimeInForce, opening_side, to_decimal
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import MandateGranted, TradeIntent, TradeSummary
-from zuno.trading.rules.book_state import LedgerAccount, OpenTrade, TrackedOrder
+from zuno.trading.rules.book_state import ASSETS, RESULTS, LedgerAccount, OpenTrade, TrackedOrder
+from zuno.trading.rules.equity_lines import EquityLine
 from zuno.trading.rules.margin import liquidation_price
-from zuno.trading.rules.performance import Performance, Posting, risk_multiple
+from zuno.trading.rules.performance import (
+    Performance,
+    Posting,
+    current_step,
+    equity_usd,
+    find_max_drawdown,
+    risk_multiple,
+)
 from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.trading_book import TradingBook
-from zuno.trading.service import account_view
+from zuno.trading.service import account_view, ledger_view
 from zuno.trading.service.account_page import AccountPage
-from zuno.trading.service.profit_view import ProfitRowView
+from zuno.trading.service.profit_view import EquityLineView, ProfitRowView
+from zuno.trading.service.sleeve_view import SleeveHoldingView, SleeveView
 
 
 def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBookView:
-    """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure."""
+    """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure, in
+    which the legs of a sleeve are netted and sleeves are not."""
     rows, marks = [], page.usd_marks
     delta_usd: Decimal | None = ZERO
     gross_usd: Decimal | None = ZERO
     for symbol in page.symbols:
-        held = sum(
-            (trade.side.sign * trade.quantity for trade in page.book.trades.values() if trade.symbol is symbol), ZERO
-        )
+        by_sleeve = [page.book.sum_held(symbol, sleeve) for sleeve in page.book.sleeves]
+        held, gross = sum(by_sleeve, ZERO), sum(map(abs, by_sleeve), ZERO)
         waiting = [order for order in page.book.to_pending() if order.symbol is symbol and not order.reduce_only]
         pending = sum((order.side.sign * to_decimal(order.quantity) for order in waiting), ZERO)
         lp = page.lp.get(symbol, ZERO)
-        size = abs(held) + sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
+        size = gross + sum((to_decimal(order.quantity) for order in waiting), ZERO) + lp
         if not size:
             continue
         mark = marks.get(symbol)
@@ -69,10 +81,18 @@ def profit_row_view(name: str, found: Performance) -> ProfitRowView:
     return derive(ProfitRowView, found, name=name, expectancy_usd=found.expectancy, mean_duration_hours=held)
 
 
+def equity_line_view(line: EquityLine) -> EquityLineView:
+    fall = find_max_drawdown(line.points)
+    depth = None if fall is None else fall.percent
+    return derive(EquityLineView, line, max_drawdown_pct=to_float(depth))
+
+
 def mandate_view(granted: MandateGranted | None, now: Millis) -> account_view.MandateView | None:
     if granted is None:
         return None
-    return derive(account_view.MandateView, granted.mandate, hash=granted.hash, active=granted.mandate.expires > now)
+    sleeves = tuple(derive(account_view.MandatedSleeveView, sleeve) for sleeve in granted.mandate.sleeves)
+    active = granted.mandate.expires > now
+    return derive(account_view.MandateView, granted.mandate, hash=granted.hash, active=active, sleeves=sleeves)
 
 
 def mark_views(page: AccountPage) -> tuple[account_view.MarkView, ...]:
@@ -97,7 +117,7 @@ def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> account_vi
 
 def position_views(page: AccountPage) -> tuple[account_view.TradePositionView, ...]:
     """Legs that hedge each other are one."""
-    hedged = [_hedge_view(page, hedge) for hedge in page.book.list_hedges().values()]
+    hedged = [_hedge_view(page, hedge) for hedge in page.book.list_hedges()]
     apart = (trade for trade in page.book.trades.values() if page.book.find_hedge(trade) is None)
     return (*hedged, *(_position_view(page, trade) for trade in apart))
 
@@ -124,10 +144,14 @@ def _hedge_view(page: AccountPage, hedge: TradeIntent) -> account_view.TradePosi
 def _position_view(page: AccountPage, trade: OpenTrade) -> account_view.TradePositionView:
     mark = page.mark(trade.symbol, trade.exchange)
     gain = None if mark is None else trade.unrealised_pnl(mark)
-    risk = None if trade.first_stop is None else trade.quantity * abs(trade.entry - trade.first_stop)
-    place = (trade.exchange, trade.symbol)
-    open_orders = () if trade.manual else page.book.open_orders.values()
-    orders = [order for order in open_orders if (order.request.exchange, order.request.symbol) == place]
+    bracket = trade.sleeve == DEBATE  # a disaster stop is no measure of risk
+    risk = None if trade.first_stop is None or not bracket else trade.quantity * abs(trade.entry - trade.first_stop)
+    place, book = (trade.exchange, trade.symbol, trade.sleeve), page.book
+    orders = [
+        order
+        for order in (() if trade.manual else book.open_orders.values())
+        if (order.request.exchange, order.request.symbol, book.sleeve_of(order)) == place
+    ]
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
     return derive(
         account_view.TradePositionView,
@@ -170,6 +194,7 @@ def _order_view(book: TradingBook, order: TrackedOrder) -> account_view.TradeOrd
         filled=max(order.filled, order.booked),
         price=request.trigger if request.price is None else request.price,
         currency=request.exchange.currency,
+        sleeve=book.sleeve_of(order),
         intent=order.intent or None,
         decision=None if intent is None else intent.intent.decision,
     )
@@ -188,12 +213,48 @@ def _resting_view(order: RestingOrder) -> account_view.TradeOrderView:
         currency=order.exchange.currency,
         time_in_force=TimeInForce.GTC,
         status=OrderStatus.OPEN,
+        sleeve=DEBATE,
         planned=order.placed,
         expires=None,
         intent=None,
         decision=None,
         reason="by hand",
     )
+
+
+def sleeve_views(page: AccountPage) -> tuple[SleeveView, ...]:
+    """Their equities add up to the account's."""
+    book, rates, marks = page.book, page.rates, page.usd_marks
+    whole, step = page.total_equity()[0], current_step(page.book, page.at)
+    ledgers = sleeve_ledger_views(book)
+    views = []
+    for sleeve in book.sleeves:
+        at_cost = realised = ZERO
+        for currency in dict.fromkeys(venue.currency for venue in book.venues):
+            if (rate := rates.get(currency)) is not None:  # without one it counts nothing
+                balances = book.sleeve_balances(sleeve, currency)
+                bound = balances[LedgerAccount.MARGIN] + balances[LedgerAccount.INVENTORY]
+                at_cost += (book.sleeve_cash(sleeve, currency) + bound) / rate
+                realised -= sum((balances[account] for account in RESULTS), ZERO) / rate
+        equity = equity_usd(step, marks, rates, (sleeve,))
+        views.append(
+            SleeveView(
+                name=sleeve,
+                share=float(book.shares.of(sleeve)),
+                weight=None if equity is None or not whole or whole <= 0 else float(equity / whole),
+                capital_usd=float(at_cost - realised),
+                realised_usd=float(realised),
+                open_usd=None if equity is None else float(equity - at_cost),
+                equity_usd=to_float(equity),
+                balanced=all(ledger.balanced for ledger in ledgers if ledger.sleeve == sleeve),
+                holds=tuple(
+                    SleeveHoldingView(symbol=symbol, quantity=float(book.sum_held(symbol, sleeve)))
+                    for symbol in page.symbols
+                    if book.sum_held(symbol, sleeve)
+                ),
+            )
+        )
+    return tuple(views)
 
 
 def exchange_balance_view(page: AccountPage, exchange: Venue) -> account_view.ExchangeBalanceView:
@@ -213,18 +274,36 @@ def exchange_balance_view(page: AccountPage, exchange: Venue) -> account_view.Ex
     )
 
 
-def ledger_balances_view(book: TradingBook, exchange: Venue) -> account_view.LedgerBalancesView:
+def ledger_balances_view(book: TradingBook, exchange: Venue) -> ledger_view.LedgerBalancesView:
     ledger = book.ledger
-    balances = {account.value: ledger.balance(exchange, account) for account in LedgerAccount}
-    return account_view.LedgerBalancesView(
-        exchange=exchange,
-        currency=exchange.currency,
-        balances={name: _exact(amount) for name, amount in balances.items()},
-        debits=_exact(ledger.debits[exchange]),
-        credits=_exact(ledger.credits[exchange]),
-        assets=_exact(ledger.assets(exchange)),
-        balanced=ledger.debits[exchange] == ledger.credits[exchange] and sum(balances.values(), ZERO) == 0,
+    balances = {account: ledger.balance(exchange, account) for account in LedgerAccount}
+    totals = ledger.debits[exchange], ledger.credits[exchange]
+    return ledger_view.LedgerBalancesView(
+        exchange=exchange, currency=exchange.currency, **_balance_fields(balances, *totals)
     )
+
+
+def sleeve_ledger_views(book: TradingBook) -> tuple[ledger_view.SleeveLedgerView, ...]:
+    currencies = dict.fromkeys(venue.currency for venue in book.venues)
+    views = []
+    for sleeve in book.sleeves:
+        for currency in currencies:
+            balances = book.sleeve_balances(sleeve, currency)
+            debits = sum((amount for amount in balances.values() if amount > 0), ZERO)
+            credits = -sum((amount for amount in balances.values() if amount < 0), ZERO)
+            fields = _balance_fields(balances, debits, credits)
+            views.append(ledger_view.SleeveLedgerView(sleeve=sleeve, currency=currency, **fields))
+    return tuple(views)
+
+
+def _balance_fields(balances: Mapping[LedgerAccount, Decimal], debits: Decimal, credits: Decimal) -> dict[str, Any]:
+    return {
+        "balances": {account.value: _exact(amount) for account, amount in balances.items()},
+        "debits": _exact(debits),
+        "credits": _exact(credits),
+        "assets": _exact(sum((balances[account] for account in ASSETS), ZERO)),
+        "balanced": debits == credits and sum(balances.values(), ZERO) == 0,
+    }
 
 
 def _exact(amount: Decimal) -> str:
@@ -251,8 +330,8 @@ def closed_trade_view(trade: TradeSummary) -> account_view.ClosedTradeView:
     )
 
 
-def posting_view(posting: Posting) -> account_view.PostingView:
+def posting_view(posting: Posting) -> ledger_view.PostingView:
     lines = tuple(
-        account_view.LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines
+        ledger_view.LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines
     )
-    return derive(account_view.PostingView, posting, currency=posting.exchange.currency, lines=lines)
+    return derive(ledger_view.PostingView, posting, currency=posting.exchange.currency, lines=lines)

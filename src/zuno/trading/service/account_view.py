@@ -3,9 +3,8 @@
 Money in an exchange's own currency unless a name says USD. What is not known is null.
 """
 
-from collections.abc import Iterable, Sequence
-from decimal import Decimal
-from typing import ClassVar, Literal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import ClassVar, Literal, TypeVar
 
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.view import ForeignText, IsoTime, View
@@ -30,8 +29,10 @@ from zuno.present.document import (
 )
 from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, price, quiet, warn
 from zuno.trading.model.orders import ExchangeAnswer
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.origin_view import OriginView
+from zuno.trading.service.sleeve_view import SleeveView, sleeves_section, write_sleeves
 from zuno.trading.service.trade_desk import ProtectionView
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
@@ -39,7 +40,7 @@ _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
 
 _MANDATE_DETAILS = (
     "symbols", "venues", "max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd", "stops",
-    "judge_fallback", "granted",
+    "judge_fallback", "policy", "sleeves", "granted",
 )  # fmt: skip
 """`zuno trade mandate show` has them."""
 
@@ -144,6 +145,17 @@ class RiskBookView(View):
     max_leverage: float
 
 
+class MandatedSleeveView(View):
+    name: str
+    share: float
+    """Of the account, a fraction."""
+    max_drawdown: float
+    """Below its highest equity, a fraction: nothing is added from there on."""
+
+    def write(self) -> str:
+        return f"{self.name} {self.share:.0%}, fall at most {self.max_drawdown:.0%}"
+
+
 class MandateView(View):
     hash: str
     symbols: tuple[str, ...]
@@ -153,6 +165,8 @@ class MandateView(View):
     max_daily_loss_usd: float
     stops: str
     judge_fallback: bool
+    policy: str
+    sleeves: tuple[MandatedSleeveView, ...] = ()
     granted: IsoTime
     expires: IsoTime
     active: bool
@@ -172,6 +186,8 @@ class MandateView(View):
             ("most loss per day", money(self.max_daily_loss_usd)),
             ("stops", "at the exchange" if self.stops == "venue" else "may be watched by the desk"),
             ("failed Judge", "rules may decide" if self.judge_fallback else "no new trade"),
+            ("policy", self.policy),
+            *(("sleeve", sleeve.write()) for sleeve in self.sleeves),
             ("granted", self.granted),
             ("expires", self.expires if self.active else bad(f"{self.expires}, past")),
         )
@@ -196,6 +212,7 @@ class TradeOrderView(View):
     time_in_force: str
     reduce_only: bool
     status: str
+    sleeve: str
     planned: IsoTime
     expires: IsoTime | None
     intent: str | None
@@ -259,6 +276,7 @@ class TradePositionView(View):
     orders: tuple[str, ...]
     """Client ids of every open order of this position."""
     hedge: HedgeView | None
+    sleeve: str
     LEFT_OUT: ClassVar = frozenset({"liquidation", "fees", "funding", "decision", "target_order"})
 
 
@@ -279,10 +297,12 @@ class TradeStatusView(AccountView):
     unknown: ForeignText | None
     """Why equity cannot be told."""
     risk: RiskBookView
+    sleeves: tuple[SleeveView, ...]
     mandate: MandateView | None
     LEFT_OUT: ClassVar = (AccountView.LEFT_OUT - {"exchanges"}) | {
         "RiskBookView.equity_usd",
         *(f"MandateView.{name}" for name in _MANDATE_DETAILS),
+        *(f"MandatedSleeveView.{name}" for name in MandatedSleeveView.model_fields),
         *(f"ExchangeAnswer.{name}" for name in ExchangeAnswer.model_fields),
     }
 
@@ -296,12 +316,13 @@ class TradeStatusView(AccountView):
                 ("unrealised PnL", gain(self.unrealised_usd)),
                 ("realised PnL", gain(self.net_pnl_usd)),
                 ("today", gain(self.today_usd)),
-                ("open trades", count(self.open_trades)),
+                ("open positions", count(self.open_trades)),
                 ("open orders", count(self.open_orders)),
                 ("closed trades", count(self.closed_trades)),
                 ("mandate", quiet("none: paper only") if self.mandate is None else self.mandate.summarise()),
             ),
             section("Risk book", *self._write_risk()),
+            sleeves_section(self.sleeves),
             acts=(
                 self.act("Positions", "trade positions"),
                 self.act("Profit", "trade profit"),
@@ -342,6 +363,8 @@ class TradeStatusView(AccountView):
 
 
 class TradePositionsView(AccountView):
+    by: str | None
+    """`sleeve`: each sleeve's stand together."""
     positions: tuple[TradePositionView, ...]
     unrealised_usd: float | None
 
@@ -349,14 +372,18 @@ class TradePositionsView(AccountView):
         if not self.positions:
             return self.write("Positions", lines("no position is open"))
         total = facts(("unrealised PnL", gain(self.unrealised_usd)))
-        return self.write("Positions", _write_positions(self.positions), total)
+        return self.write("Positions", *_write_parts(self.positions, self.by, _write_positions), total)
 
 
 class TradeOrdersView(AccountView):
+    by: str | None
+    """`sleeve`: each sleeve's stand together."""
     orders: tuple[TradeOrderView, ...]
 
     def to_document(self) -> Document:
-        return self.write("Orders", _write_orders(self.orders) if self.orders else lines("no order is open"))
+        if not self.orders:
+            return self.write("Orders", lines("no order is open"))
+        return self.write("Orders", *_write_parts(self.orders, self.by, _write_orders))
 
 
 class FillView(View):
@@ -459,6 +486,7 @@ class TradesView(AccountView):
 
 class TradeBalanceView(AccountView):
     purses: tuple[ExchangeBalanceView, ...]
+    sleeves: tuple[SleeveView, ...]
     equity_usd: float | None
     unknown: ForeignText | None
 
@@ -479,7 +507,24 @@ class TradeBalanceView(AccountView):
             )
         whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
         balances = table(columns, rows, spare=("pending", "coins at cost"))
-        return self.write("Balance", balances, facts(("equity in USD", whole)))
+        return self.write("Balance", balances, facts(("equity in USD", whole)), sleeves_section(self.sleeves))
+
+
+class SleevesView(AccountView):
+    """Parts of the account's capital, each with its own strategy."""
+
+    sleeves: tuple[SleeveView, ...]
+    equity_usd: float | None
+    unknown: ForeignText | None
+
+    def to_document(self) -> Document:
+        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
+        return self.write(
+            "Sleeves",
+            write_sleeves(self.sleeves),
+            facts(("equity of the account", whole)),
+            acts=[self.act("Performance by sleeve", "trade performance --by sleeve")],
+        )
 
 
 class LocksView(AccountView):
@@ -517,11 +562,31 @@ class ActionView(AccountView):
 # -- parts of several documents
 
 
-def _write_positions(positions: Sequence[TradePositionView]) -> Table:
+Listed = TypeVar("Listed", TradePositionView, TradeOrderView)
+
+
+def _write_parts(
+    items: Sequence[Listed], by: str | None, write: Callable[[Sequence[Listed], str | None], Table]
+) -> Iterator[Part]:
+    """One table, or one for each sleeve."""
+    if by is None:
+        yield write(items, by)
+        return
+    for sleeve in dict.fromkeys(item.sleeve for item in items):
+        yield section(sleeve, write([item for item in items if item.sleeve == sleeve], by))
+
+
+def _name_sleeves(items: Sequence[TradePositionView] | Sequence[TradeOrderView], by: str | None) -> tuple[str, ...]:
+    """The column of sleeves, where there is more than the debate and no section names them."""
+    return ("sleeve",) if by is None and any(item.sleeve != DEBATE for item in items) else ()
+
+
+def _write_positions(positions: Sequence[TradePositionView], by: str | None = None) -> Table:
     columns = ("position", "entry", "mark", "unrealised", "R", "gain", "stop", "target", "levels", "id", "hold until")
+    sleeves = _name_sleeves(positions, by)
     return table(
-        (*columns, "opened", "orders", "margin"),
-        map(_position_row, positions),
+        (*sleeves, *columns, "opened", "orders", "margin"),
+        ((*(position.sleeve for _ in sleeves), *_position_row(position)) for position in positions),
         spare=("margin", "orders", "opened", "hold until", "gain", "levels", "id"),
         joiners={"orders": ", "},
     )
@@ -564,10 +629,12 @@ def _describe_hedge(position: TradePositionView, hedge: HedgeView) -> Value:
     return Value("; ".join(parts), short=parts[0])
 
 
-def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
+def _write_orders(orders: Sequence[TradeOrderView], by: str | None = None) -> Table:
     columns = ("for", "order", "price", "filled", "status", "id", "expires", "at the exchange", "placed")
+    sleeves = _name_sleeves(orders, by)
     rows = (
         (
+            *(order.sleeve for _ in sleeves),
             order.purpose,
             _describe(order.side, order.quantity, order.symbol, f"{order.type.lower()} {order.exchange}", digits=8),
             "market" if order.price is None else price(order.price, order.currency),
@@ -583,7 +650,7 @@ def _write_orders(orders: Sequence[TradeOrderView]) -> Table:
         )
         for order in orders
     )
-    return table(columns, rows, spare=("placed", "at the exchange", "expires", "id"))
+    return table((*sleeves, *columns), rows, spare=("placed", "at the exchange", "expires", "id"))
 
 
 def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: int = 6, explored: bool = False) -> Value:
@@ -594,78 +661,3 @@ def _describe(side: str, quantity: float, symbol: str, where: str, *, digits: in
 
 def note_rest(shown: int, total: int) -> Lines | None:
     return lines(quiet(f"{shown} of {total}; `--lines` shows more")) if shown < total else None
-
-
-class LedgerLineView(View):
-    account: str
-    amount: str
-    """A debit is above zero."""
-
-
-class PostingView(View):
-    number: int
-    at: IsoTime
-    exchange: str
-    currency: str
-    what: ForeignText
-    lines: tuple[LedgerLineView, ...]
-
-
-class LedgerBalancesView(View):
-    """Exact, as decimal strings."""
-
-    exchange: str
-    currency: str
-    balances: dict[str, str]
-    debits: str
-    credits: str
-    assets: str
-    """Equity with positions at cost."""
-    balanced: bool
-    LEFT_OUT: ClassVar = frozenset({"assets"})
-
-
-class LedgerView(AccountView):
-    """Postings newest first."""
-
-    ledgers: tuple[LedgerBalancesView, ...]
-    postings: tuple[PostingView, ...]
-    total: int
-
-    def to_document(self) -> Document:
-        names = dict.fromkeys(name for ledger in self.ledgers for name in ledger.balances)
-        amounts = {name: [ledger.balances.get(name, "0") for ledger in self.ledgers] for name in names}
-        rows = [
-            *(row(name, *map(_exact, held)) for name, held in amounts.items() if any(text != "0" for text in held)),
-            row("debits", *(_exact(ledger.debits) for ledger in self.ledgers), tone=Tone.STRONG),
-            row("credits", *(_exact(ledger.credits) for ledger in self.ledgers), tone=Tone.STRONG),
-        ]
-        columns = ("account", *(f"{ledger.currency} at {ledger.exchange}" for ledger in self.ledgers))
-        whole = all(ledger.balanced for ledger in self.ledgers)
-        verdict = lines(good("debits = credits") if whole else bad("the ledger is out of balance"))
-        if not self.postings:
-            return self.write("Ledger", table(columns, rows), verdict, note_rest(0, self.total))
-        titles = ("no.", "time", "what", "exchange", "debit", "credit")
-        postings = table(titles, map(_posting_row, self.postings), spare=("exchange",))
-        rest = note_rest(len(self.postings), self.total)
-        return self.write("Ledger", table(columns, rows), verdict, section("Postings", postings, rest))
-
-
-def _posting_row(posting: PostingView) -> tuple[str | Value, ...]:
-    debits = (line for line in posting.lines if not line.amount.startswith("-"))
-    credits = (line for line in posting.lines if line.amount.startswith("-"))
-    return (
-        str(posting.number),
-        posting.at,
-        foreign(posting.what),
-        f"{posting.exchange} {posting.currency}",
-        "\n".join(f"{line.account} {_exact(line.amount).text}" for line in debits),
-        "\n".join(f"{line.account} {_exact(line.amount[1:]).text}" for line in credits),
-    )
-
-
-def _exact(amount: str) -> Value:
-    """To the cent or finer, as it was booked."""
-    exact = Decimal(amount)
-    text = f"{exact:,.2f}" if exact == round(exact, 2) else f"{exact:,.6f}".rstrip("0")
-    return Value(text, number=exact)

@@ -1,24 +1,38 @@
 """What the desk learned from an account, as a person asks for it: evaluate, calibration, vetoes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from zuno.kernel.clock import iso
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.chart.account_charts import describe_reliability
 from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.memory import VetoScore
+from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.tilts import TiltDay, describe_tilt
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
-from zuno.trading.rules.calibration import LEAST_OUTCOMES, measure_reliability
+from zuno.trading.rules.calibration import (
+    EVERY_REGIME,
+    LEAST_OUTCOMES,
+    calibrate,
+    list_closed_trades,
+    measure_reliability,
+    slope_of,
+)
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trade_outcomes import VetoTotals, belongs_to_account, total_vetoes
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning_view import (
     EvaluationView,
+    JudgeRecordView,
     LearnedTradeView,
     NewLessonView,
+    TiltsView,
+    TiltView,
     TradeCalibrationView,
     VetoesView,
     VetoScoreView,
@@ -43,6 +57,8 @@ class LearningDesk:
         """Score what resolved since the last time: closed trades, and decisions that were vetoed or cut."""
         head, now, _ = await self._ask(None)
         found = await self._evaluator.evaluate(head["account"], self._desk.origin, now)
+        with suppress(Unavailable):  # a market's last day that is not there yet: the next one asks again
+            await self._evaluator.tilts.score(head["account"], now)
         said = (
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
             f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
@@ -80,7 +96,23 @@ class LearningDesk:
             **{**head, "notes": await self._notes(head, before, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
+            records=await self._read_records(head["account"], before),
             agents=measure_reliability(cases),
+            tilts=_view_tilts(await self._evaluator.tilts.read(head["account"], before)),
+        )
+
+    async def _read_records(self, account: str, before: Millis) -> tuple[JudgeRecordView, ...]:
+        closed = list_closed_trades((await self._log.history(account)).closed, before)
+        return tuple(
+            derive(
+                JudgeRecordView,
+                slope,
+                judge=sums.judge,
+                family=sums.family or EVERY_REGIME,
+                weight=slope.weight if sums.family is None else None,
+            )
+            for sums in (*calibrate(closed), *calibrate(closed, families=True))
+            for slope in (slope_of(sums),)
         )
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
@@ -124,11 +156,19 @@ class LearningDesk:
 
     async def _notes(self, head: Mapping[str, Any], before: Millis, learned: int) -> tuple[str, ...]:
         book = await self._log.history(head["account"])
-        waiting = sum(summary.closed < before for summary in book.closed) - learned
+        waiting = sum(summary.closed < before for summary in book.closed if summary.sleeve == DEBATE) - learned
         notes: tuple[str, ...] = head["notes"]
         return (
             (*notes, f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`") if waiting > 0 else notes
         )
+
+
+def _view_tilts(days: Sequence[TiltDay]) -> TiltsView | None:
+    if not days:
+        return None
+    last = days[-1]
+    rows = tuple(derive(TiltView, tilt, says=describe_tilt(tilt.tilt)) for tilt in last.markets)
+    return derive(TiltsView, last, error=last.se, day=last.day, markets=rows)
 
 
 def describe_outcomes(outcomes: int) -> str:

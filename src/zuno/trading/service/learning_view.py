@@ -21,7 +21,7 @@ from zuno.present.document import (
 )
 from zuno.present.values import count, foreign, id_, multiple, number, quiet
 from zuno.trading.model.memory import RuleShare
-from zuno.trading.rules.calibration import Reliability
+from zuno.trading.rules.calibration import EVERY_REGIME, Reliability
 from zuno.trading.rules.trade_outcomes import VetoTotals
 from zuno.trading.service.origin_view import OriginView
 
@@ -97,6 +97,8 @@ class VetoScoreView(View):
     r: float
     pct: float
     rules: tuple[RuleShare, ...]
+    wanted_usd: float | None
+    left_usd: float | None
     LEFT_OUT: ClassVar = frozenset({"regime", "resolved"})
 
 
@@ -124,10 +126,72 @@ class EvaluationView(LearningView):
         return self.write("Evaluation", *learned, section("", lines(*lessons)), vetoes)
 
 
+class JudgeRecordView(View):
+    """How far a judge's claims are believed, and what regime families would say by themselves."""
+
+    judge: str
+    family: str
+    """`all`: what decides. Any other is for looking at."""
+    n: int
+    beta: float | None
+    """Slope of what trades came to on the edge that was claimed; 1: as claimed."""
+    error: float | None
+    weight: float | None
+    """λ: the share of a claimed edge that counts; None of a family, which decides nothing."""
+
+
+class TiltView(View):
+    """What the debate said of a market on the last day that was scored."""
+
+    market: str
+    tilt: float
+    """τ, −1 to +1."""
+    says: str
+    """keep, less, more or out."""
+    residual: float | None
+    """τ̃: what was said beyond the core's trend."""
+    multiplier: float
+    """Of the core's weight on the day that follows."""
+
+
+class TiltsView(View):
+    """What tilts of the core were worth on the day after theirs, all markets together."""
+
+    beta: float | None
+    """Standard deviations of a day that a full tilt earned; null: nothing was said that the core did not hold."""
+    error: float | None
+    weight: float
+    """λ_τ: how much of a tilt counts."""
+    days: int
+    day: IsoTime
+    markets: tuple[TiltView, ...]
+
+    def write_section(self) -> Section:
+        rows = (
+            (
+                tilt.market,
+                tilt.says,
+                number(tilt.tilt, signed=True),
+                number(tilt.residual, signed=True),
+                number(tilt.multiplier),
+            )
+            for tilt in self.markets
+        )
+        record = (number(self.beta, 4, signed=True), number(self.error, 4), number(self.weight, 3), count(self.days))
+        return section(
+            f"Tilt of the core, last of {self.day}",
+            table(("β, σ of the next day", "error", "λ_τ", "days"), [record]),
+            table(("market", "says", "τ", "beyond the core", "core's weight times"), rows),
+        )
+
+
 class TradeCalibrationView(LearningView):
     outcomes: int
     """Closed trades that were scored."""
+    records: tuple[JudgeRecordView, ...] = ()
     agents: tuple[Reliability, ...]
+    tilts: TiltsView | None = None
+    """Null: no day was scored yet."""
     file: str | None = None
     """The picture."""
     LEFT_OUT: ClassVar = frozenset({"outcomes"})
@@ -159,8 +223,25 @@ class TradeCalibrationView(LearningView):
             "Calibration",
             table(columns, rows, spare=("ECE", "spoke")) if self.agents else None,
             section("Claimed → came (n), over all regimes", facts(*bins)) if self.agents else None,
+            section("Record by judge: λ decides, families do not", self._write_records()) if self.records else None,
+            None if self.tilts is None else self.tilts.write_section(),
             pictures=() if self.file is None else (Picture(self.file),),
         )
+
+    def _write_records(self) -> Table:
+        rows = (
+            row(
+                record.judge,
+                record.family,
+                count(record.n),
+                number(record.beta, signed=True),
+                number(record.error),
+                number(record.weight, 3),
+                tone=Tone.PLAIN if record.family == EVERY_REGIME else Tone.QUIET,
+            )
+            for record in self.records
+        )
+        return table(("judge", "family", "n", "slope", "±", "λ"), rows)
 
 
 class VetoesView(LearningView):
@@ -172,13 +253,14 @@ class VetoesView(LearningView):
     LEFT_OUT: ClassVar = frozenset({"outcomes"})
 
     def to_document(self) -> Document:
-        columns = ("rule", "of", "n", "vetoed", "cut", "saved", "cost", "R in all", "R each", "±", "% each")
+        columns = ("rule", "of", "n", "vetoed", "cut", "saved", "cost", "R in all", "$ in all", "R each", "±", "% each")
         rows = (
             row(
                 rule.rule,
                 rule.owner,
                 *map(count, (rule.n, rule.vetoes, rule.cuts, rule.saved_trades, rule.cost_trades)),
                 _judge_number(rule.total_r),
+                quiet("–") if rule.total_usd is None else _judge_number(rule.total_usd),
                 _judge_number(rule.mean_r),
                 number(rule.error_r),
                 _judge_number(rule.mean_pct),
@@ -196,12 +278,14 @@ class VetoesView(LearningView):
 
 
 def _write_scores(scores: tuple[VetoScoreView, ...]) -> Table:
-    columns = ("trade", "R", "taken away by", "%", "decided", "ended by", "run")
+    columns = ("trade", "R", "taken away by", "$ wanted", "$ left", "%", "decided", "ended by", "run")
     rows = (
         (
             f"{score.side} {score.symbol}",
             number(score.r, signed=True),
             ", ".join(map(RuleShare.describe, score.rules)),
+            number(score.wanted_usd, 0),
+            number(score.left_usd, 0),
             number(score.pct, signed=True),
             score.decided,
             score.exit,
@@ -209,7 +293,7 @@ def _write_scores(scores: tuple[VetoScoreView, ...]) -> Table:
         )
         for score in scores
     )
-    return table(columns, rows, spare=("%", "decided", "ended by", "run"))
+    return table(columns, rows, spare=("%", "decided", "ended by", "run", "$ left", "$ wanted"))
 
 
 def _judge_number(value: float) -> Value:

@@ -1,19 +1,30 @@
 """What has to be there before the desk trades at an exchange. Everything that is missing is named at once."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Literal
 
 from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol, describe_venue
 from zuno.markets.venues import VENUES, Venue, sort_venues
+from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.market import DAY_MS
-from zuno.trading.model.trade_events import DEMO_ACCOUNT, LIVE_ACCOUNT, Mandate, MandateGranted, account_mode
+from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, DEBATE_ALONE, TREND
+from zuno.trading.model.trade_events import (
+    DEMO_ACCOUNT,
+    LIVE_ACCOUNT,
+    Mandate,
+    MandatedSleeve,
+    MandateGranted,
+    account_mode,
+)
 from zuno.trading.ports.trade_log import TradeRecord
-from zuno.trading.rules.calibration import PRIOR_TRADES, list_closed_trades
+from zuno.trading.rules.calibration import LIVE_TRADES, list_closed_trades
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -26,6 +37,8 @@ class LiveBackends:
     enabled: bool
     """`ZUNO_LIVE`."""
     market_live: bool
+    policy: EvPolicy
+    """`ZUNO_EV`."""
     demo: Callable[[Venue], bool]
     """Whether the keys of the venue's own settings are of demo trading."""
     keys: Callable[[str], Mapping[Venue, str]]
@@ -42,11 +55,13 @@ class LiveBackends:
     find_failures: Callable[[], Awaitable[Sequence[str]]]
     """The failing lines of `zuno doctor --live`, without those about keys and mandate that are not there."""
     now: Callable[[], Millis]
+    find_transfer_gap: Callable[[str, Venue, Venue], Awaitable[str | None]]
+    """Why money may not be moved from an account's spot wallet into the margin of its perpetuals, if so."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordGate:
-    """How far the record is that live trades on: the closed trades of the judge and regime family with the most."""
+    """How far the record is that live trades on: the closed trades of the judge with the most."""
 
     closed: int
     days: float | None
@@ -54,13 +69,26 @@ class RecordGate:
 
     @property
     def open(self) -> bool:
-        return self.closed >= PRIOR_TRADES
+        return self.closed >= LIVE_TRADES
 
     def __str__(self) -> str:
         if self.open or self.days is None:
-            return f"{self.closed} of {PRIOR_TRADES}" + ("" if self.open else ", no pace yet")
+            return f"{self.closed} of {LIVE_TRADES}" + ("" if self.open else ", no pace yet")
         left = f"{max(2, self.days):.0f} days" if self.days < 60 else f"{self.days / 30.44:.0f} months"
-        return f"{self.closed} of {PRIOR_TRADES}, at this pace about {left}"
+        return f"{self.closed} of {LIVE_TRADES}, at this pace about {left}"
+
+
+def parse_mandated_sleeve(word: str) -> MandatedSleeve:
+    """`trend:0.6:0.25`: the name, its share, and the largest fall."""
+    name, _, rest = plain_text(word, 80).partition(":")
+    share, _, fall = rest.partition(":")
+    try:
+        figures = Decimal(share), Decimal(fall)
+    except InvalidOperation:
+        raise UsageError(f"{plain_text(word, 80)!r} is no sleeve of a mandate; write trend:0.6:0.25.") from None
+    if not all(figure.is_finite() and 0 < figure <= 1 for figure in figures):
+        raise UsageError(f"Share and largest fall of {name} are above 0 and at most 1, as in trend:0.6:0.25.")
+    return MandatedSleeve(name=name, share=figures[0], max_drawdown=figures[1])
 
 
 Piece = Literal["setting", "market", "keys", "mandate", "list", "doctor"]
@@ -124,10 +152,13 @@ class LiveStart:
             return StartPermit(account, ("DEMO: orders go to the exchange's demo trading, without money", *limits))
         record = await self.read_record(origin, account)
         if not record.open:
-            short = f"live needs trades of one judge and regime family that were closed in real time: {record}"
-            if _is_in_use(book):
+            short = f"live needs trades of one judge that were closed in real time: {record}"
+            if core := [sleeve.name for sleeve in granted.mandate.sleeves if sleeve.name != DEBATE]:
+                limits = (f"{', '.join(core)} alone: the debate opens nothing; {short}", *limits)
+            elif _is_in_use(book):
                 return self._permit_watch(account, short, confirm)
-            return StartPermit(paper, (f"PAPER: {short}, and until then the desk trades on paper",))
+            else:
+                return StartPermit(paper, (f"PAPER: {short}, and until then the desk trades on paper",))
         mandate = granted.mandate
         what = (
             f"The desk trades {', '.join(symbols)} with REAL MONEY at {', '.join(mandate.venues)} under the mandate "
@@ -180,6 +211,51 @@ class LiveStart:
         missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
         return [MissingPiece(piece, text) for piece, text in missing]
 
+    async def list_sleeves(self, account: str, planned: Iterable[str] = ()) -> tuple[str, ...]:
+        """Those that an account trades or is to trade: with a share, or named by its mandate; before it has either,
+        those that are `planned`."""
+        book = await self._with.log.history(account)
+        if book.mandate is None and book.shares == DEBATE_ALONE and planned:
+            return tuple(planned)
+        mandated = () if book.mandate is None else (sleeve.name for sleeve in book.mandate.mandate.sleeves)
+        return tuple(dict.fromkeys((*mandated, *book.shares)))
+
+    async def find_sleeve_gaps(self, account: str, sleeve: str, origin: str) -> list[str]:
+        """Everything that stands between a sleeve and its first order with money, beside what every order needs."""
+        granted, keyed = (await self._with.log.history(account)).mandate, self._with.keyed(account)
+        venues = tuple(self._with.keys(account))[:1] if granted is None else granted.mandate.venues
+        gaps = []
+        named = granted is not None and any(each.name == sleeve for each in granted.mandate.sleeves)
+        if (over := self._why_mandate_is_over(granted)) is not None:
+            gaps.append(f"a mandate that is good now ({over})")
+        elif not named and sleeve != DEBATE:
+            gaps.append(f"a mandate that names it: `zuno trade mandate grant --account {account} --sleeve {sleeve}:…`")
+        if sleeve == DEBATE and not (record := await self.read_record(origin, account)).open:
+            gaps.append(f"closed trades in real time: {record}")
+        if sleeve == CASH_CARRY:
+            return [*gaps, *await self._find_carry_gaps(account, venues, keyed)]
+        if not any(venue in keyed for venue in venues):
+            gaps.append(f"keys of a spot or perpetual venue that the mandate names: {', '.join(venues)}")
+        watched = granted is not None and granted.mandate.stops == "watched"
+        if sleeve == TREND and not watched and not any(venue.holds_stops for venue in venues):
+            gaps.append(f"`--stops watched` in the mandate, because {venues[0]} has no stop orders")
+        return gaps
+
+    async def _find_carry_gaps(self, account: str, venues: Sequence[Venue], keyed: Sequence[Venue]) -> list[str]:
+        pairs = [
+            (spot, perpetual)
+            for spot in venues
+            for perpetual in venues
+            if spot.spot and perpetual.shorts and (spot.house, spot.currency) == (perpetual.house, perpetual.currency)
+        ]
+        if not pairs:
+            return ["the spot and the perpetuals of one exchange in the mandate"]
+        both = [pair for pair in pairs if all(venue in keyed for venue in pair)]
+        if not both:
+            return [f"keys for {' and '.join(venue for venue in pairs[0] if venue not in keyed)}"]
+        whys = [await self._with.find_transfer_gap(account, spot, perpetual) for spot, perpetual in both]
+        return [] if None in whys else [why for why in whys[:1] if why]
+
     def _judge_mandate(self, account: str, symbols: Sequence[Symbol], granted: MandateGranted | None) -> list[str]:
         grant = f"`zuno trade mandate grant --account {account}`"
         if granted is None:
@@ -193,6 +269,8 @@ class LiveStart:
             if symbol not in mandate.symbols
         ]
         demo = account_mode(account) == "demo"
+        if self._with.policy == "seed" != mandate.policy and not demo:
+            found.append(f"`--policy seed` in the mandate, or ZUNO_EV=record: {grant}")
         found += [
             f"a mandate without {venue}, which has no demo trading: {grant}"
             for venue in mandate.venues
@@ -213,14 +291,14 @@ class LiveStart:
 
     async def read_record(self, origin: str, account: str = LIVE_ACCOUNT) -> RecordGate:
         """Of the market's paper account in real time, and of the account itself."""
-        now, groups = self._with.now(), dict[tuple[str, str], list[Millis]]()
+        now, groups = self._with.now(), dict[str, list[Millis]]()
         own = list_closed_trades((await self._with.log.history(account)).closed, now)
         for trade in (*await self._with.record.closed_trades(origin, now), *own):
-            groups.setdefault((trade.judge, trade.family), []).append(trade.closed)
+            groups.setdefault(trade.judge, []).append(trade.closed)
         closed = max(groups.values(), key=len, default=[])
         span = (now - min(closed, default=now)) / DAY_MS
         paced = len(closed) > 1 and span >= 1
-        return RecordGate(len(closed), max(0, PRIOR_TRADES - len(closed)) * span / len(closed) if paced else None)
+        return RecordGate(len(closed), max(0, LIVE_TRADES - len(closed)) * span / len(closed) if paced else None)
 
 
 def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Venue, ...]:

@@ -4,8 +4,22 @@ from typing import ClassVar
 
 from zuno.kernel.numbers_text import sparkline
 from zuno.kernel.view import View
-from zuno.present.document import Document, Facts, Lines, Mark, Picture, Row, Tone, facts, lines, row, section, table
-from zuno.present.values import count, foreign, gain, hours, money, multiple, number, percent, share
+from zuno.present.document import (
+    Document,
+    Facts,
+    Lines,
+    Mark,
+    Picture,
+    Row,
+    Table,
+    Tone,
+    facts,
+    lines,
+    row,
+    section,
+    table,
+)
+from zuno.present.values import count, foreign, gain, hours, money, multiple, number, percent, quiet, share
 from zuno.trading.service.account_view import AccountView
 
 _CURVE_WIDTH = 30
@@ -61,13 +75,39 @@ class ProfitRowView(View):
         return lines(f"{self.unconverted} trades in other currencies are left out: no rate is known", mark=Mark.NOTE)
 
 
+class EquityLineView(View):
+    """What the account's first equity became: of the desk, the whole account; of the core, its sleeves without the
+    debate; of hold, the desk's markets at equal weights; or of one sleeve."""
+
+    name: str
+    return_pct: float | None
+    max_drawdown_pct: float | None
+    sharpe: float | None
+    """A year, of daily returns; null for fewer than 30 of them."""
+
+
 class DrawdownView(AccountView):
     """The deepest fall of the account's equity, open positions included, by its share of the peak."""
+
+    lines: tuple[EquityLineView, ...]
+    """Over the same days, in dollars, each from the account's first equity on."""
 
     max_drawdown_usd: float | None
     max_drawdown_pct: float | None
     peak_at: str | None
     trough_at: str | None
+
+    def write_lines(self) -> Table | None:
+        rows = (
+            (
+                line.name,
+                percent(line.return_pct, signed=True),
+                percent(line.max_drawdown_pct),
+                quiet("–") if line.sharpe is None else number(line.sharpe, signed=True),
+            )
+            for line in self.lines
+        )
+        return table(("equity", "return", "max drawdown", "Sharpe"), rows) if len(self.lines) > 1 else None
 
     def write_drawdown(self) -> Facts:
         if not self.max_drawdown_usd:
@@ -95,7 +135,7 @@ class ProfitView(DrawdownView):
             spare=("models", "funding", "fees", "held", "profit factor", "R", "mean", "won"),
         )
         figures = groups if self.groups else self.whole.write_facts()
-        return self.write(title, figures, self.write_drawdown(), self.whole.note_unconverted())
+        return self.write(title, figures, self.write_drawdown(), self.write_lines(), self.whole.note_unconverted())
 
 
 def _profit_row(line: ProfitRowView, *, total: bool) -> Row:
@@ -119,6 +159,8 @@ class EquityPointView(View):
     at: str
     equity_usd: float
     drawdown_pct: float | None
+    core_usd: float | None
+    hold_usd: float | None
 
 
 class PerformanceView(DrawdownView):
@@ -134,6 +176,8 @@ class PerformanceView(DrawdownView):
     LEFT_OUT: ClassVar = AccountView.LEFT_OUT | {
         "EquityPointView.at",
         "EquityPointView.drawdown_pct",
+        "EquityPointView.core_usd",
+        "EquityPointView.hold_usd",
         "ProfitRowView.name",
     }
 
@@ -149,6 +193,7 @@ class PerformanceView(DrawdownView):
                 ("return", percent(self.return_pct, signed=True)),
             ),
             self.write_drawdown(),
+            self.write_lines(),
             lines(sparkline([point.equity_usd for point in self.points], _CURVE_WIDTH), mark=Mark.VERBATIM),
             closed,
             section("", self.whole.note_unconverted()),

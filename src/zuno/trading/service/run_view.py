@@ -6,7 +6,7 @@ Every text in it may be a model's: one printable line, bounded.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import FieldSerializationInfo, field_serializer
 
@@ -47,6 +47,7 @@ from zuno.present.values import (
     warn,
 )
 from zuno.trading.model import cycle
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode
 from zuno.trading.model.trade_events import account_mode
 from zuno.trading.rules.score import Entry, board_entries
@@ -92,6 +93,8 @@ class RulingExecutionView(View):
 class RunView(OriginView, RecordedView):
     """A run that has ended."""
 
+    VERSION: ClassVar = 2
+    """From 2 on with the gross of its expectancy and the policy."""
     LEFT_OUT: ClassVar = frozenset(
         {"SourceView.series", "SourceView.rows", "SourceView.notes", "MemoryView.setup", "LessonView.condition"}
         | {"LessonView.written", "LessonView.expires"}
@@ -209,9 +212,10 @@ class RunView(OriginView, RecordedView):
     @field_serializer("ev")
     def _ev_fields(
         self, ev: cycle.Expectation | cycle.FirstExpectation | None, info: FieldSerializationInfo
-    ) -> dict[str, bool | int | float | None] | None:
+    ) -> dict[str, Any] | None:
         if ev is not None or info.round_trip:
-            return None if ev is None else ev.model_dump(by_alias=True)
+            usual = pick(ev, "gross_pct", "policy") if isinstance(ev, cycle.Expectation) else {}
+            return None if ev is None else {**ev.model_dump(by_alias=True), **usual}
         names = [field.alias or name for name, field in cycle.Expectation.model_fields.items()]
         return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
 
@@ -379,6 +383,7 @@ def _card_facts(card: cycle.TradeCard, base: str) -> Iterator[tuple[str, str | V
     yield "fair rate", share(card.fair)
     yield "edge", number(100 * card.edge, 1, unit="points", signed=True)
     yield "EV", _aside(percent(card.ev_pct, 3, signed=True), "of the notional")
+    yield "policy", card.policy
 
 
 def _leg_table(view: RunView) -> Table | None:
@@ -441,6 +446,8 @@ def _entry_texts(entry: Entry) -> Iterator[Value]:
 def _synthesis_facts(synthesis: cycle.Synthesis) -> Iterator[tuple[str, str | Value]]:
     yield "signal", f"{synthesis.dominant_signal} {speaker_text(synthesis.source)}"
     yield "score", number(synthesis.score, 3, signed=True)
+    if synthesis.heard_score is not None:
+        yield "of experts with data", number(synthesis.heard_score, 3, signed=True)
     yield "surest", synthesis.highest_confidence_expert
     yield from (("agreed", foreign(signal)) for signal in synthesis.consensus_signals)
     for conflict in synthesis.conflicts:
@@ -489,11 +496,16 @@ def _worth_facts(view: RunView) -> Facts:
     else:
         spread = f"({ev.profit_pct:.3f} + {ev.loss_pct:.3f}) %"
         filled = "" if ev.fill == 1 else f", × {ev.fill:.3f} that it is filled"
-        edge = f"{ev.lambda_:.3f} × {format_signed(ev.edge, 3)} × {spread} × {ev.resolved:.3f}"
-        sum_ = f"{edge} − costs, less models{filled}"
+        if ev.policy == "seed":
+            gross = f"{ev.p_judge:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p_judge:.3f} × {ev.loss_pct:.3f} %"
+        else:
+            resolved = f" × {ev.resolved:.3f}" if ev.gross_pct is None else ""  # as older editions had it
+            gross = f"{ev.lambda_:.3f} × {format_signed(ev.edge, 3)} × {spread}{resolved}"
+        sum_ = f"{gross} − costs, less models{filled}"
         known = ev.beta is not None and ev.beta_se is not None
         slope = f"{format_signed(ev.beta)} ± {ev.beta_se:.2f} of what was claimed" if known else "none yet"
         parts = (
+            ("policy", ev.policy),
             ("fair rate", _aside(share(ev.fair), f"by the distances alone; the Judge says {100 * ev.p_judge:.0f} %")),
             ("edge", _aside(number(100 * ev.edge, 1, unit="points", signed=True), "count at most")),
             ("record", f"{ev.n} closed trades, slope {slope}: lambda {ev.lambda_:.3f}"),

@@ -37,7 +37,7 @@ from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
-from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, Node, NodeEvent, Outcome
+from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, EvPolicy, Node, NodeEvent, Outcome
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import parse_mode
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, make_slot
@@ -119,8 +119,12 @@ class RunBackends:
     gate: Callable[[str, Millis], Awaitable[OrderGate]] | None = None
     """Opens the gate of an account at a moment of the market, which a live one reads off the wall; None where no order
     can be placed."""
+    policy: EvPolicy = "record"
+    """`ZUNO_EV`: what an expected value goes by."""
     learn: Callable[[OrderGate], Awaitable[object]] | None = None
     """Learns from what the account of a gate has closed; None: whoever holds the gate does."""
+    core: Callable[[OrderGate, Symbol, Millis], Awaitable[Slot | None]] | None = None
+    """What the account's other sleeves hold of a symbol, and what tilts of it did; None: nobody can say."""
 
 
 class Cycles:
@@ -363,6 +367,8 @@ class Cycles:
                 *await read_previous_decision(past, asked, moment),
                 await self._record_slot(past, asked, moment, gate),
             ]
+            if gate is not None and self._with.core is not None:
+                slots += filter(None, [await self._with.core(gate, asked.symbol, moment.as_of)])
             bundle = await self._desk.read_at(asked.symbol, asked.mode, moment, slots)
             case = build_case(bundle, self._frames)
             if self._with.recall is not None:
@@ -420,6 +426,7 @@ class Cycles:
             calibrations=calibrate(closed),
             explorations=await list_explorations(past, asked, moment),
             money=gate is not None and account_mode(gate.account) == "live",
+            policy=self._with.policy,
         )
         return make_slot(record, moment.as_of)
 

@@ -30,14 +30,18 @@ from zuno.trading.learn.evaluator import Evaluation, Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, parse_mode
 from zuno.trading.model.memory import PostMortem
+from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, SleeveShares
+from zuno.trading.model.tilts import TiltDay, describe_tilt
 from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, LockSet, account_mode, account_name, paper_account
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.protections import describe_end, describe_lock
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import require_account
+from zuno.trading.service.daily_targets import TARGETS_DAY, DailyTargets, TargetsDay
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.origin_view import OriginView
+from zuno.trading.service.own_strategies import OwnStrategies
 from zuno.trading.service.runs import Cycles
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
@@ -92,7 +96,7 @@ class ProtectionView(View):
         return foreign(f"LOCKED{symbol} by {self.protection} {self.ends}: {self.reason}", tone)
 
 
-DeskEventKind = Literal["cycle", "opened", "closed", "learned", "lock", "note"]
+DeskEventKind = Literal["cycle", "targets", "opened", "closed", "learned", "lock", "note"]
 
 
 class DeskEvent(View):
@@ -152,7 +156,7 @@ class DeskRunView(OriginView):
                 ("time", f"{self.since} – {self.until}, {self.mode}, {', '.join(self.symbols)}"),
                 ("cycles", count(self.cycles)),
                 ("trades closed", count(self.trades)),
-                ("trades open", count(self.open_trades)),
+                ("positions open", count(self.open_trades)),
                 ("explorations opened", count(self.exploration)),
                 *((f"equity {currency}", number(equity)) for currency, equity in ledger.equity.items()),
                 *((f"cash {currency}", number(cash)) for currency, cash in ledger.cash.items()),
@@ -203,6 +207,12 @@ class DeskBackends:
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
     ping: Callable[[bool], Awaitable[None]] | None = None
     """Asked after each cycle, with whether it ended well; never through recorded time. It never raises."""
+    shadow: OwnStrategies | None = None
+    """The owner's own strategies, asked once a day."""
+    targets: DailyTargets | None = None
+    """Decides what sleeves hold and has it carried out; None: the debate's trades are all there is."""
+    shares: SleeveShares | None = None
+    """What a paper account's sleeves are to have; None: as they were."""
     find_account: Callable[[str | None], str | None] = lambda name: name
     """The whole name of an account that `--account` means."""
     venues: Sequence[Venue] = DEFAULT_VENUES
@@ -335,9 +345,17 @@ class TradeDesk:
         for limits in self._describe_limits():
             run.note(limits)
         await gate.set_clock(recorded=True)
+        await self._set_shares(gate)
         await DeskLoop(gate, plan, run, run.note).run_recorded(clock, end, stop)
         await gate.set_clock(recorded=True)
         return await run.summarise(begin, clock.now(), notes)
+
+    async def _set_shares(self, gate: OrderGate) -> None:
+        """Those of the settings. `UsageError` or `Refused` for a sleeve that may not have one."""
+        if self._with.shares not in (None, gate.book.shares):
+            if self._with.shadow is not None:
+                await self._with.shadow.check_shares(self._with.shares)
+            await gate.set_shares(self._with.shares)
 
     async def _run_live(
         self,
@@ -355,6 +373,9 @@ class TradeDesk:
         await run.start()
         if account_mode(account) == "paper":
             await gate.set_clock(recorded=False)
+            await self._set_shares(gate)
+        elif mandate := gate.book.active_mandate(gate.now()):
+            await gate.set_shares(mandate.shares)
         for note in notes:
             run.note(note)
         if watch_only is not None:
@@ -384,6 +405,8 @@ class _DeskRun:
         self._with, self._gate, self._plan, self._account = backends, gate, plan, account
         self._hear, self._live = hear, live
         self._cycles = backends.cycles(gate)
+        # A live market's shadows are of its days as they happen.
+        self._shadow = backends.shadow if live or not backends.live else None
         self._ran = 0
         self._closed_before = self._told_closed = 0
         self._opened: dict[str, bool] = {}
@@ -412,7 +435,14 @@ class _DeskRun:
     async def is_done(self, job: Job) -> bool:
         if job.kind is JobKind.CYCLE:
             return await self._cycles.has_ended(_run_id(job, self._account))
-        kind = DAY_SUMMARY if job.kind is JobKind.DAILY_SUMMARY else EVALUATED
+        if job.kind is JobKind.SHADOW:
+            return self._shadow is None  # a day is asked for once, whoever asks
+        if job.kind is JobKind.TARGETS and (
+            self._with.targets is None or {DEBATE, LP_HEDGE}.issuperset(self._gate.book.sleeves)
+        ):
+            return True
+        kinds = {JobKind.DAILY_SUMMARY: DAY_SUMMARY, JobKind.TARGETS: TARGETS_DAY}
+        kind = kinds.get(job.kind, EVALUATED)
         journal = await self._with.journal()
         return bool(await journal.latest(1, request_id=_job_id(job, self._account), kind=kind))
 
@@ -449,6 +479,17 @@ class _DeskRun:
         self._tell("cycle", f"{outcome.run_id} {ruling.decision}{why}{state}{came}", job.symbol)
         self.tell_changes()
 
+    async def set_targets(self, job: Job, at: Millis) -> None:
+        assert self._with.targets is not None
+        lines = await self._with.targets.set(self._gate, job.slot, at)
+        for line in lines:
+            if line.state != "held":
+                why = f": {line.why}" if line.why else ""
+                self._tell("targets", f"{line.sleeve} {line.weight:.1%} {line.state}{why}", Symbol(line.market))
+        journal, day = await self._with.journal(), TargetsDay(account=self._account, day=job.slot, targets=lines)
+        await journal.append_once(kind=TARGETS_DAY, author=_DESK, payload=day, request_id=_job_id(job, self._account))
+        self.tell_changes()
+
     async def summarise_day(self, job: Job, at: Millis) -> None:
         """Of the day that ended as this slot began."""
         book, day = self._gate.book, job.slot - DAY_MS
@@ -477,10 +518,17 @@ class _DeskRun:
             kind=DAY_SUMMARY, author=_DESK, payload=summary, request_id=_job_id(job, self._account)
         )
 
+    async def ask_strategies(self, job: Job, at: Millis) -> None:
+        assert self._shadow is not None
+        for news in await self._shadow.ask_all(at):
+            self.note(news)
+
     async def evaluate(self, job: Job, at: Millis) -> None:
         """Whatever is not learned from yet, also of trades that somebody else closed."""
         learned = await self._with.evaluator.evaluate(self._account, self._with.desk.origin, self._gate.now())
         self._tell_learned(learned)
+        for day in await self._with.evaluator.tilts.score(self._account, self._gate.now()):
+            self._tell("learned", describe_tilts(day))
         closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
         slot = EvaluationSlot(
             account=self._account,
@@ -553,7 +601,7 @@ class _DeskRun:
             invariants=find_broken_invariant(book) or "ok",
             protections=tuple(map(protection_view, locks)),
             said=f"The desk ended at {iso(until)}; cycles: {self._ran}, trades closed: {closed}, "
-            f"open: {len(book.trades)}.",
+            f"positions open: {len(book.trades)}.",
             notes=notes,
         )
 
@@ -605,7 +653,7 @@ def find_broken_invariant(book: TradingBook) -> str | None:
         hedge = book.find_hedge(trade)
         if trade.stop is None and hedge is None:
             return f"{trade.id} has no stop"
-        if hedge is not None and hedge.id not in book.open_intents and not book.is_matched(hedge):
+        if hedge is not None and not book.is_worked(trade.symbol, trade.sleeve) and not book.is_matched(hedge):
             return f"the legs of {hedge.id} do not match"
     return None
 
@@ -622,6 +670,11 @@ def check_real_time(book: TradingBook, account: str) -> None:
 def describe_post_mortem(written: PostMortem) -> str:
     r = "" if written.path.r is None else f" {written.path.r:+.2f} R"
     return f"{written.id} {written.verdict}{r}"
+
+
+def describe_tilts(scored: TiltDay) -> str:
+    said = ", ".join(f"{tilt.market} {describe_tilt(tilt.tilt)}" for tilt in scored.markets)
+    return f"tilt of {iso(Millis(scored.day))[:10]}: {said}; weight {scored.weight:.2f}, days scored {scored.days}"
 
 
 def protection_view(lock: LockSet) -> ProtectionView:

@@ -25,8 +25,12 @@ CADENCE: Final[Mapping[Mode, int]] = {Mode.SWING: 4 * HOUR_MS, Mode.POSITION: DA
 
 class JobKind(StrEnum):
     CYCLE = "cycle"
+    TARGETS = "targets"
+    """Of the sleeves that hold what a strategy says, by the day that ended."""
     DAILY_SUMMARY = "daily_summary"
     """Of the day that ended."""
+    SHADOW = "shadow"
+    """What the owner's own strategies want at the end of the day."""
     EVALUATION = "evaluation"
     """What was learned from closed trades, once a day."""
 
@@ -55,7 +59,9 @@ def current_jobs(symbols: Iterable[Symbol], mode: Mode, now: Millis) -> tuple[Jo
     slot = slot_of(CADENCE[mode], now)
     return (
         Job(JobKind.DAILY_SUMMARY, day),
+        Job(JobKind.TARGETS, day),
         *(Job(JobKind.CYCLE, slot, symbol, mode) for symbol in symbols),
+        Job(JobKind.SHADOW, day),
         Job(JobKind.EVALUATION, day),
     )
 
@@ -81,7 +87,9 @@ class DeskWork(Protocol):
 
     async def is_done(self, job: Job) -> bool: ...
     async def run_cycle(self, job: Job, at: Millis) -> None: ...
+    async def set_targets(self, job: Job, at: Millis) -> None: ...
     async def summarise_day(self, job: Job, at: Millis) -> None: ...
+    async def ask_strategies(self, job: Job, at: Millis) -> None: ...
     async def evaluate(self, job: Job, at: Millis) -> None: ...
 
     async def learn(self) -> None:
@@ -221,7 +229,9 @@ class DeskLoop:
     async def _do_job(self, job: Job, at: Millis) -> None:
         act = {
             JobKind.CYCLE: self.work.run_cycle,
+            JobKind.TARGETS: self.work.set_targets,
             JobKind.DAILY_SUMMARY: self.work.summarise_day,
+            JobKind.SHADOW: self.work.ask_strategies,
             JobKind.EVALUATION: self.work.evaluate,
         }[job.kind]
         try:

@@ -6,8 +6,10 @@ Recorded time runs through years in minutes and is pushed by nobody, whatever cl
 exchange's own books are not pushed: the account that trades there tells the same.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
+from itertools import takewhile
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -22,6 +24,8 @@ from zuno.markets.market import Symbol
 from zuno.pushes.feed import KeyedNotice
 from zuno.trading.model.cycle import STARTED, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
+from zuno.trading.model.own_strategies import OWN_ANSWER, OwnAnswer
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
     TRADE_EVENTS,
@@ -41,12 +45,14 @@ from zuno.trading.model.trade_events import (
     account_mode,
     account_word,
 )
-from zuno.trading.rules.performance import AccountLog, risk_multiple
+from zuno.trading.rules.performance import AccountHistory, AccountLog, risk_multiple
 from zuno.trading.rules.protections import MANUAL_UNLOCK, describe_end
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary, kind_of
 
 CLOCK_TOLERANCE_MS: Final = 10 * MINUTE_MS
+MANDATE_PUSH_DAYS: Final = (7, 1, 0)
+"""Before a mandate's end."""
 _RECENT_ENTRIES: Final = 300
 _RECENT_MS: Final = 7 * DAY_MS
 Paint = Callable[[str], Awaitable[bytes | None]]
@@ -72,14 +78,16 @@ class TradingNotices:
     def __init__(self, log: AccountLog, paint: Paint) -> None:
         self._log = log
         self._paint = paint
-        self._books: dict[str, TradingBook] = {}
+        self._books: dict[str, AccountHistory] = {}
+        self._changes: set[str] = set()
+        """Changes of sleeves that were pushed, by their keys."""
         self._looked_at: Millis | None = None
         self._by_wall: dict[str, bool] = {}
         """Whether an account goes by the wall's clock, of those that were asked about."""
 
     @property
     def kinds(self) -> Sequence[str]:
-        return (TRADE_EVENTS, ENDED, DAY_SUMMARY)
+        return (TRADE_EVENTS, ENDED, DAY_SUMMARY, OWN_ANSWER)
 
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
@@ -87,25 +95,43 @@ class TradingNotices:
                 return await self._describe_events(entry, journal)
             if entry.kind == ENDED:
                 return await _describe_run(entry, journal)
+            if entry.kind == OWN_ANSWER:
+                return _describe_answer(entry, OwnAnswer.model_validate(dict(entry.payload)))
             return await self._describe_day(entry, DaySummary.model_validate(dict(entry.payload)))
         except ValidationError as error:
             raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read.") from error
 
     async def find_due(self, now: Millis, journal: Journal) -> Sequence[KeyedNotice]:
-        """Locks that have ended by themselves since the last look, or in the day before the first."""
+        """Locks and mandates that have ended by themselves since the last look, or in the day before the first, and
+        mandates that end soon; what sleeves beside the debate changed today, once each has nothing more in hand."""
         if self._looked_at is None:
             await self._open_recent(now, journal)
         since = now - DAY_MS if self._looked_at is None else self._looked_at
         self._looked_at = now
-        return [
-            KeyedNotice(
-                f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
-                _describe_unlock(account, lock, lock.until, "its time is over"),
-            )
+        changes = [
+            KeyedNotice(key, notice)
             for account, book in self._books.items()
-            for lock in book.locks.values()
-            if lock.until is not None and since < lock.until <= now and not book.recorded
+            for sleeve in (() if book.recorded else book.sleeves[1:])
+            if (key := f"sleeve:{account}:{sleeve}:{now // DAY_MS}") not in self._changes
+            and (notice := describe_change(account, book, sleeve, now)) is not None
         ]
+        self._changes.update(change.key for change in changes)
+        ending = [
+            notice for account, book in self._books.items() for notice in _list_endings(account, book, since, now)
+        ]
+        return (
+            changes
+            + ending
+            + [
+                KeyedNotice(
+                    f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
+                    _describe_unlock(account, lock, lock.until, "its time is over"),
+                )
+                for account, book in self._books.items()
+                for lock in book.locks.values()
+                if lock.until is not None and since < lock.until <= now and not book.recorded
+            ]
+        )
 
     async def _open_recent(self, now: Millis, journal: Journal) -> None:
         """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
@@ -114,6 +140,9 @@ class TradingNotices:
             if not isinstance(account, str) or not recent or account in self._books or _is_venue(account):
                 continue
             if _is_live(entry):
+                await self._open_book(account, None)
+        for account in await self._log.accounts():  # their mandates run, whether they trade or not
+            if account_mode(account) != "paper":
                 await self._open_book(account, None)
 
     async def _describe_events(self, entry: Entry, journal: Journal) -> list[KeyedNotice]:
@@ -148,7 +177,7 @@ class TradingNotices:
             self._by_wall[account] = by_wall
         return self._by_wall[account]
 
-    async def _open_book(self, account: str, upto: int | None) -> TradingBook:
+    async def _open_book(self, account: str, upto: int | None) -> AccountHistory:
         """The account after so many events; None: after all there are. One that has gone on further stays there."""
         book = self._books.get(account)
         if book is None or upto is None or book.count < upto:
@@ -200,7 +229,60 @@ def choose_label(account: str | None, origin: str = "") -> NoticeLabel:
 
 
 def describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice | None:
-    """The push about one event, `book` being the account right after it; None where it is worth none."""
+    """The push about one event, `book` being the account right after it; None where it is worth none. Of a sleeve
+    beside the debate only stops and what went wrong are, under its name."""
+    notice, sleeve = _describe_event(event, book, account), _find_sleeve(event, book)
+    if notice is None or sleeve == DEBATE:
+        return notice
+    if notice.kind is not NoticeKind.STOP and notice.severity is not Severity.CRITICAL:
+        return None
+    return replace(notice, title=f"{sleeve}: {notice.title}")
+
+
+def _find_sleeve(event: TradeEvent, book: TradingBook) -> str:
+    """Of what belongs to none, the debate."""
+    match event:
+        case IntentStored():
+            return event.intent.sleeve
+        case TradeClosed():
+            return event.summary.sleeve
+        case IntentEnded(intent=id) if id in book.intents:
+            return book.intents[id].intent.sleeve
+        case FillBooked(fill=fill) if fill.client_id in book.orders and not fill.liquidation:
+            return book.sleeve_of(book.orders[fill.client_id])
+        case _:
+            return DEBATE
+
+
+def describe_change(account: str, book: AccountHistory, sleeve: str, now: Millis) -> Notice | None:
+    """What a sleeve bought and sold today, by market; None where it did not, or still does."""
+    today = now // DAY_MS * DAY_MS
+    working = any(tracked.intent.sleeve == sleeve for tracked in book.open_intents.values())
+    if working or book.newest < today:
+        return None
+    changed: dict[Symbol, Decimal] = {}
+    for fill in takewhile(lambda fill: fill.at >= today, reversed(book.fills)):
+        order = book.orders.get(fill.client_id)
+        if order is not None and book.sleeve_of(order) == sleeve:
+            changed[fill.symbol] = changed.get(fill.symbol, Decimal(0)) + fill.side.sign * fill.executed
+    if not changed:
+        return None
+    return Notice(
+        kind=NoticeKind.SUMMARY,
+        title=f"{sleeve}: positions changed",
+        severity=Severity.INFO,
+        label=choose_label(account),
+        at=_seconds(book.newest),
+        facts=tuple(
+            Fact(symbol, f"{change.normalize():+f}, now {_quantity(book.sum_held(symbol, sleeve))} {symbol.base}")
+            for symbol, change in sorted(changed.items())
+        ),
+        reference=account,
+        buttons=(Button("Sleeves", f"/sleeves{_asked_of(account)}"),),
+    )
+
+
+def _describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice | None:
     match event:
         case IntentStored() if event.intent.kind is IntentKind.OPEN:
             return _describe_entry(event, account)
@@ -267,7 +349,7 @@ def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Noti
         Fact("fees", _format_amounts(summary.fees)),
         Fact("funding", _format_amounts(summary.funding, _format_gain)),
         Fact("cash", _format_amounts(summary.cash)),
-        Fact("open trades", str(summary.open_trades)),
+        Fact("open positions", str(summary.open_trades)),
     ]
     return Notice(
         kind=NoticeKind.SUMMARY,
@@ -318,6 +400,25 @@ async def _describe_run(entry: Entry, journal: Journal) -> list[KeyedNotice]:
     report = await journal.latest(1, request_id=run_id, kind=kind_of(Node.GENERATE_REPORT))
     ev_pct = _find_ev(report[0].payload) if report else None
     return [KeyedNotice(f"ruling:{run_id}", describe_ruling(run, run_id, ev_pct, entry.at))]
+
+
+def _describe_answer(entry: Entry, answer: OwnAnswer) -> list[KeyedNotice]:
+    """Of a strategy of the owner's that was set aside, or counts again."""
+    if not answer.news or abs(entry.at - answer.at) > DAY_MS:
+        return []
+    notice = Notice(
+        kind=NoticeKind.SERVICE,
+        title=f"Strategy {answer.name} {'set aside' if answer.aside else 'counts again'}",
+        severity=Severity.WARNING if answer.aside else Severity.INFO,
+        label=NoticeLabel.PAPER,
+        at=_seconds(entry.at),
+        facts=(
+            Fact("keeps", ", ".join(f"{name} {weight:+.1%}" for name, weight in answer.targets.items()) or "nothing"),
+        ),
+        reason=answer.aside,
+        reference=answer.name,
+    )
+    return [KeyedNotice(f"own:{entry.request_id}", notice)]
 
 
 def _find_ev(report: Mapping[str, Any]) -> float | None:
@@ -384,6 +485,31 @@ def _describe_fill(event: FillBooked, book: TradingBook, account: str) -> Notice
         ),
         reference=fill.client_id,
     )
+
+
+def _list_endings(account: str, book: TradingBook, since: int, now: Millis) -> Iterator[KeyedNotice]:
+    """Of the mandate that stands. One that is granted for a week is not told of at once."""
+    granted = book.mandate
+    if granted is None:
+        return
+    mandate = granted.mandate
+    for days in MANDATE_PUSH_DAYS:
+        moment = Millis(mandate.expires - days * DAY_MS)
+        if mandate.granted < moment and since < moment <= now:
+            notice = Notice(
+                kind=NoticeKind.MANDATE,
+                title=f"Mandate ends in {days} day{'s' * (days != 1)}" if days else "Mandate has ended",
+                severity=Severity.WARNING,
+                label=choose_label(account),
+                at=_seconds(moment),
+                facts=(
+                    Fact("ends", iso(mandate.expires)),
+                    Fact("sleeves", ", ".join(sleeve.name for sleeve in mandate.sleeves) or DEBATE),
+                ),
+                reason="after its end nothing is added; smaller targets, exits and stops go on",
+                reference=account,
+            )
+            yield KeyedNotice(f"mandate:{account}:{granted.hash[:16]}:{days}", notice)
 
 
 def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis | None, reason: str) -> Notice:

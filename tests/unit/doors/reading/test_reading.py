@@ -86,6 +86,7 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
+TYPED |= {"lab strategies", "strategy list", "strategy show", "strategy add", "strategy remove", "strategy shadow"}
 TYPED |= {"serve", "backup", "restore", "home move", "home compact", "config init", "config check", "export events"}
 TYPED |= {"web factor add", "web factor list", "web factor remove"}
 TYPED |= {"web link", "web sessions", "web allow", "web token create", "web token list", "web token revoke"}

@@ -12,8 +12,9 @@ from zuno.trading.service.account import find_closing
 from zuno.trading.service.account_view import TradePositionView
 
 
-def held(id: str, symbol: str, exchange: str, *, manual: bool = False) -> TradePositionView:
-    known: dict[str, Any] = {"id": id, "symbol": symbol, "exchange": exchange, "manual": manual}
+def held(id: str, symbol: str, exchange: str, *, manual: bool = False, sleeve: str = "debate") -> TradePositionView:
+    known: dict[str, Any] = {"id": id, "symbol": symbol, "exchange": exchange}
+    known |= {"manual": manual, "sleeve": sleeve}
     return TradePositionView.model_construct(**known)
 
 
@@ -22,6 +23,7 @@ HELD = (
     held("trd_2", "BTCUSDT", "UPBIT"),
     held("pos_1", "BTCUSDT", "BINANCE", manual=True),
     held("trd_3", "ETHUSDT", "BINANCE"),
+    held("trd_4", "BTCUSDT", "BINANCE", sleeve="trend"),
 )
 
 
@@ -32,8 +34,9 @@ HELD = (
         ("trd_2", ["trd_1", "trd_2"]),
         ("pos_1", ["pos_1"]),
         ("trd_3", ["trd_3"]),
-        ("BTCUSDT", ["trd_1", "trd_2", "pos_1"]),
-        ("all", ["trd_1", "trd_2", "pos_1", "trd_3"]),
+        ("trd_4", ["trd_4"]),
+        ("BTCUSDT", ["trd_1", "trd_2", "pos_1", "trd_4"]),
+        ("all", ["trd_1", "trd_2", "pos_1", "trd_3", "trd_4"]),
         ("trd_9", []),
     ],
 )

@@ -24,7 +24,7 @@ AT_THE_TERMINAL = {
     "alerts remove",
     "lp pools",
     "plan cancel",
-    *(f"trade {name}" for name in ("adopt", "book close", "book lp", "mandate grant", "mandate show")),
+    *(f"trade {name}" for name in ("adopt", "book close", "book lp", "mandate grant")),
     *(f"trade {name}" for name in ("orders", "resume", "set", "start")),
 }
 """What the chat has no command for."""

@@ -102,6 +102,7 @@ async def test_a_backtest_decides_what_the_journaled_cycle_decides(tmp_path: Pat
     backs = range(1, -1, -1) if every_feed else range(58, 54, -1)  # two explorations and what they leave no room for
     moments = [Millis(END - back * STEP) for back in backs]
     trade = ClosedTrade(
+        opened=moments[0],
         closed=moments[1],
         judge=JudgeKind.RULES,
         family=RegimeFamily.MOMENTUM,

@@ -18,6 +18,7 @@ from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.chart.scales import calendar_ticks
 from zuno.trading.model.chart import EquityChart
 from zuno.trading.model.market import DAY_MS, HOUR_MS
+from zuno.trading.rules.equity_lines import DESK, EquityLine
 from zuno.trading.rules.performance import EquityPoint
 
 MONDAY = 1_767_571_200_000  # 2026-01-05T00:00Z
@@ -26,7 +27,9 @@ VALUES = ("1000", "1100", "880", "990")
 
 def chart(synthetic: bool = False) -> EquityChart:
     curve = [EquityPoint(Millis(MONDAY + i * HOUR_MS), Decimal(value)) for i, value in enumerate(VALUES)]
-    return describe_equity(curve, (), "PAPER", "paper:recorded", "recorded", synthetic=synthetic)
+    return describe_equity(
+        [EquityLine(DESK, tuple(curve))], (), "PAPER", "paper:recorded", "recorded", synthetic=synthetic
+    )
 
 
 def test_equity_and_drawdown_by_hand() -> None:
@@ -54,7 +57,7 @@ async def test_the_drawdown_is_one_shade_however_close_its_points_are() -> None:
     values = [Decimal(1_000), *[Decimal(800)] * 700]
     curve = [EquityPoint(Millis(MONDAY + i * HOUR_MS), value) for i, value in enumerate(values)]
     image = await MatplotlibPainter().paint_equity(
-        replace(describe_equity(curve, (), "PAPER", "a", "b", synthetic=False), times=())
+        replace(describe_equity([EquityLine(DESK, tuple(curve))], (), "PAPER", "a", "b", synthetic=False), times=())
     )
     with Image.open(BytesIO(image)) as picture:
         row = np.asarray(picture.convert("RGB"))[::-1][BOTTOM + FALL_HEIGHT // 2, LEFT + 20 : LAST - 20]

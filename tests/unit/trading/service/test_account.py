@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -48,6 +49,7 @@ from zuno.trading.model.market import (
     rates,
 )
 from zuno.trading.model.orders import ExchangeAnswer, Fill, OrderSide, client_order_id
+from zuno.trading.model.sleeves import SleeveShares, find_unknown
 from zuno.trading.model.trade_events import (
     ExitReason,
     FillBooked,
@@ -446,6 +448,63 @@ async def test_a_mandate_is_granted_by_a_word_shown_by_its_hash_and_revoked(mark
             await account.grant_mandate(account.build_mandate(*wrong, judge_fallback=False), never)
     with pytest.raises(UsageError):
         account.build_mandate(*terms[:6], "somewhere", judge_fallback=False)
+
+
+@pytest.mark.parametrize("sleeve", ["trend", "trend:0.6", "trend:0:0.2", "trend:0.6:1.1", "trend:a:b"])
+async def test_a_sleeve_of_a_mandate_has_a_name_a_share_and_a_fall(market: Market, sleeve: str) -> None:
+    with pytest.raises(UsageError):
+        market.account().build_mandate(
+            ["BTC"], ["binance"], "100", "300", "50", "7d", "venue", judge_fallback=False, sleeves=[sleeve]
+        )
+
+
+async def test_a_mandate_names_sleeves_that_are_known(market: Market) -> None:
+    async def check(shares: SleeveShares) -> None:
+        if (why := find_unknown(shares, ("mine",))) is not None:
+            raise UsageError(why)
+
+    account = AccountDesk(replace(market.account()._with, check_sleeves=check), None)
+    terms = (["BTC"], ["binance"], "100", "300", "50", "7d", "venue")
+    wrong = account.build_mandate(*terms, judge_fallback=False, sleeves=["trned:0.6:0.2"])
+    with pytest.raises(UsageError):
+        await account.grant_mandate(wrong, never)
+    own = account.build_mandate(*terms, judge_fallback=False, sleeves=["mine:0.2:0.2"])
+    with pytest.raises(Refused):  # the word is asked for
+        await account.grant_mandate(own, lambda word, what: False)
+
+
+async def test_a_transfer_is_between_two_sleeves(market: Market) -> None:
+    with pytest.raises(UsageError):
+        await market.account().transfer("debate", "debate", "5", never)
+
+
+async def test_the_backtest_of_a_sleeve_is_read_before_the_word(market: Market) -> None:
+    shown = list[str]()
+
+    async def describe(sleeve: str, symbols: Sequence[Symbol]) -> str:
+        return f"backtest of {sleeve} on {', '.join(symbols)}"
+
+    account = AccountDesk(replace(market.account()._with, describe_backtest=describe), None)
+    wish = account.build_mandate(
+        ["BTC"],
+        ["binance"],
+        *("100", "300", "50", "7d", "venue"),
+        judge_fallback=False,
+        sleeves=["trend:0.6:0.25", "debate:0.4:0.2"],
+    )
+
+    def grant(word: str, what: str) -> bool:
+        shown.append(what)
+        return True
+
+    granted = await account.grant_mandate(wish, grant)
+    assert "backtest of trend on BTCUSDT" in shown[0]
+    assert "backtest of debate" not in shown[0]
+    assert granted.mandate is not None
+    assert [(each.name, each.share, each.max_drawdown) for each in granted.mandate.sleeves] == [
+        ("trend", 0.6, 0.25),
+        ("debate", 0.4, 0.2),
+    ]
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "ü", "a" * 65])

@@ -214,6 +214,7 @@ async def test_closed_trades_before_the_moment_are_what_a_judge_is_believed_by(
     tmp_path: Path, store: MemorySeries, menu: PriceMenu
 ) -> None:
     won = ClosedTrade(
+        opened=Millis(END - 2 * HOUR_MS),
         closed=Millis(END - HOUR_MS),
         judge=JudgeKind.MODEL,
         family=RegimeFamily.RANGE,
@@ -223,11 +224,13 @@ async def test_closed_trades_before_the_moment_are_what_a_judge_is_believed_by(
         exit_pct=4.0,
     )
     later, label = won.model_copy(update={"closed": END}), store.origin.label
-    desk = Desk(tmp_path, store, seated(menu), closed={label: [won] * 200 + [later] * 99})
+    ends = (Millis(END - number * HOUR_MS) for number in range(1, 201))
+    several = [won.model_copy(update={"opened": end - HOUR_MS, "closed": end}) for end in ends]
+    desk = Desk(tmp_path, store, seated(menu), closed={label: several + [later] * 99})
     run = await desk.cycles.run(BTC, chart=False)
     assert isinstance(run.expectation, Expectation)
     assert (run.expectation.n, run.expectation.exploration) == (200, False)
-    assert run.expectation.lambda_ == pytest.approx(200 / 240)
+    assert run.expectation.lambda_ == 1.0
     assert run.ruling.card is not None
     assert run.ruling.card.ev_pct == run.expectation.ev_pct > 0
     assert (await desk.cycles.replay(run.run_id)).identical

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -19,8 +20,8 @@ from zuno.markets.venues import DEFAULT_VENUES, VENUES, Venue
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.memory import ClosedTrade
-from zuno.trading.model.trade_events import Mandate, MandateGranted, MandateRevoked, TradeEvent
-from zuno.trading.rules.calibration import PRIOR_TRADES
+from zuno.trading.model.trade_events import Mandate, MandatedSleeve, MandateGranted, MandateRevoked, TradeEvent
+from zuno.trading.rules.calibration import LIVE_TRADES
 from zuno.trading.rules.performance import trace_account
 from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.service.live_start import LiveBackends, LiveStart, check_account_choice, find_traded_exchanges
@@ -32,6 +33,7 @@ BTC, PAPER, ORIGIN = (Symbol("BTCUSDT"),), "paper:recorded", "recorded"
 def closed_trades(count: int) -> tuple[ClosedTrade, ...]:
     return tuple(
         ClosedTrade(
+            opened=NOW - 1_001 - number,
             closed=NOW - 1_000 - number,
             judge=JudgeKind.RULES,
             family=RegimeFamily.RANGE,
@@ -64,7 +66,7 @@ async def granted_log(account: str = "live", **named: Any) -> MemoryTradeLog:
     return log
 
 
-async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBackends:
+async def build_backends(trades: int = LIVE_TRADES, **named: Any) -> LiveBackends:
     """Everything is there."""
 
     async def find_failures() -> Sequence[str]:
@@ -76,6 +78,7 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
     whole = LiveBackends(
         enabled=True,
         market_live=True,
+        policy="record",
         demo=lambda venue: False,
         keys=lambda account: {Venue("BINANCE"): "BINANCE_KEYS", Venue("UPBIT"): "UPBIT_KEYS"},
         routed=VENUES,
@@ -85,8 +88,18 @@ async def build_backends(trades: int = PRIOR_TRADES, **named: Any) -> LiveBacken
         record=MemoryTradeRecord({ORIGIN: closed_trades(trades)}),
         find_failures=find_failures,
         now=lambda: NOW,
+        find_transfer_gap=find_nothing,
     )
     return replace(whole, **named)
+
+
+async def find_nothing(account: str, spot: Venue, perpetual: Venue) -> None:
+    return None
+
+
+def mandated(*sleeves: str) -> dict[str, Any]:
+    share, fall = Decimal("0.4"), Decimal("0.2")
+    return {"sleeves": tuple(MandatedSleeve(name=name, share=share, max_drawdown=fall) for name in sleeves)}
 
 
 def nobody(account: str) -> tuple[Venue, ...]:
@@ -129,11 +142,14 @@ async def test_each_piece_alone_keeps_it_back() -> None:
         ({"log": MemoryTradeLog()}, "mandate"),
         ({"log": await granted_log(account=PAPER)}, "mandate"),
         ({"log": await granted_log(expires=NOW)}, "mandate"),
+        ({"policy": "seed"}, "mandate"),
         ({"find_failures": fail}, "doctor"),
         ({"find_stale": find_old}, "list"),
     ):
         assert await pieces(await build_backends(**named)) == [piece], named
     assert await pieces(await build_backends(), symbols=tuple(DEFAULT_SYMBOLS)) == ["mandate"]
+    named_policy = await build_backends(policy="seed", log=await granted_log(policy="seed"))
+    assert await LiveStart(named_policy).find_missing("live", BTC) == []
 
 
 async def test_upbit_is_traded_only_where_stops_may_be_watched() -> None:
@@ -165,7 +181,7 @@ async def test_everything_there_still_wants_the_word() -> None:
 
 
 async def test_without_a_record_in_real_time_it_stays_on_paper_and_says_so() -> None:
-    start = LiveStart(await build_backends(trades=PRIOR_TRADES - 1))
+    start = LiveStart(await build_backends(trades=LIVE_TRADES - 1))
     permit = await start.permit("live", BTC, ORIGIN, PAPER, never)
     assert (permit.account, permit.option) == (PAPER, None)
     assert permit.notes
@@ -187,19 +203,21 @@ def spread_trades(count: int, days: float) -> tuple[ClosedTrade, ...]:
         (12, 0.5, None),
         (12, 52, 28 * 52 / 12),
         (39, 39, 1),
-        (PRIOR_TRADES, 10, 0),
-        (PRIOR_TRADES + 5, 10, 0),
+        (LIVE_TRADES, 10, 0),
+        (LIVE_TRADES + 5, 10, 0),
     ],
 )
 async def test_the_record_says_how_far_it_is_and_how_long_it_takes(count: int, days: float, left: float | None) -> None:
-    other = tuple(
-        trade.model_copy(update={"family": RegimeFamily.PANIC}) for trade in spread_trades(count // 2, days or 1)
-    )
-    record = MemoryTradeRecord({ORIGIN: (*spread_trades(count, days), *other)})
+    own = [
+        trade.model_copy(update={"family": family})
+        for trade, family in zip(spread_trades(count, days), cycle(RegimeFamily), strict=False)
+    ]
+    other = (trade.model_copy(update={"judge": JudgeKind.MODEL}) for trade in spread_trades(count // 2, days or 1))
+    record = MemoryTradeRecord({ORIGIN: (*own, *other)})
     gate = await LiveStart(await build_backends(record=record)).read_record(ORIGIN)
-    assert (gate.closed, gate.open) == (count, count >= PRIOR_TRADES)
+    assert (gate.closed, gate.open) == (count, count >= LIVE_TRADES)
     assert gate.days == (left if left is None else pytest.approx(left, abs=0.01))
-    assert f"{count} of {PRIOR_TRADES}" in str(gate)
+    assert f"{count} of {LIVE_TRADES}" in str(gate)
     if (count, days) == (12, 52):
         assert "4 months" in str(gate)
 
@@ -210,7 +228,7 @@ async def test_what_is_held_is_watched_though_nothing_may_be_opened(why: str) ->
     if why == "revoked":
         (granted,) = [event for event in await log.events("live") if isinstance(event, MandateGranted)]
         await log.append("live", [MandateRevoked(at=NOW - 900, hash=granted.hash)], 2)
-    backends = await build_backends(trades=0 if why == "no record" else PRIOR_TRADES, log=log)
+    backends = await build_backends(trades=0 if why == "no record" else LIVE_TRADES, log=log)
     if why != "no record":
         assert await pieces(backends) == ["mandate"], "nothing is held yet"
     story = AccountStory(log, "live")
@@ -291,3 +309,59 @@ def test_live_is_said_and_not_named() -> None:
     for account, live in (("own", True), ("live", False), ("demo", True), ("live:swiss", False), ("demo:x", True)):
         with pytest.raises(UsageError):
             check_account_choice(account, live=live)
+
+
+# -- sleeves
+
+
+async def gaps(sleeve: str, log: MemoryTradeLog | None = None, trades: int = LIVE_TRADES, **named: Any) -> list[str]:
+    backends = await build_backends(trades, **named)
+    backends = backends if log is None else replace(backends, log=log)
+    return await LiveStart(backends).find_sleeve_gaps("live", sleeve, ORIGIN)
+
+
+async def test_other_sleeves_need_no_record_and_the_debate_does() -> None:
+    log = await granted_log(**mandated("trend"))
+    short = await build_backends(trades=3, log=log)
+    permit = await LiveStart(short).permit("live", BTC, ORIGIN, PAPER, lambda word, what: True)
+    assert (permit.account, permit.watch_only) == ("live", None)
+    assert any("trend" in note and "debate" in note for note in permit.notes)
+    assert await gaps("trend", log, trades=3) == []
+    assert len(await gaps("debate", log, trades=3)) == 1
+    assert await gaps("debate", log) == []
+    assert await LiveStart(short).list_sleeves("live") == ("trend", "debate")
+    assert await LiveStart(short).list_sleeves("demo", ("cash-carry",)) == ("cash-carry",)
+
+
+@pytest.mark.parametrize(
+    ("log", "named", "missing"),
+    [
+        ({}, {}, "mandate"),
+        ({"expires": NOW} | mandated("trend"), {}, "mandate"),
+        (mandated("trend"), {"keyed": nobody}, "keys"),
+        (mandated("trend") | {"venues": (Venue("UPBIT"),)}, {"keyed": lambda account: DEFAULT_VENUES}, "stops"),
+    ],
+)
+async def test_what_a_sleeve_lacks_is_named(log: dict[str, Any], named: dict[str, Any], missing: str) -> None:
+    (gap,) = await gaps("trend", await granted_log(**log), **named)
+    assert missing in gap
+
+
+async def test_a_carry_needs_both_venues_their_keys_and_a_key_that_may_transfer() -> None:
+    pair = (Venue("BINANCE-SPOT"), Venue("BINANCE"))
+    one = await granted_log(**mandated("cash-carry"))
+    both = await granted_log(**mandated("cash-carry"), venues=pair)
+    (gap,) = await gaps("cash-carry", one)
+    assert "spot" in gap
+    (gap,) = await gaps("cash-carry", both)
+    assert "keys for BINANCE-SPOT" in gap
+    assert await gaps("cash-carry", both, keyed=lambda account: pair) == []
+    asked: list[tuple[str, Venue, Venue]] = []
+
+    async def refuse(account: str, spot: Venue, perpetual: Venue) -> str:
+        asked.append((account, spot, perpetual))
+        return "a key that may transfer"
+
+    lacking = await gaps("cash-carry", both, keyed=lambda account: pair, find_transfer_gap=refuse)
+    assert lacking == ["a key that may transfer"]
+    assert asked == [("live", *pair)]

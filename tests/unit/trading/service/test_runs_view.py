@@ -21,7 +21,7 @@ def document(**changed: Any) -> Any:
 
 EV_KEYS = set(
     "p_judge fair edge lambda beta beta_se n duration_hours resolved profit_pct loss_pct fees_pct slippage_pct "
-    "funding_pct llm_cost_usd ev_pct exploration".split()
+    "funding_pct llm_cost_usd ev_pct exploration gross_pct policy".split()
 )
 
 

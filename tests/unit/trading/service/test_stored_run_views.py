@@ -168,7 +168,7 @@ async def test_a_view_that_was_changed_is_refused(desk: Desk, store: MemorySerie
         (body,) = database.execute("SELECT body FROM entries WHERE kind = ?", (DECISION_VIEW,)).fetchone()
         whole = unpack(bytes(body).partition(b"\n")[2])
         assert whole is not None
-        other = whole.replace(b'"version":1', b'"version":2')
+        other = whole.replace(b'"version":2', b'"version":1')
         assert other != whole
         database.execute("UPDATE entries SET body = ? WHERE kind = ?", (other, DECISION_VIEW))
     again = Desk(desk.home, store)

@@ -109,7 +109,14 @@ def record_of_winners(before: Millis) -> tuple[ClosedTrade, ...]:
     """So many trades of every judge and family that a claimed edge counts nearly whole."""
     return tuple(
         ClosedTrade(
-            closed=before - 1 - number, judge=judge, family=family, edge=0.1, profit_pct=4.0, loss_pct=2.0, exit_pct=4.0
+            opened=before - 2 - number,
+            closed=before - 1 - number,
+            judge=judge,
+            family=family,
+            edge=0.1,
+            profit_pct=4.0,
+            loss_pct=2.0,
+            exit_pct=4.0,
         )
         for judge in JudgeKind
         for family in RegimeFamily

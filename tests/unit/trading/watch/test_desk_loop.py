@@ -49,7 +49,13 @@ class Work:
             raise Unavailable("the model's budget is used up")
         self._do(job)
 
+    async def set_targets(self, job: Job, at: Millis) -> None:
+        self._do(job)
+
     async def summarise_day(self, job: Job, at: Millis) -> None:
+        self._do(job)
+
+    async def ask_strategies(self, job: Job, at: Millis) -> None:
         self._do(job)
 
     async def evaluate(self, job: Job, at: Millis) -> None:
@@ -78,18 +84,20 @@ async def run(work: Work, since: Millis, until: Millis) -> None:
     await DeskLoop(desk.gate, PLAN, work).run_recorded(clock, until, asyncio.Event())
 
 
-async def test_a_day_has_six_cycles_one_summary_and_one_evaluation() -> None:
+async def test_a_day_has_six_cycles_one_summary_one_evaluation_and_targets_once() -> None:
     work = Work()
     await run(work, MIDNIGHT, Millis(MIDNIGHT + DAY_MS - 1))
     assert Counter(job.kind for job in work.done) == {
         JobKind.CYCLE: 6,
         JobKind.DAILY_SUMMARY: 1,
+        JobKind.TARGETS: 1,
+        JobKind.SHADOW: 1,
         JobKind.EVALUATION: 1,
     }
     assert set(work.done.values()) == {1}
 
 
-@pytest.mark.parametrize("dies_at", range(8))
+@pytest.mark.parametrize("dies_at", range(9))
 async def test_a_restart_neither_skips_nor_doubles_a_job(dies_at: int) -> None:
     whole, cut = Work(), Work(dies_at=dies_at)
     until = Millis(MIDNIGHT + DAY_MS - 1)

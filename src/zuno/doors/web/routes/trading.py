@@ -121,7 +121,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
 
     @router.get("/daily", **document(ProfitView))
     async def get_profit(account: Account = None, by: Annotated[str, Query(max_length=20)] = "day") -> Response:
-        """PnL of closed trades by day, week, month, symbol, exit or side."""
+        """PnL of closed trades by day, week, month, symbol, exit, side or sleeve."""
         return await services.answer(lambda zuno: zuno.account(account).profit(by))
 
     @router.get("/protections", **document(LocksView))

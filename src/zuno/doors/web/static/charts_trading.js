@@ -364,33 +364,36 @@ function placeLabels(labels, y, edge, floor, narrow) {
 // -- lines over time
 
 /** A line with its area over time: `points` are `{at, value}`. */
-export function lineChart({ label, points, format, kind = "", height = 180, zero = false, marks = [] }) {
+export function lineChart({ label, points, format, kind = "", height = 180, zero = false, marks = [], beside = [] }) {
   const known = points.filter((point) => Number.isFinite(point.value));
   if (known.length < 2) return h("p", { class: "empty" }, "Two points in time are needed to draw a line.");
   const times = known.map((point) => toDate(point.at).getTime());
   const values = known.map((point) => point.value);
   const draw = (width, tall) => {
     const edge = { left: 2, right: width - 70, top: 8, bottom: tall - 20 };
-    let low = Math.min(...values, ...(zero ? [0] : []));
-    let high = Math.max(...values, ...(zero ? [0] : []));
+    const all = [...values, ...beside.flatMap((line) => line.values.filter(Number.isFinite)), ...(zero ? [0] : [])];
+    let low = Math.min(...all);
+    let high = Math.max(...all);
     const room = (high - low || Math.abs(high) || 1) * 0.06;
     low -= zero && low === 0 ? 0 : room;
     high += zero && high === 0 ? 0 : room;
     const x = fit(times[0], times.at(-1), edge.left, edge.right);
     const y = fit(low, high, edge.bottom, edge.top);
-    const path = values.map((value, index) => `${index ? "L" : "M"}${round(x(times[index]))} ${round(y(value))}`).join("");
+    const trace = (along) => along.map((value, index) => `${index ? "L" : "M"}${round(x(times[index]))} ${round(y(value))}`).join("");
+    const path = trace(values);
     const base = round(y(zero ? 0 : low));
     return {
       nodes: [
         axes({ ...edge, xs: timeTicks(times[0], times.at(-1), edge.right), ys: ticks(low, high, Math.max(2, Math.floor(tall / 44))), x, y, yText: format }),
         s("path", { class: `area ${kind}`, d: `${path}L${round(x(times.at(-1)))} ${base}L${round(x(times[0]))} ${base}z` }),
+        beside.map((line) => s("path", { class: `line ${line.name}`, d: trace(line.values) })),
         s("path", { class: `line ${kind}`, d: path }),
         marks.map((mark) => s("circle", { class: `close ${mark.kind}`, cx: round(x(toDate(mark.at).getTime())), cy: round(y(mark.value)), r: 3 })),
       ],
       count: values.length, top: edge.top, bottom: edge.bottom,
       locate: (index) => x(times[index]),
       nearest: (px) => nearestPlace(times, times[0] + ((px - edge.left) / (edge.right - edge.left)) * (times.at(-1) - times[0])),
-      read: (index) => [time(times[index]), ["", format(values[index])]],
+      read: (index) => [time(times[index]), ["", format(values[index])], ...beside.map((line) => [line.name, format(line.values[index])])],
     };
   };
   return frame({ label, kind: "lines", height, draw, rows: () => ({ columns: ["time", "value"], rows: values.map((value, index) => [time(times[index]), format(value)]).reverse() }) });
@@ -403,6 +406,7 @@ export function equityChart(view, closed = []) {
   return lineChart({
     label: `Equity from ${money(view.startUsd)} to ${money(view.equityUsd)}, ${signed(view.returnPct, 2)} %; largest drawdown ${number(view.maxDrawdownPct, 2)} %; ${closed.length} closed trades are marked`,
     points, marks, format: (value) => money(value), kind: "equity", height: 200,
+    beside: ["core", "hold"].map((name) => ({ name, values: view.points.map((point) => point[`${name}Usd`]) })).filter((line) => line.values.every(Number.isFinite)),
   });
 }
 

@@ -1,6 +1,6 @@
 // What a view says of itself in words: the server writes its document once for every door, and the page shows it.
 import { h } from "./dom.js";
-import { button, notice, stat, stats, toast } from "./widgets.js";
+import { button, notice, stat, stats, table, toast } from "./widgets.js";
 
 const TONES = { good: "up", bad: "down", warn: "warn", quiet: "soft" };
 
@@ -11,7 +11,7 @@ const PLACES = [
   [/^plan (?:show|status|why) (\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^why (plan_\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^(?:trade )?why (run_\S+)$/, (id) => `#/runs/${encodeURIComponent(id)}`],
-  [/^trade (?:status|positions|profit|balance|trades|performance|runs|locks)\b/, () => "#/trading"],
+  [/^trade (?:status|positions|profit|balance|trades|performance|runs|locks|sleeves)\b/, () => "#/trading"],
   [/^memory (?:list|lessons)$/, () => "#/trust"],
 ];
 
@@ -97,6 +97,13 @@ export function wordPairs(section) {
 
 export function pairs(section) {
   return (section?.facts ?? []).map(pair);
+}
+
+/** A section's first table as it was written; nothing where the document has no such section. */
+export function tableOf(document, title) {
+  const [written] = sectionOf(document, title)?.tables ?? [];
+  return written && table(title, written.columns.map(({ name }, place) => ({ name, number: place > 0,
+    cell: (row) => h("span", { class: TONES[row.cells[place].tone] }, row.cells[place].text) })), written.rows);
 }
 
 export function sectionOf(document, title) {

@@ -196,7 +196,7 @@ function figure(value) {
 function drawExpectation(ev) {
   if (!ev || ev.ev_pct === null || ev.ev_pct === undefined) return h("p", { class: "empty" }, "Nothing was to be opened, so there is no expected value.");
   const first = ev.lambda === undefined;
-  const gross = first ? ev.p * ev.profit_pct - (1 - ev.p) * ev.loss_pct : ev.lambda * ev.edge * (ev.profit_pct + ev.loss_pct) * ev.resolved;
+  const gross = first ? ev.p * ev.profit_pct - (1 - ev.p) * ev.loss_pct : ev.gross_pct ?? ev.lambda * ev.edge * (ev.profit_pct + ev.loss_pct) * ev.resolved;
   const parts = first ? [["EV", ev.ev_pct]] : [["Edge", gross], ["Fees", -ev.fees_pct], ["Slippage", -ev.slippage_pct], ["Funding", -ev.funding_pct], ["EV", ev.ev_pct]];
   const most = Math.max(0.0001, ...parts.map(([, value]) => Math.abs(value)));
   return [
@@ -212,6 +212,7 @@ function drawExpectation(ev) {
       ["Believed (λ)", `${number(ev.lambda, 2)} from ${ev.n} closed trades`],
       ["Slope of the record", isKnown(ev.beta) ? `${number(ev.beta, 2)} ± ${number(ev.beta_se, 2)}` : "none yet"],
       ["Resolved before the hold ends", percent(ev.resolved)],
+      ["Policy", ev.policy === "seed" ? "seed: the Judge's own odds alone" : "record: the edge that closed trades support"],
       ["Expected time", `${number(ev.duration_hours, 1)} h`],
       ["Fill probability", percent(ev.fill, 0)],
       ["Target / stop", `${signed(ev.profit_pct, 2)} % / −${number(ev.loss_pct, 2)} %`],

@@ -1,7 +1,7 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { accountChoice, describeAccount, openAccount } from "../accounts.js";
-import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
+import { acts, figures, headline, notes, tableOf, urgent, wordPairs } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
 import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
@@ -124,6 +124,7 @@ function drawAccount(view, words, api) {
     figures({ facts: words?.sections.flatMap((section) => section.facts) }, { href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
       stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" })),
     facts(wordPairs(first)),
+    tableOf(words, "Sleeves"),
     notes(words),
   ];
 }
@@ -235,7 +236,8 @@ function drawResults({ equity, daily, closed }, api) {
   const days = { ...daily, groups: daily.groups.slice(-60) };
   return [
     panel("Equity", { wide: "two-thirds", source: source("/trading/equity", equity.asOf) },
-      equity.points.length > 1 ? [equityChart(equity, closed), h("h3", null, "Drawdown"), drawdownChart(equity)]
+      equity.points.length > 1 ? [equityChart(equity, closed), h("ul", { class: "chart-key" }, equity.lines.map((line) => h("li", { class: line.name },
+        `${line.name} ${signed(line.returnPct, 2)} %, drawdown ${number(line.maxDrawdownPct, 1)} %, Sharpe ${isKnown(line.sharpe) ? signed(line.sharpe, 2) : "–"}`))), h("h3", null, "Drawdown"), drawdownChart(equity)]
         : h("p", { class: "empty" }, "No trade yet. Equity and drawdown are drawn from the first one on; “Run a cycle” with “execute” opens one on paper.")),
     panel("Results", { wide: "third", source: source("/trading/daily?by=day", daily.asOf) },
       days.groups.length ? [h("h3", null, "Daily PnL, net"), dailyChart(days)] : null,
