@@ -18,6 +18,8 @@ import pytest
 if find_spec("sha3") is not None:  # a faster Keccak than the package's, chosen before anything is hashed
     os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
 
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # else a memory server's idle client writes into another test's output
+
 import tests.examples  # noqa: F401  # chooses the profile of all properties
 from tests.paths import NODE_MODULES
 from tests.skips import check_skips

@@ -28,7 +28,7 @@ from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import Formation, find_pattern
-from zuno.trading.measure.portable import RATIO_PLACES, log
+from zuno.trading.measure.portable import RATIO_PLACES, log_of
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
 from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.model.cycle import (
@@ -301,7 +301,7 @@ def _trend_reasons(case: Case) -> list[Reason]:
 
 def _log_ratio(price: float, other: float) -> float:
     """How far one price lies above another, in logarithms: as far as the other above it in the mirrored market."""
-    return round(float(log(price / other)), RATIO_PLACES)
+    return round(log_of(price / other), RATIO_PLACES)
 
 
 def _pattern_reasons(menu: PriceMenu, shape: Formation | None, timeframe: Timeframe) -> list[Reason]:

@@ -2,6 +2,7 @@
 fixes sums, products, quotients and roots; last bits of all else are the processor's own. What seeds a draw, is hashed
 or is held against a bound is an integer, made of those four in a fixed order, or rounded here first."""
 
+import math
 from decimal import Decimal
 from typing import Final
 
@@ -44,6 +45,19 @@ def log(values: ArrayLike) -> NDArray[np.float64]:
         series *= square
         series += factor
     return np.asarray(exponent * _LN2_HIGH + (exponent * _LN2_LOW + 2 * share * series))
+
+
+def log_of(value: float) -> float:
+    """`log` of one number above zero, to the same bit: an array of one costs fifty times as much."""
+    mantissa, exponent = math.frexp(value)
+    if mantissa < 0.7071067811865476:
+        mantissa, exponent = 2 * mantissa, exponent - 1
+    share = (mantissa - 1) / (mantissa + 1)
+    square = share * share
+    series = _ODD[0]
+    for factor in _ODD[1:]:
+        series = series * square + factor
+    return exponent * _LN2_HIGH + (exponent * _LN2_LOW + 2 * share * series)
 
 
 def exp(values: ArrayLike) -> NDArray[np.float64]:

@@ -14,7 +14,7 @@ from zuno.trading.measure.features import Features, fresh_rows
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.heat import measure_open_now
 from zuno.trading.measure.indicators import drop_invalid_bars
-from zuno.trading.measure.portable import RATIO_PLACES, log, round_digits
+from zuno.trading.measure.portable import RATIO_PLACES, log_of, round_digits
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import HOUR_MS, Candle, Mode, Side, Timeframe, open_interest
@@ -67,7 +67,7 @@ class PriceMenu:
         the market is."""
         if isinstance(self.now, Missing) or min(prices) <= self.now <= max(prices):
             return True
-        return min(abs(round(float(log(price / self.now)), RATIO_PLACES)) for price in prices) <= self.reach
+        return min(abs(round(log_of(price / self.now), RATIO_PLACES)) for price in prices) <= self.reach
 
     def snap(self, price: float) -> float | None:
         """The nearest level no further than a tenth of an ATR; of two as near the lower."""
