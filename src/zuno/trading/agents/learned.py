@@ -158,10 +158,13 @@ def core_sections(bundle: Bundle) -> tuple[Section, ...]:
         return ()
     core = read_slot(CoreSlot, slot.content, "the core")
     lines = [Line("what the account holds whatever is decided here; how far you lean tilts it tomorrow, trade or not")]
+    weights: dict[tuple[str, Side], float] = {}
     for holding in core.holdings:
-        id_ = f"core.{holding.sleeve.replace('-', '_')}"
-        note = f"of the sleeve {holding.sleeve}"
-        lines.append(prompt_facts.fact(id_, holding.weight_pct, Unit.PERCENT, 1, signed=True, note=note))
+        leg = holding.sleeve, Side.SHORT if holding.weight_pct < 0 else Side.LONG
+        weights[leg] = weights.get(leg, 0.0) + holding.weight_pct
+    for (sleeve, side), weight in weights.items():
+        id_ = f"core.{sleeve.replace('-', '_')}" + ("" if side is Side.LONG else "_short")
+        lines.append(prompt_facts.fact(id_, weight, Unit.PERCENT, 1, signed=True, note=f"of the sleeve {sleeve}"))
     if not core.holdings:
         lines.append(Line("nothing of this market"))
     score = core.score

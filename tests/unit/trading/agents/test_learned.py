@@ -220,6 +220,15 @@ def test_the_judge_reads_what_the_core_holds_and_what_tilts_were_worth(debate: A
     assert render("{tilt.weight}", facts) == shown["tilt.weight"]
 
 
+def test_both_legs_of_a_sleeve_are_facts_of_their_own(debate: Argued) -> None:
+    legs = [("cash-carry", 37.5), ("cash-carry", -37.4), ("trend", 20.0), ("trend", 1.5)]
+    holdings = tuple(CoreHolding(sleeve=sleeve, weight_pct=weight) for sleeve, weight in legs)
+    case = remembering(debate, core_slot(holdings=holdings)).case
+    facts = judge.judge_facts(case, debate.meta, debate.board)
+    asked = ("core.cash_carry", "core.cash_carry_short", "core.trend")
+    assert [render(f"{{{id_}}}", facts) for id_ in asked] == ["+37.5 %", "-37.4 %", "+21.5 %"]
+
+
 def test_who_holds_no_core_reads_nothing_of_one(debate: Argued) -> None:
     assert learned.core_sections(debate.case.bundle) == ()
     bare = core_slot(score=None, tilts=(), holdings=())
