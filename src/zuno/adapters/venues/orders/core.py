@@ -350,7 +350,7 @@ class VenueAccount(VenueWire):
             )
             if attempt == SETTLE_CHECKS or (resting and attempt > 1):
                 return order
-            await self._client.pause(Backoff(0.1, 1.0).delay(attempt))
+            await self._client.sleep(Backoff(0.1, 1.0).delay(attempt))
         raise AssertionError
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
@@ -440,7 +440,7 @@ class VenueAccount(VenueWire):
                 if filled <= self._confirmed.get(id, (ZERO, ZERO))[0]:
                     break
                 if attempt > 1:
-                    await self._client.pause(Backoff(0.2, 2.0).delay(attempt - 1))
+                    await self._client.sleep(Backoff(0.2, 2.0).delay(attempt - 1))
                 question = self.ask_for_order_trades(self.name(order.request.symbol), id)
                 rows = await self.read_pages(question, self.wire.trade["id"][0])
                 trades = [self.parse_trade(order.request.symbol, row) for row in rows]
