@@ -11,6 +11,7 @@ from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Seconds, SqrtPriceX96, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.model.history import (
     NO_PLANS,
     ExternalFlow,
@@ -73,9 +74,7 @@ class _HistoryBuilder:
         closed = world.head if burn is None else burn.block
         spec = world.specs[nft.pool]
         return PositionHistory(
-            key=spec.key,
-            token0=spec.token0,
-            token1=spec.token1,
+            **pick(spec, "key", "token0", "token1"),
             opened=opened,
             closed=closed,
             start=start,
