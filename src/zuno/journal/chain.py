@@ -171,7 +171,6 @@ def sign_head(seq: int, name: str, key: NodeKey) -> bytes:
 
 
 def first_head(key: NodeKey) -> bytes:
-    """The head of a journal without entries."""
     return sign_head(0, FIRST_PREV, key)
 
 

@@ -130,7 +130,6 @@ class SqliteMemoryIndex(VectorIndex):
             self._opened = self._copy = None
 
     def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Those that have to be embedded."""
         offered = drop_repeats(records)
 
         def act(connection: sqlite3.Connection) -> list[MemoryRecord]:

@@ -130,7 +130,6 @@ class PostgresLease:
 
 @contextmanager
 def connect(url: str) -> Iterator[psycopg.Connection]:
-    """A connection for one query."""
     with translate_postgres("of leases and kills"):
         import psycopg
 

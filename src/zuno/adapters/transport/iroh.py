@@ -62,8 +62,6 @@ _ENDPOINT_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class IrohPeer:
-    """A line of the address book."""
-
     endpoint_id: str
     """64 hex digits: the peer's ed25519 public key."""
     address: str | None = None

@@ -201,7 +201,6 @@ class Access:
         return caller.login.scope == "act" and (not self.real_money or self.logins.allowed_until() is not None)
 
     def lasts(self, caller: Caller) -> bool:
-        """Whether the login is still valid: neither ended nor expired."""
         return self.logins.find(caller.key, caller.login.kind) is not None
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:

@@ -123,7 +123,6 @@ class DevnetProcess:
             raise
 
     async def _wait_for_running(self, port: int) -> NodeStatus:
-        """Another process started the node: wait until it answers."""
         give_up = time.monotonic() + START_SECONDS
         while self._lock.is_held() and time.monotonic() < give_up:
             if self._record() is not None:
@@ -172,7 +171,6 @@ class DevnetProcess:
 
 
 async def ask(url: str, method: str, *params: object) -> Any:
-    """The result of a JSON-RPC request to our own node."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
     try:
         async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:

@@ -62,8 +62,6 @@ class RecordedMarket:
 
 @dataclass(frozen=True, slots=True)
 class PoolMark:
-    """The pool at the end of a minute."""
-
     block: Block
     sqrt_price_x96: int
     tick: int
@@ -105,7 +103,6 @@ class RecordedWorld:
         return len(self.marks) == len(self.minutes)
 
     def play_until(self, moment: Seconds) -> None:
-        """Play every minute that was over by then."""
         while not self.at_end and self.minutes[len(self.marks)].at // 1000 + 60 <= moment:
             self._play(self.minutes[len(self.marks)])
 
@@ -294,7 +291,6 @@ class RecordedWorld:
         return self.balances[0] + burnt.amount0, self.balances[1] + burnt.amount1
 
     def history(self) -> PositionHistory:
-        """What the wallet did from its first position to now."""
         if not self.events:
             raise Refused("The wallet has not held a position yet.")
         market, opened = self.market, self.events[0].block

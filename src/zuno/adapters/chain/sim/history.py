@@ -211,7 +211,6 @@ class _HistoryBuilder:
 
 
 def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:
-    """Positions of the same pool and owner that a transaction burnt or emptied."""
     last = {change.nft.id: change for change in effects.changes}
     return [
         change.nft

@@ -87,7 +87,6 @@ class TradingClient(ExchangeClient):
 
     @property
     def opened(self) -> Any:
-        """ccxt's object."""
         return self._open()
 
     def response_header(self, name: str) -> str | None:

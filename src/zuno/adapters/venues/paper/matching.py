@@ -118,7 +118,6 @@ class PaperExchange:
             self._emit(AccountOpened(at=at, cash={self.exchange: self._cash}))
 
     def is_idle(self, symbol: Symbol) -> bool:
-        """Whether nothing that happens in the market matters to this account."""
         return self.book.position(self.exchange, symbol) is None and not any(
             order.request.symbol is symbol for order in self.book.open_orders.values()
         )

@@ -48,8 +48,6 @@ _TRIES: Final = 5
 
 @dataclass(eq=False)
 class PaperVenue:
-    """One exchange of one paper account."""
-
     exchange: Venue
     account: str
     log: TradeLog
