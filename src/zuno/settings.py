@@ -251,7 +251,6 @@ ChatIds = Annotated[tuple[int, ...], _each_matching(_CHAT_ID, "numbers as `zuno 
 Urls = Annotated[tuple[SecretStr, ...], _each_matching(_URL, "one or more http(s) URLs", SecretStr)]
 Models = Annotated[str, AfterValidator(lambda text: ",".join(map(str, _parsed_by(parse_model_list)(text))))]
 ModelKeys = Annotated[dict[str, SecretStr], _comma_separated(_model_keys)]
-Sources = Annotated[tuple[str, ...], _comma_separated(_checked_by(parse_proxies))]
 ModelPrices = Annotated[dict[str, tuple[Decimal, Decimal]], _comma_separated(_model_prices)]
 Dollars = Annotated[Decimal, Field(ge=0, allow_inf_nan=False)]
 FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
@@ -409,7 +408,7 @@ class Settings(BaseModel):
     webhook_secrets: ModelKeys = _setting(
         {}, "secrets of your strategies' signals, 16 characters or more, `NAME=SECRET`, comma-separated"
     )
-    webhook_sources: Sources = _setting(
+    webhook_sources: Proxies = _setting(
         (), "addresses or networks that signals may come from, comma-separated; default: any"
     )
     memory_store: Literal["sqlite", "milvus", "lightrag"] = _setting(

@@ -651,7 +651,7 @@ async def okx_tape() -> AsyncIterator[TapeFeed]:
         await socket.send(okx_wire.mark(NOON + 130_000))
 
     async with streaming(play) as venue:
-        yield OkxTape(lambda: Millis(next(clock)), contract, venue.url)
+        yield OkxTape(lambda: Millis(next(clock)), venue.url, contract=contract)
 
 
 @asynccontextmanager

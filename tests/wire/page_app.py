@@ -22,7 +22,7 @@ from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.routes.system import has_real_money
 from zuno.doors.web.services import Services
 from zuno.doors.web.stops import Stop, StopDesk, Tell
-from zuno.doors.web_logins import LoginBook, Logins, LoginScope, WebLoginView, hash_secret
+from zuno.doors.web_logins import Factors, LoginBook, Logins, LoginScope, WebLoginView, hash_secret
 from zuno.kernel.public_site import PublicSite
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
@@ -70,10 +70,8 @@ def build_logins(home: Path, clocks: Clocks) -> Logins:
     if not file.exists():
         token = WebLoginView(kind="token", name="script", scope="act", made=clocks.millis, seen=clocks.millis)
         file.write_text(LoginBook(url=f"http://{HOST}/", logins={hash_secret(TOKEN): token}).model_dump_json())
-    factors = LockedFile(home / FACTORS_FILE)
-    return Logins(
-        LockedFile(file), factors, lambda: Millis(clocks.millis), lambda size: next(numbers).to_bytes(size, "big")
-    )
+    clock, chance = lambda: Millis(clocks.millis), lambda size: next(numbers).to_bytes(size, "big")
+    return Logins(LockedFile(file), Factors(LockedFile(home / FACTORS_FILE), clock, chance), clock, chance)
 
 
 def build_access(logins: Logins, clocks: Clocks, *, real_money: bool = False, site: PublicSite | None = None) -> Access:

@@ -94,7 +94,6 @@ def flush_to_disk(path: Path) -> None:
 
 
 def _draft_of(path: Path) -> Path:
-    """A hidden name that no other write uses."""
     return path.with_name(f".{uuid4().hex[:12]}.{path.name}{DRAFT_SUFFIX}")
 
 

@@ -89,7 +89,6 @@ def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[s
 
 @asynccontextmanager
 async def postgres_checkpoints(url: str) -> AsyncIterator[AsyncPostgresSaver]:
-    """The saver, for one run."""
     with translate_postgres("of the checkpoints"):
         import psycopg
         from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver

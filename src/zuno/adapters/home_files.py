@@ -101,7 +101,6 @@ def measure_home(home: Path) -> int:
 
 
 def find_running(home: Path) -> list[str]:
-    """The locks of this home that some process holds."""
     return [
         file.name
         for file in list_home(home)

@@ -6,7 +6,8 @@ from typing import Final
 from zuno.kernel.errors import UsageError
 from zuno.kernel.logs import LEVELS, LogLine
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import View, sanitise
+from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.wire import derive
 from zuno.present.document import Document, Kind, Mark, Tone, Value, document, lines
 from zuno.present.values import quiet
 
@@ -17,10 +18,10 @@ _TONES: Final = {"warning": Tone.WARN, "error": Tone.BAD, "critical": Tone.BAD, 
 class LogLineView(View):
     at: str
     level: str
-    where: str
+    where: ForeignText
     text: str
     """The first line of it, then those of a traceback."""
-    id: str = ""
+    id: ForeignText = ""
     """Of the request, cycle or plan it was logged in."""
 
 
@@ -62,5 +63,4 @@ class Logs:
 
 def _line_view(line: LogLine) -> LogLineView:
     text = "\n".join(sanitise(part) for part in line.text.split("\n"))
-    where, id = sanitise(line.where), sanitise(line.id)
-    return LogLineView(at=line.at, level=line.level.lower(), where=where, text=text, id=id)
+    return derive(LogLineView, line, level=line.level.lower(), text=text)

@@ -149,8 +149,6 @@ class ServeBackends:
 
 @dataclass(slots=True)
 class _Track:
-    """How one part fares."""
-
     part: Part
     view: PartView
     beats: int = 0

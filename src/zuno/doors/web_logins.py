@@ -4,12 +4,15 @@ Secrets are given out once and kept as hashes. The server and the commands besid
 The second factor (TOTP, RFC 6238) has a file of its own, for its secrets are kept as they are.
 """
 
+from __future__ import annotations
+
 import hashlib
 import hmac
 import re
 from base64 import b32decode, b32encode
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field
@@ -130,38 +133,30 @@ class LoginBook(View):
     """From when until when the page may act with real money."""
 
 
+@dataclass(eq=False)
 class Logins:
-    """`served`: whether a page of this home is being served."""
-
-    def __init__(
-        self,
-        file: LoginFile,
-        factors: LoginFile,
-        now: Callable[[], Millis],
-        chance: Callable[[int], bytes],
-        served: Callable[[], bool] = lambda: True,
-    ) -> None:
-        self._file = file
-        self._now = now
-        self._chance = chance
-        self._served = served
-        self.factors = Factors(factors, now, chance)
-        self._stamp: object | None = None
-        self._book = LoginBook()
+    file: LoginFile
+    factors: Factors
+    now: Callable[[], Millis]
+    chance: Callable[[int], bytes]
+    served: Callable[[], bool] = lambda: True
+    """Whether a page of this home is being served."""
+    _stamp: object | None = field(default=None, init=False)
+    _book: LoginBook = field(default_factory=LoginBook, init=False)
 
     def link(self, scope: LoginScope) -> WebLinkView:
         """`Refused` where no page is served."""
         url = self._load().url
-        if url is None or not self._served():
+        if url is None or not self.served():
             raise Refused("No page of this home is served; `zuno web` serves it, and prints a link.")
-        code, new = self._chance(16).hex(), self._build("code", "", scope)
+        code, new = self.chance(16).hex(), self._build("code", "", scope)
         self._update(lambda book: {"logins": book.logins | {hash_secret(code): new}})
         return WebLinkView(url=f"{url}#login={code}", scope=scope, expires=new.made + CODE_MS)
 
     def create_token(self, name: str, scope: LoginScope) -> WebLoginView:
         if _NAME.fullmatch(name) is None:
             raise UsageError("A token's name has up to 40 letters, digits, dots, dashes and underscores.")
-        token, new = self._chance(32).hex(), self._build("token", name, scope)
+        token, new = self.chance(32).hex(), self._build("token", name, scope)
 
         def add(book: LoginBook) -> dict[str, Any]:
             if any((known.kind, known.name) == ("token", name) for known in book.logins.values()):
@@ -183,7 +178,7 @@ class Logins:
             return {"logins": kept}
 
         logins = (self._load() if end is None else self._update(drop)).logins.values()
-        return WebLoginsView(logins=tuple(login for login in logins if login.kind == kind and login.lasts(self._now())))
+        return WebLoginsView(logins=tuple(login for login in logins if login.kind == kind and login.lasts(self.now())))
 
     def allow(self, span: str | None = None, *, end: bool = False) -> WebAllowanceView:
         """Let the page act with real money for a time, or no longer; with neither, say whether it may."""
@@ -191,7 +186,7 @@ class Logins:
             length = 0 if span is None else parse_span(span) * 1_000
             if end is not (span is None) or length > LONGEST_ALLOWANCE_MS or (length == 0 and not end):
                 raise UsageError("Give --for a length of time up to 1d, as 30m, or --end.")
-            now = self._now()
+            now = self.now()
             self._update(lambda book: {"allowed": None if end else (now, now + length)})
         return WebAllowanceView(until=self.allowed_until())
 
@@ -203,10 +198,10 @@ class Logins:
 
     def log_in(self, code: str, client: str = "") -> tuple[str, str, LoginScope] | None:
         """Cookie, header and scope of a new session, for a code that is used up by it."""
-        cookie, secret, given = self._chance(32).hex(), self._chance(32).hex(), self.find(hash_secret(code), "code")
+        cookie, secret, given = self.chance(32).hex(), self.chance(32).hex(), self.find(hash_secret(code), "code")
         if given is None:
             return None
-        session = self._build("session", self._chance(4).hex(), given.scope)
+        session = self._build("session", self.chance(4).hex(), given.scope)
         session = session.model_copy(update={"client": client or None})
 
         def redeem(book: LoginBook) -> dict[str, Any]:
@@ -219,7 +214,7 @@ class Logins:
 
     def find(self, key: str, kind: LoginKind) -> WebLoginView | None:
         """By its hash, if neither anybody nor time has ended it."""
-        login, now = self._load().logins.get(key), self._now()
+        login, now = self._load().logins.get(key), self.now()
         if login is None or login.kind != kind or not login.lasts(now):
             return None
         if now - login.seen >= SEEN_MS:
@@ -230,18 +225,18 @@ class Logins:
 
     def allowed_until(self) -> int | None:
         allowed = self._load().allowed
-        return allowed[1] if allowed is not None and _is_within(allowed, self._now()) else None
+        return allowed[1] if allowed is not None and _is_within(allowed, self.now()) else None
 
     def _build(self, kind: LoginKind, name: str, scope: LoginScope) -> WebLoginView:
-        now = self._now()
+        now = self.now()
         return WebLoginView(kind=kind, name=name, scope=scope, made=now, seen=now)
 
     def _load(self) -> LoginBook:
         """Read again only when the file has changed. One that cannot be read just now leaves what was known."""
-        stamp = self._file.stamp()
+        stamp = self.file.stamp()
         if stamp != self._stamp:
             try:
-                self._book, self._stamp = _parse(self._file.read()), stamp
+                self._book, self._stamp = _parse(self.file.read()), stamp
             except ZunoError:
                 if self._stamp is None:
                     raise
@@ -249,13 +244,13 @@ class Logins:
 
     def _update(self, make: Callable[[LoginBook], dict[str, Any]], *, wait: bool = True) -> LoginBook:
         def rewrite(content: bytes | None) -> tuple[bytes, LoginBook]:
-            book, now = _parse(content), self._now()
+            book, now = _parse(content), self.now()
             lasting = {key: login for key, login in book.logins.items() if login.lasts(now)}
             book = book.model_copy(update={"logins": lasting})
             book = book.model_copy(update=make(book))
             return book.model_dump_json(indent=1).encode(), book
 
-        return self._file.change(rewrite, wait=wait)
+        return self.file.change(rewrite, wait=wait)
 
 
 def _parse(content: bytes | None) -> LoginBook:
@@ -308,18 +303,18 @@ class FactorsView(View):
         )
 
 
+@dataclass(eq=False)
 class Factors:
     """`take` is the server's, the others the terminal's alone."""
 
-    def __init__(self, file: LoginFile, now: Callable[[], Millis], chance: Callable[[int], bytes]) -> None:
-        self._file = file
-        self._now = now
-        self._chance = chance
+    file: LoginFile
+    now: Callable[[], Millis]
+    chance: Callable[[int], bytes]
 
     def add(self, kind: str, name: str) -> FactorView:
         if kind != "totp" or _NAME.fullmatch(name) is None:
             raise UsageError("A factor is `totp NAME`; a name has up to 40 letters, digits, dots, dashes, underscores.")
-        new = FactorView(name=name, made=self._now(), secret=b32encode(self._chance(20)).decode("ascii"))
+        new = FactorView(name=name, made=self.now(), secret=b32encode(self.chance(20)).decode("ascii"))
 
         def append(book: FactorsView) -> tuple[FactorsView, FactorView]:
             if any(factor.name == name for factor in book.factors):
@@ -330,9 +325,9 @@ class Factors:
 
     def list(self) -> FactorsView:
         """Without their secrets."""
-        book = _parse_factors(self._file.read())
+        book = _parse_factors(self.file.read())
         shown = tuple(factor.model_copy(update={"secret": ""}) for factor in book.factors)
-        locked = book.locked if _is_within(book.locked, self._now()) else None
+        locked = book.locked if _is_within(book.locked, self.now()) else None
         return book.model_copy(update={"factors": shown, "locked": locked})
 
     def remove(self, name: str) -> FactorsView:
@@ -349,7 +344,7 @@ class Factors:
         """A right code is used up, among all processes."""
 
         def use(book: FactorsView) -> tuple[FactorsView, CodeVerdict]:
-            now = self._now()
+            now = self.now()
             if not book.factors or _is_within(book.locked, now):
                 return book, "locked" if book.factors else "none"
             for place, factor in enumerate(book.factors):
@@ -369,7 +364,7 @@ class Factors:
             book, answer = make(_parse_factors(content))
             return book.model_dump_json(indent=1).encode(), answer
 
-        return self._file.change(rewrite)
+        return self.file.change(rewrite)
 
 
 def match_step(secret: str, code: str, now: int) -> int | None:

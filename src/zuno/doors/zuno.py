@@ -92,9 +92,7 @@ class Zuno(Protocol):
         """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
         is the mesh if it answers, else this process."""
 
-    def mesh(self) -> MeshService:
-        """The mesh of this home: set up, looked at, joined."""
-
+    def mesh(self) -> MeshService: ...
     def mesh_host(self) -> MeshHost: ...
 
     async def peer(self, role: str, transport: str | None, *, parent: int | None = None) -> PeerService:
@@ -107,8 +105,7 @@ class Zuno(Protocol):
 
     def execution(self) -> Execution: ...
 
-    def alerts(self) -> AlertDesk:
-        """Alerts of the monitor, and the owner's answers to them."""
+    def alerts(self) -> AlertDesk: ...
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
@@ -129,21 +126,17 @@ class Zuno(Protocol):
     def write_file(self, path: Path, content: bytes) -> None:
         """A file that the owner asked for, whole or not at all; missing folders are made. `OSError` where it cannot."""
 
-    def interpreter(self) -> Interpreter:
-        """Asks a model about a line that the rules could not read."""
-
+    def interpreter(self) -> Interpreter: ...
     def agents(self) -> Agents: ...
     def costs(self) -> ModelCosts: ...
 
-    def doctor(self) -> Doctor:
-        """Whether everything that is configured works."""
+    def doctor(self) -> Doctor: ...
 
     @property
     def markets(self) -> tuple[Symbol, ...]:
         """Those that the trading desk trades."""
 
-    def market_desk(self) -> MarketDesk:
-        """What venues list."""
+    def market_desk(self) -> MarketDesk: ...
 
     def find_account(self, name: str | None) -> str | None:
         """The whole name of an account of the settings, `live:NAME` or `demo:NAME`; any other name as it is."""
@@ -157,9 +150,7 @@ class Zuno(Protocol):
     async def read_rates(self, currencies: Sequence[str], first: date, last: date, file: Path | None) -> FiatRates:
         """Daily rates from a file, else from FRED. `Unavailable` where FRED has no key or does not answer."""
 
-    def home_desk(self) -> HomeDesk:
-        """The home as files: usage, backup, restore, move."""
-
+    def home_desk(self) -> HomeDesk: ...
     def logs(self) -> Logs: ...
 
     def metrics(self) -> DeskMetrics:
@@ -180,14 +171,12 @@ class Zuno(Protocol):
     def downloads(self) -> Downloads: ...
     def imports(self) -> Imports: ...
 
-    def trading(self) -> TradingDesk:
-        """The trading desk: what is measured of a symbol."""
+    def trading(self) -> TradingDesk: ...
 
     def account(self, name: str | None = None) -> AccountDesk:
         """The trading account of the market this home reads, or another of its paper accounts."""
 
-    def learning(self, name: str | None = None) -> LearningDesk:
-        """Post-mortems, calibration and vetoes of that account."""
+    def learning(self, name: str | None = None) -> LearningDesk: ...
 
     def strategies(self, account: str | None = None) -> StrategyDesk:
         """The core strategies, and what the sleeves of an account would hold."""
@@ -196,11 +185,8 @@ class Zuno(Protocol):
     def trade_desk(self) -> TradeDesk: ...
     def memory(self) -> MemoryDesk: ...
 
-    def lab(self, cluster: str | None = None) -> StudyDesk:
-        """Studies over synthetic markets, backtests of the trading desk, and the lab's reports."""
-
-    def lp_lab(self, cluster: str | None = None) -> LpLab:
-        """Backtests of the LP desk over a pool's recorded minutes."""
+    def lab(self, cluster: str | None = None) -> StudyDesk: ...
+    def lp_lab(self, cluster: str | None = None) -> LpLab: ...
 
     def config(self, *, private: bool = False) -> ConfigView:
         """The settings in use, without secrets; `private`: with addresses and lists of people."""
@@ -221,8 +207,7 @@ class Zuno(Protocol):
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         """All that runs by itself, as one service. `options`: further words of a part's command."""
 
-    async def status(self) -> StatusView:
-        """What runs, and how it is."""
+    async def status(self) -> StatusView: ...
 
     def find_troubles(self) -> tuple[str, ...]:
         """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or

@@ -11,6 +11,7 @@ from zuno.journal.journal import ChainedJournal, Verdict, VerifyMode
 from zuno.journal.port import Entry
 from zuno.kernel.errors import NotFound, UsageError, ZunoError
 from zuno.kernel.view import VerdictView, View
+from zuno.kernel.wire import derive
 from zuno.present.document import Document, document, facts, lines, table
 from zuno.present.values import bad, count, good, quiet, when
 
@@ -107,13 +108,8 @@ class JournalAudit:
         if fault is None and mode is VerifyMode.ALL and verdict.entries and self.recompute is not None:
             wrong = await self.recompute()
             fault = Fault(None, "; ".join(wrong)) if wrong else None
-        shown = ("entries", "mode", "first", "signatures", "sealed", "notes")
-        return JournalVerdictView(
-            ok=fault is None,
-            first_bad=fault,
-            unchecked=_describe_unchecked(verdict) if fault is None else "",
-            **{name: getattr(verdict, name) for name in shown},
-        )
+        unchecked = _describe_unchecked(verdict) if fault is None else ""
+        return derive(JournalVerdictView, verdict, ok=fault is None, first_bad=fault, unchecked=unchecked)
 
     async def last_request(self, kinds: Collection[str]) -> str:
         """The request or run whose entry of one of these kinds is the newest."""
@@ -151,5 +147,4 @@ def _describe_unchecked(verdict: Verdict) -> str:
 
 
 def _to_entry_view(entry: Entry) -> EntryView:
-    shown = {name: getattr(entry, name) for name in ("seq", "at", "kind", "request_id", "code", "bundle", "hash")}
-    return EntryView(role=entry.author.role, key=entry.author.key or "", **shown)
+    return derive(EntryView, entry, role=entry.author.role, key=entry.author.key or "")

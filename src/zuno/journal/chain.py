@@ -10,8 +10,7 @@ from zuno.journal.port import Author, DamagedRow, Entry, Link, Row, Tail
 from zuno.kernel.canonical import Digest, canonical, decode_canonical, digest, encode_model
 from zuno.kernel.errors import Malformed
 from zuno.kernel.signing import NodeKey
-from zuno.kernel.units import Millis
-from zuno.kernel.wire import Hex64, Wire
+from zuno.kernel.wire import Hex64, Wire, derive, pick
 
 MAX_BODY = 4 * 1024 * 1024
 """Bytes of one entry; what is larger belongs in a bundle."""
@@ -162,7 +161,7 @@ def seal_record(record: EntryRecord, key: NodeKey) -> Link:
     name = digest(body)
     signature = key.sign(_ENTRY + name.encode()).hex()
     row = Row(record.seq, record.at, record.request_id, record.kind, body, name, signature)
-    note = WriteNote(seq=record.seq, kind=record.kind, request_id=record.request_id, hash=name)
+    note = derive(WriteNote, record, hash=name)
     return Link(row, sign_head(record.seq, name, key), encode_model(note))
 
 
@@ -172,7 +171,6 @@ def sign_head(seq: int, name: str, key: NodeKey) -> bytes:
 
 
 def first_head(key: NodeKey) -> bytes:
-    """The head of a journal without entries."""
     return sign_head(0, FIRST_PREV, key)
 
 
@@ -224,19 +222,9 @@ def verify_row(row: Row | DamagedRow, key: NodeKey) -> Entry | Fault:
 
 
 def build_entry(record: EntryRecord, row: Row) -> Entry:
-    return Entry(
-        seq=record.seq,
-        at=Millis(record.at),
-        request_id=record.request_id,
-        kind=record.kind,
-        author=Author(record.author.role, record.author.key),
-        code=record.code,
-        payload=record.payload,
-        bundle=None if record.bundle is None else Digest(record.bundle),
-        prev=Digest(record.prev),
-        hash=Digest(row.hash),
-        signature=row.signature,
-    )
+    same = pick(record, "seq", "at", "request_id", "kind", "code", "payload", "bundle", "prev")
+    author = Author(record.author.role, record.author.key)
+    return Entry(**same, author=author, hash=Digest(row.hash), signature=row.signature)
 
 
 def verify_next_row(row: Row | DamagedRow, seq: int, prev: str, key: NodeKey) -> Entry | Fault:

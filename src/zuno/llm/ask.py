@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from zuno.kernel.clock import Clock
 from zuno.kernel.units import Seconds
+from zuno.kernel.wire import pick
 from zuno.llm.budget import RunBudget
 from zuno.llm.names import thinking_tokens
 from zuno.llm.port import Answered, Attempt, Failed, Model, ModelRegistry, ModelRequest, Outcome, Reply, Turn, Usage
@@ -65,16 +66,13 @@ async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnsw
         return SourcedAnswer(_run_fallback(question), "deterministic", assigned.why)
     prompt = model_context.prompts.render(question.prompt, question.variables())
     opening = ModelRequest(
-        role=question.role,
-        round=question.round,
+        **pick(question, "role", "round", "max_output_tokens", "images"),
         attempt=1,
         system=prompt.system,
         turns=(Turn("user", prompt.user),),
         shape=question.output.__name__,
         schema=schema_of(question.output),
-        max_output_tokens=question.max_output_tokens,
         timeout=model_context.timeout,
-        images=question.images,
     )
     tried: list[Attempt] = []
 
@@ -141,9 +139,7 @@ async def _attempt(
     latency = max(0, round((model_context.stopwatch() - started) * 1000))
     outcome, why, (raw, cut), usable = _judge_reply(reply, question, prompt)
     attempt = Attempt(
-        role=request.role,
-        round=request.round,
-        attempt=request.attempt,
+        **pick(request, "role", "round", "attempt"),
         model=model.name,
         request=request.fingerprint,
         outcome=outcome,
@@ -238,14 +234,9 @@ def _estimate_request(request: ModelRequest) -> int:
 
 def _fingerprint(model: str, request: ModelRequest) -> str:
     fields = {
+        **pick(request, "role", "round", "attempt", "system", "shape", "schema"),
         "model": model,
-        "role": request.role,
-        "round": request.round,
-        "attempt": request.attempt,
-        "system": request.system,
         "turns": [[turn.who, turn.text] for turn in request.turns],
-        "shape": request.shape,
-        "schema": request.schema,
         "images": [[image.media_type, hashlib.sha256(image.data).hexdigest()] for image in request.images],
         "maxOutputTokens": request.max_output_tokens,
     }

@@ -163,7 +163,6 @@ def extract_field(text: str, name: str) -> object:
 
 
 def _strip_code_fence(text: str) -> str:
-    """Drop the code fence some models add."""
     body = text.strip()
     fenced = _FENCED.fullmatch(body)
     return fenced[1] if fenced else body

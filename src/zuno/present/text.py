@@ -26,7 +26,6 @@ Line = tuple[Span, ...]
 
 
 def to_text(document: Document, width: int) -> str:
-    """Plain lines."""
     return "\n".join("".join(span.text for span in line).rstrip() for line in layout(document, width))
 
 

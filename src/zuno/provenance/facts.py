@@ -108,7 +108,6 @@ class Figure:
         return int(match[1]) if match else None
 
     def print(self, *, absolute: bool = False) -> str:
-        """The value with its unit."""
         if isinstance(self.value, str):
             return self.value
         number = float(self.value)

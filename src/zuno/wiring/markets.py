@@ -133,7 +133,7 @@ class Markets:
             tapes={
                 BINANCE: binance.BinanceTape(steady_millis, settings.binance_stream_url),
                 BYBIT: bybit.BybitTape(steady_millis, settings.bybit_stream_url),
-                OKX: okx.OkxTape(steady_millis, okxs.contract, settings.okx_stream_url),
+                OKX: okx.OkxTape(steady_millis, settings.okx_stream_url, contract=okxs.contract),
             },
             closed=closed,
         )

@@ -17,7 +17,7 @@ from zuno.adapters.file_lock import LockedFile, web_lock
 from zuno.adapters.helper_process import HelperProcess
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.doors.web_door import LOOPBACK, WebDoor
-from zuno.doors.web_logins import Logins
+from zuno.doors.web_logins import Factors, Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.public_site import LOOPBACK_NAMES, parse_public_url
@@ -93,7 +93,7 @@ def find_docs() -> Path | None:
 
 
 def build_logins(home: Path) -> Logins:
-    factors = LockedFile(home / FACTORS_FILE)
+    factors = Factors(LockedFile(home / FACTORS_FILE), unix_millis, os.urandom)
     return Logins(LockedFile(home / LOGINS_FILE), factors, unix_millis, os.urandom, web_lock(home).is_held)
 
 

@@ -1,5 +1,7 @@
 """Pools, positions and their changes in the desk's types, out of v4's own numbers: the same for every chain."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from zuno.amm.liquidity import amounts_for_liquidity
@@ -12,6 +14,20 @@ from zuno.lp.model.history import PositionEvent, PositionSnapshot
 
 Two: TypeAlias = tuple[int, int]
 """A figure of token0 and one of token1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A record's positions among all of the wallet's that a transaction touched."""
+
+    ours: Collection[int]
+    everyone: Collection[int]
+
+    def of(self, amount: int) -> int:
+        """Equal parts that add up to the whole, whichever record asks."""
+        order = sorted(self.everyone)
+        parts = [amount * (at + 1) // len(order) - amount * at // len(order) for at in range(len(order))]
+        return sum(part for token, part in zip(order, parts, strict=True) if token in self.ours)
 
 
 def amounts_held(sqrt_price_x96: int, held: Range, liquidity: int, *, round_up: bool = False) -> Two:

@@ -5,6 +5,7 @@ import os
 import re
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from errno import ELOOP
 from functools import cached_property
 from pathlib import Path
@@ -87,27 +88,27 @@ class KeystoreSigner:
         return key
 
 
+@dataclass(frozen=True, slots=True)
 class WalletFolder:
     """Wallets are added here and never changed."""
 
-    def __init__(self, folder: Path, passphrases: Passphrases, rounds: int | None = None) -> None:
-        """`rounds`: scrypt's n for what is written; None is what wallets use."""
-        self._folder = folder
-        self._passphrases = passphrases
-        self._rounds = rounds
+    folder: Path
+    passphrases: Passphrases
+    rounds: int | None = None
+    """scrypt's n for what is written; None is what wallets use."""
 
     def all(self) -> tuple[StoredWallet, ...]:
         try:
-            names = sorted(entry.name for entry in os.scandir(self._folder) if entry.is_file(follow_symlinks=False))
+            names = sorted(entry.name for entry in os.scandir(self.folder) if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise Unavailable(f"{self._folder} cannot be read ({error.strerror}).") from error
+            raise Unavailable(f"{self.folder} cannot be read ({error.strerror}).") from error
         kept: dict[Address, StoredWallet] = {}
         for name in names:  # "….json" comes before "….watch.json": a key wins
             if match := _FILE.fullmatch(name):
                 address = Address(match[1])
-                kept.setdefault(address, StoredWallet(address, match[2] is not None, str(self._folder / name)))
+                kept.setdefault(address, StoredWallet(address, match[2] is not None, str(self.folder / name)))
         return tuple(kept.values())
 
     def signer(self, address: Address) -> Signer:
@@ -115,20 +116,20 @@ class WalletFolder:
         path = self._path(address)
         if path.is_symlink() or not path.is_file():
             return WatchOnly(address)
-        return KeystoreSigner(path, lambda: self._passphrases.of(address))
+        return KeystoreSigner(path, lambda: self.passphrases.of(address))
 
     def create(self) -> StoredWallet:
-        passphrase = self._passphrases.new()
+        passphrase = self.passphrases.new()
         return self._keep(SecretBytes(bytes(import_eth_account().create().key)), passphrase)
 
     def add_key(self) -> StoredWallet:
-        typed = self._passphrases.key().get_secret_value().strip()
+        typed = self.passphrases.key().get_secret_value().strip()
         key = SecretBytes(bytes.fromhex(typed.removeprefix("0x")) if _TYPED_KEY.fullmatch(typed) else b"")
         del typed
         if not is_key(key.get_secret_value()):
             raise UsageError("That is not a private key; a key is 64 hex digits, and not any 64.")
         self._must_be_new(address_of(key))
-        return self._keep(key, self._passphrases.new())
+        return self._keep(key, self.passphrases.new())
 
     def add_keystore(self, file: str) -> StoredWallet:
         path = Path(file).expanduser()
@@ -137,18 +138,18 @@ class WalletFolder:
             keystore = read_keystore(body)
             if keystore.address is not None:
                 self._must_be_new(keystore.address)
-            key = keystore.open(self._passphrases.of_stranger(path.name))
+            key = keystore.open(self.passphrases.of_stranger(path.name))
         except ValueError as error:
             raise Refused(f"{path} is not a keystore that can be imported: {error}.") from None
         if key is None:
             raise Refused(f"That is not the passphrase of {path}.")
         self._must_be_new(address_of(key))
         notes = (f"others may read {path}: run `chmod 600` on it, or delete it",) if others_read else ()
-        return self._keep(key, self._passphrases.new(), notes)
+        return self._keep(key, self.passphrases.new(), notes)
 
     def watch(self, address: Address) -> StoredWallet:
         self._must_be_new(address)
-        path = self._folder / f"{address}.watch.json"
+        path = self.folder / f"{address}.watch.json"
         if not self._create(path, json.dumps({"version": 1, "watch": address}).encode() + b"\n"):
             raise Refused(f"{address} is watched already, by {path}.")
         return StoredWallet(address, True, str(path))
@@ -156,13 +157,13 @@ class WalletFolder:
     def _keep(self, key: SecretBytes, passphrase: SecretStr, notes: tuple[str, ...] = ()) -> StoredWallet:
         address = address_of(key)
         path = self._path(address)
-        if not self._create(path, write_keystore(key, passphrase, self._rounds)):
+        if not self._create(path, write_keystore(key, passphrase, self.rounds)):
             raise self._already_kept(address)
         return StoredWallet(address, False, str(path), notes)
 
     def _create(self, path: Path, content: bytes) -> bool:
         with translate_write_errors(path):
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             return create_file(path, content)
 
     def _must_be_new(self, address: Address) -> None:
@@ -174,7 +175,7 @@ class WalletFolder:
         return Refused(f"{address} is kept already, in {self._path(address)}; nothing was written.")
 
     def _path(self, address: Address) -> Path:
-        return self._folder / f"{address}.json"
+        return self.folder / f"{address}.json"
 
 
 def _read_file(path: Path, missing: Callable[[], Exception], flags: int = 0) -> tuple[bytes, bool]:

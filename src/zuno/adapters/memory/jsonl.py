@@ -80,7 +80,7 @@ class JsonlMemory:
     def _add(self, records: Sequence[MemoryRecord]) -> None:
         with self._lock():
             lines = self._load()
-            new = keep_new(records, lines.records, lines.removed)
+            new = keep_new(records, lines.records | dict.fromkeys(lines.removed))
             if len(new) == 1:
                 self._append(_line(new[0]))
             elif new:  # all of them or none

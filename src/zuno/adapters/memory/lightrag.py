@@ -23,11 +23,11 @@ from pydantic import ValidationError
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.adapters.memory import milvus
-from zuno.adapters.memory.table import cut_query, keep_new, rank_rows
+from zuno.adapters.memory.table import VectorIndex, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.trading.measure.similarity import Entities, find_entities, list_terms, unpack_vector
-from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery
 from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
@@ -56,10 +56,10 @@ class _Graph:
     """Two entities, and the memories that relate them."""
 
 
-class LightRagMemoryIndex:
+class LightRagMemoryIndex(VectorIndex):
     """One folder, one process at a time. One graph for each embedder, so vectors of two are never mixed."""
 
-    name: Final = "lightrag"
+    name = "lightrag"
 
     def __init__(
         self,
@@ -83,10 +83,7 @@ class LightRagMemoryIndex:
         if entities:
             await self._run(lambda rag: self._add(rag, records, entities))
 
-    async def recall(self, query: RecallQuery) -> RecallResult:
-        if not query.text.strip():
-            return RecallResult(source=self.name, found=())
-        (vector,) = await self._embedder.embed([cut_query(query.text)])
+    async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]:
         graph = await self._load()
         known = {
             id: (id, record.channel.value, record.origin, record.symbol, record.at, graph.vectors[id])
@@ -94,8 +91,7 @@ class LightRagMemoryIndex:
             if record.at < query.before and record.origin == query.origin
         }
         words = _words_around(graph, known)
-        ranked = rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
-        return RecallResult(source=self.name, found=ranked)
+        return rank_rows(query, vector, list(known.values()), [words[id] for id in known]) if known else ()
 
     async def remove(self, id: str) -> None:
         async def act(rag: Any) -> None:
@@ -123,7 +119,7 @@ class LightRagMemoryIndex:
 
     async def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
         graph = await self._load()
-        return keep_new(records, graph.records, graph.removed)
+        return keep_new(records, graph.records | dict.fromkeys(graph.removed))
 
     async def _add(self, rag: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]) -> None:
         """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""

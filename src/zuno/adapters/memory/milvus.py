@@ -16,11 +16,10 @@ from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 from zuno.adapters.file_lock import FileLock
-from zuno.adapters.memory.table import cut_query, drop_repeats, rank_rows
-from zuno.kernel.canonical import encode_model
+from zuno.adapters.memory.table import VectorIndex, identify, keep_new, rank_rows
 from zuno.kernel.errors import Broken, Unavailable
 from zuno.trading.measure.similarity import list_terms, unpack_vector
-from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery
 from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
@@ -39,10 +38,10 @@ _TEXTS: Final = {"digest": 64, "scope": 64, "channel": 40, "symbol": 40, "words"
 """Columns of text and the bytes they may hold. A scope is the hash of a market's name: names need no quoting then."""
 
 
-class MilvusMemoryIndex:
+class MilvusMemoryIndex(VectorIndex):
     """One collection for each embedder, so vectors of two are never mixed. `place`: URL, or path of a `.db`."""
 
-    name: Final = "milvus"
+    name = "milvus"
 
     def __init__(self, place: str, embedder: Embedder, token: str = "", prefix: str = "zuno") -> None:
         self._place = place
@@ -53,18 +52,15 @@ class MilvusMemoryIndex:
         self._lock = threading.RLock()
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        new = await self._ask(lambda client: self._keep_new(client, drop_repeats(records)))
+        new = await self._ask(lambda client: self._keep_new(client, records))
         if new:
             vectors = await self._embedder.embed([record.text for record in new])
             rows = [self._row(record, vector) for record, vector in zip(new, vectors, strict=True)]
             await self._ask(lambda client: self._put(client, rows))
 
-    async def recall(self, query: RecallQuery) -> RecallResult:
-        if not query.text.strip():
-            return RecallResult(source=self.name, found=())
-        (vector,) = await self._embedder.embed([cut_query(query.text)])
+    async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]:
         if not any(vector):
-            return RecallResult(source=self.name, found=())
+            return ()
         rows = await self._ask(lambda client: self._search(client, query, vector))
         memories = [
             (
@@ -73,8 +69,7 @@ class MilvusMemoryIndex:
             )
             for row in rows
         ]
-        ranked = rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
-        return RecallResult(source=self.name, found=ranked)
+        return rank_rows(query, vector, memories, [frozenset(row["words"].split()) for row in rows])
 
     async def remove(self, id: str) -> None:
         empty = [0.0] * self._embedder.dimension
@@ -101,7 +96,7 @@ class MilvusMemoryIndex:
         return {
             "id": record.id,
             "removed": False,
-            "digest": _digest(record),
+            "digest": identify(record),
             "scope": _scope(record.origin),
             "channel": record.channel.value,
             "symbol": record.symbol or "",
@@ -111,15 +106,12 @@ class MilvusMemoryIndex:
         }
 
     def _keep_new(self, client: Any, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        known: dict[str, str] = {}
+        known: dict[str, str | None] = {}
         for start in range(0, len(records), 500):
             asked = ", ".join(f'"{record.id}"' for record in records[start : start + 500])
             rows = client.query(self._collection, filter=f"id in [{asked}]", output_fields=["id", "digest"])
-            known.update((row["id"], row["digest"]) for row in rows)
-        for record in records:
-            if known.get(record.id, "") not in ("", _digest(record)):
-                raise Broken(f"Memory {record.id} is there with another content.")
-        return [record for record in records if record.id not in known]
+            known.update((row["id"], row["digest"] or None) for row in rows)
+        return keep_new(records, known, identify)
 
     def _put(self, client: Any, rows: Sequence[dict[str, object]]) -> None:
         for start in range(0, len(rows), _AT_ONCE):
@@ -247,10 +239,6 @@ def _discard(path: Path) -> None:
         rmtree(path, ignore_errors=True)
     else:
         path.unlink(missing_ok=True)
-
-
-def _digest(record: MemoryRecord) -> str:
-    return sha256(encode_model(record)).hexdigest()
 
 
 def _scope(origin: str) -> str:

@@ -6,7 +6,6 @@ import threading
 import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 from pathlib import Path
 from typing import Final, TypeVar
 from uuid import uuid4
@@ -15,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.adapters.memory.table import MemoryTable, cut_query, drop_repeats
+from zuno.adapters.memory.table import MemoryTable, VectorIndex, drop_repeats, identify, keep_new
 from zuno.adapters.sqlite_file import SqliteFile, create_tables
-from zuno.kernel.canonical import encode_model
 from zuno.kernel.errors import Broken
 from zuno.trading.measure.similarity import list_terms
-from zuno.trading.model.memory import MemoryRecord, RecallQuery, RecallResult
+from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery
 from zuno.trading.ports.recall import Embedder
 
 T = TypeVar("T")
@@ -58,10 +56,10 @@ class _Copy:
         return int(self.numbers[-1]) if len(self.numbers) else 0
 
 
-class SqliteMemoryIndex:
+class SqliteMemoryIndex(VectorIndex):
     """One file. Vectors of another embedder are `Broken`: the index is rebuilt, they are never mixed."""
 
-    name: Final = "sqlite"
+    name = "sqlite"
 
     def __init__(self, path: Path, embedder: Embedder) -> None:
         self._path = path
@@ -79,11 +77,12 @@ class SqliteMemoryIndex:
         vector_of = {record.id: vector for record, vector in zip(new, vectors, strict=True)}
         await asyncio.to_thread(self._write, lambda connection: self._insert(connection, new, vector_of))
 
-    async def recall(self, query: RecallQuery) -> RecallResult:
-        if not query.text.strip():
-            return RecallResult(source=self.name, found=())
-        (vector,) = await self._embedder.embed([cut_query(query.text)])
-        return await asyncio.to_thread(self._recall, query, vector)
+    async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]:
+        def act(connection: sqlite3.Connection) -> tuple[Recalled, ...]:
+            copy = self._refresh(connection)
+            return copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
+
+        return await asyncio.to_thread(self._read, act) or ()
 
     async def remove(self, id: str) -> None:
         def act(connection: sqlite3.Connection) -> None:
@@ -131,7 +130,6 @@ class SqliteMemoryIndex:
             self._opened = self._copy = None
 
     def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        """Those that have to be embedded."""
         offered = drop_repeats(records)
 
         def act(connection: sqlite3.Connection) -> list[MemoryRecord]:
@@ -171,14 +169,6 @@ class SqliteMemoryIndex:
         if meta and meta != {"version": VERSION, "embedder": self._made_by()}:
             made = f"{meta.get('embedder', 'an unknown embedding')} (format {meta.get('version', '?')})"
             raise Broken(f"{self._path} was made with {made}, not with {self._made_by()}; {_REMEDY}")
-
-    def _recall(self, query: RecallQuery, vector: bytes) -> RecallResult:
-        def act(connection: sqlite3.Connection) -> RecallResult:
-            copy = self._refresh(connection)
-            ranked = copy.table.rank(query, vector, lambda word: _find_word(connection, copy, word))
-            return RecallResult(source=self.name, found=ranked)
-
-        return self._read(act) or RecallResult(source=self.name, found=())
 
     def _refresh(self, connection: sqlite3.Connection) -> _Copy:
         """The copy with what was added since; a new one where something was removed."""
@@ -227,25 +217,18 @@ class SqliteMemoryIndex:
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
 
-def _digest(record: MemoryRecord) -> bytes:
-    return sha256(encode_model(record)).digest()
-
-
 def _keep_new(connection: sqlite3.Connection, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-    """Those that are neither there nor removed; `Broken` where one is there with another content."""
     known: dict[str, bytes | None] = {}
     for start in range(0, len(records), _LOOKED_UP):
         ids = [record.id for record in records[start : start + _LOOKED_UP]]
         marks = ", ".join("?" * len(ids))
         known.update(connection.execute(f"SELECT id, digest FROM memories WHERE id IN ({marks})", ids))
         known.update((id, None) for (id,) in connection.execute(f"SELECT id FROM removed WHERE id IN ({marks})", ids))
-    new = []
-    for record in records:
-        if record.id not in known:
-            new.append(record)
-        elif (digest := known[record.id]) is not None and digest != _digest(record):
-            raise Broken(f"Memory {record.id} is there with another content.")
-    return new
+    return keep_new(records, known, _digest)
+
+
+def _digest(record: MemoryRecord) -> bytes:
+    return bytes.fromhex(identify(record))
 
 
 def _find_word(connection: sqlite3.Connection, copy: _Copy, word: str) -> NDArray[np.uint8]:

@@ -1,12 +1,14 @@
 """Memories as columns in memory, ranked by similarity, words and age: what every index ranks with."""
 
 import heapq
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from zuno.kernel.canonical import digest, encode_model
 from zuno.kernel.errors import Broken
 from zuno.trading.measure.similarity import (
     DECAY,
@@ -50,15 +52,40 @@ def drop_repeats(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     return list(offered.values())
 
 
+def identify(record: MemoryRecord) -> str:
+    """A hash of the whole record."""
+    return digest(encode_model(record))
+
+
 def keep_new(
-    records: Sequence[MemoryRecord], known: Mapping[str, MemoryRecord], removed: Collection[str]
+    records: Sequence[MemoryRecord],
+    known: Mapping[str, object],
+    identify: Callable[[MemoryRecord], object] = lambda record: record,
 ) -> list[MemoryRecord]:
-    """Those that are neither there nor removed, each id once; `Broken` where one is there with another content."""
+    """Those that are not known by their id, each once; `Broken` where one is known with another content than `identify`
+    says. None: it was removed."""
     offered = drop_repeats(records)
     for record in offered:
-        if known.get(record.id, record) != record:
+        if known.get(record.id) not in (None, identify(record)):
             raise Broken(f"Memory {record.id} is there with another content.")
-    return [record for record in offered if record.id not in known and record.id not in removed]
+    return [record for record in offered if record.id not in known]
+
+
+class VectorIndex(ABC):
+    """An index that finds by a query's vector; a query without words finds nothing."""
+
+    name: str
+    _embedder: Embedder
+
+    async def recall(self, query: RecallQuery) -> RecallResult:
+        found: tuple[Recalled, ...] = ()
+        if query.text.strip():
+            (vector,) = await self._embedder.embed([cut_query(query.text)])
+            found = await self._find(query, vector)
+        return RecallResult(source=self.name, found=found)
+
+    @abstractmethod
+    async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]: ...
 
 
 class MemoryTable:
@@ -173,8 +200,8 @@ def rank_rows(
     return table.rank(query, vector, lambda word: np.array([word in held for held in words], dtype=np.uint8))
 
 
-class InMemoryIndex:
-    name: Final = "memory"
+class InMemoryIndex(VectorIndex):
+    name = "memory"
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -184,17 +211,14 @@ class InMemoryIndex:
         self._clear_table()
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        new = keep_new(records, self._records, self._removed)
+        new = keep_new(records, self._records | dict.fromkeys(self._removed))
         vectors = await self._embedder.embed([record.text for record in new])
         self._records.update((record.id, record) for record in new)
         self._vectors.update((record.id, vector) for record, vector in zip(new, vectors, strict=True))
         self._index(new)
 
-    async def recall(self, query: RecallQuery) -> RecallResult:
-        if not query.text.strip():
-            return RecallResult(source=self.name, found=())
-        (vector,) = await self._embedder.embed([cut_query(query.text)])
-        return RecallResult(source=self.name, found=self._table.rank(query, vector, self._find_word))
+    async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]:
+        return self._table.rank(query, vector, self._find_word)
 
     async def remove(self, id: str) -> None:
         self._removed.add(id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, LiteralString
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
@@ -63,44 +64,44 @@ class Fences:
                 raise Refused(f"The lease of {name} went to {holder} while this process was away; nothing was written.")
 
 
+@dataclass(eq=False, repr=False)
 class PostgresLease:
     """The `Lease` of a name, renewed by a thread while it is held."""
 
-    def __init__(self, url: str, name: str, holder: str, fences: Fences, lasts: float = LEASE_SECONDS) -> None:
-        """`holder`: this process's name in the message to a second one."""
-        self._url = url
-        self._name = name
-        self._holder = holder
-        self._fences = fences
-        self._lasts = lasts
-        self._token: int | None = None
-        self._ended = threading.Event()
-        self._renewing: threading.Thread | None = None
+    url: str
+    name: str
+    holder: str
+    """This process's name in the message to a second one."""
+    fences: Fences
+    lasts: float = LEASE_SECONDS
+    _token: int | None = field(default=None, init=False)
+    _ended: threading.Event = field(default_factory=threading.Event, init=False)
+    _renewing: threading.Thread | None = field(default=None, init=False)
 
     def take(self) -> None:
-        with connect(self._url) as connection:
+        with connect(self.url) as connection:
             create_schema(connection, _SCHEMA)
-            taken = connection.execute(_TAKE, self._values(holder=self._holder)).fetchone()
+            taken = connection.execute(_TAKE, self._values(holder=self.holder)).fetchone()
             if taken is None:
-                held = connection.execute("SELECT holder FROM zuno.leases WHERE name = %s", (self._name,)).fetchone()
+                held = connection.execute("SELECT holder FROM zuno.leases WHERE name = %s", (self.name,)).fetchone()
                 raise Refused(
-                    f"{self._name} is being worked on by {'another process' if held is None else held[0]}; wait for it,"
-                    f" or end it: its lease is over {self._lasts:g} s after it stops."
+                    f"{self.name} is being worked on by {'another process' if held is None else held[0]}; wait for it,"
+                    f" or end it: its lease is over {self.lasts:g} s after it stops."
                 )
         self._token = int(taken[0])
-        self._fences.add(self._name, self._token)
+        self.fences.add(self.name, self._token)
         self._ended = threading.Event()
         self._renewing = threading.Thread(
-            target=self._renew_until, args=(self._ended, self._token), name=f"zuno-lease-{self._name}", daemon=True
+            target=self._renew_until, args=(self._ended, self._token), name=f"zuno-lease-{self.name}", daemon=True
         )
         self._renewing.start()
 
     def check(self) -> None:
         if self._token is None:
-            raise Refused(f"The lease of {self._name} is not held.")
+            raise Refused(f"The lease of {self.name} is not held.")
         own = Fences()
-        own.add(self._name, self._token)
-        with connect(self._url) as connection:
+        own.add(self.name, self._token)
+        with connect(self.url) as connection:
             own.check(connection)
 
     def leave(self) -> None:
@@ -109,27 +110,26 @@ class PostgresLease:
         self._ended.set()
         if self._renewing is not None:
             self._renewing.join()
-        with suppress(ZunoError), connect(self._url) as connection:  # else it ends by itself
+        with suppress(ZunoError), connect(self.url) as connection:  # else it ends by itself
             connection.execute(_LEAVE, self._values(token=self._token))
-        self._fences.drop(self._name)
+        self.fences.drop(self.name)
         self._token = None
 
     def _renew_until(self, ended: threading.Event, token: int) -> None:
         """Failures are ignored: the next write checks the lease."""
-        while not ended.wait(self._lasts / 3):
-            with suppress(ZunoError), connect(self._url) as connection:
+        while not ended.wait(self.lasts / 3):
+            with suppress(ZunoError), connect(self.url) as connection:
                 if not connection.execute(_RENEW, self._values(token=token)).rowcount:
                     return
 
     def _values(self, **more: str | int) -> dict[str, object]:
         from datetime import timedelta
 
-        return {"name": self._name, "lasts": timedelta(seconds=self._lasts), **more}
+        return {"name": self.name, "lasts": timedelta(seconds=self.lasts), **more}
 
 
 @contextmanager
 def connect(url: str) -> Iterator[psycopg.Connection]:
-    """A connection for one query."""
     with translate_postgres("of leases and kills"):
         import psycopg
 

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,18 +96,8 @@ class SqliteSamples:
 
 
 def _row(sample: PoolSample) -> tuple[object, ...]:
-    return (
-        sample.chain,
-        sample.pool_id,
-        sample.block.number,
-        sample.block.hash,
-        sample.block.timestamp,
-        str(sample.sqrt_price_x96),
-        sample.tick,
-        str(sample.liquidity),
-        str(sample.fee_growth_global0_x128),
-        str(sample.fee_growth_global1_x128),
-    )
+    chain, pool, block, sqrt_price, tick, *wide = astuple(sample)
+    return (chain, pool, *block, str(sqrt_price), tick, *map(str, wide))
 
 
 def _tidy(connection: sqlite3.Connection, now: int) -> None:

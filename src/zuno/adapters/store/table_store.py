@@ -339,7 +339,6 @@ class HeadFile:
         return sector[:-1].rstrip(b" ") + b"\n" if whole else sector  # anything else is for the judge to see
 
     def read_damage(self, database: str) -> str | None:
-        """What was found wrong with this database."""
         for mark in self._marks(database):
             if (content := read_file(mark)) is not None:
                 return content.decode("utf-8", "replace").partition("\n")[0]

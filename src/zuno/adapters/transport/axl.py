@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
@@ -59,30 +60,30 @@ class _UncheckedConnectionError(Exception):
     """A request would have opened a new connection, to an unchecked node."""
 
 
+@dataclass(eq=False)
 class AxlTransport:
     """One role's endpoint, at its own node. `peers` are the ids of all, its own among them: without that any node will
     do. `patience` bounds an exchange as a whole, `first_patience` those with a peer until it has taken a message."""
 
-    limit = NODE_LIMIT - len(_MARK)
+    me: Role
+    api_url: str
+    peers: Mapping[Role, str]
+    _: KW_ONLY
+    patience: float = PATIENCE
+    first_patience: float = FIRST_PATIENCE
 
-    def __init__(
-        self,
-        me: Role,
-        api_url: str,
-        peers: Mapping[Role, str],
-        *,
-        patience: float = PATIENCE,
-        first_patience: float = FIRST_PATIENCE,
-    ) -> None:
-        self._me = me
-        self._url = api_url.rstrip("/")
-        self._ids = {role: _readable(role, peer_id) for role, peer_id in peers.items()}
-        self._own_id = self._ids.pop(me, None)
+    limit = NODE_LIMIT - len(_MARK)
+    strangers = 0
+    dropped = 0
+    """Messages that were none of a known peer's, or not written by such a transport."""
+
+    def __post_init__(self) -> None:
+        self._url = self.api_url.rstrip("/")
+        self._ids = {role: _readable(role, peer_id) for role, peer_id in self.peers.items()}
+        self._own_id = self._ids.pop(self.me, None)
         self._roles = {_address(peer_id): role for role, peer_id in self._ids.items()}
         if len(self._roles) < len(self._ids):
             raise UsageError("Two roles have the same AXL peer id; every role needs a node of its own.")
-        self._patience = patience
-        self._first_patience = max(patience, first_patience)
         self._met: set[Role] = set()
         self._inbox = Inbox()
         self._client = _build_client(self._url)  # now, and not while somebody waits
@@ -90,24 +91,21 @@ class AxlTransport:
         self._under_way: set[asyncio.Timeout] = set()
         self._traffic = asyncio.Event()
         self.node = NodeHealth(state="late", why=f"The AXL node at {self._url} has not answered yet.")
-        self.strangers = 0
-        self.dropped = 0
-        """Messages that were none of a known peer's, or not written by such a transport."""
 
     async def send(self, to: Role, data: bytes) -> None:
         if len(data) > self.limit:
             raise Refused(self._with_state(f"A message of {len(data)} bytes is over the limit of {self.limit}."))
         if to not in self._ids:
             raise Unavailable(self._with_state(f"No AXL peer id of the {to}; set ZUNO_AXL_{to.upper()}_PEER_ID."))
-        patience = self._patience if to in self._met else self._first_patience
+        patience = self.patience if to in self._met else max(self.patience, self.first_patience)
         status, _, headers = await self._ask_own_node("/send", _LONGEST_ANSWER, patience, to, _MARK + data)
         self._judge(status, headers.get("X-Sent-Bytes"), len(_MARK) + len(data), to)
         self._met.add(to)
         self._traffic.set()
 
     async def receive(self, role: Role) -> ReceivedMessage:
-        if role is not self._me:
-            raise Refused(self._with_state(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}."))
+        if role is not self.me:
+            raise Refused(self._with_state(f"This endpoint is the {self.me}'s: nothing arrives here for the {role}."))
         if self._fetching is None and not self._inbox.is_closed:
             # A task of its own: a node forgets what it has handed out, so a receiver that gives up must not lose it.
             self._fetching = asyncio.create_task(self._fetch())
@@ -117,7 +115,7 @@ class AxlTransport:
     async def open(self) -> None:
         """Asks the node for its key. `node` has the answer: a node may also come later, and is asked again then."""
         with suppress(Unavailable, Malformed):
-            await self._check_node(min(self._patience, OPEN_PATIENCE))
+            await self._check_node(min(self.patience, OPEN_PATIENCE))
 
     async def close(self) -> None:
         self._inbox.close(Unavailable(self._with_state(CLOSED)))
@@ -152,7 +150,7 @@ class AxlTransport:
         return True
 
     async def _fetch_one(self) -> bool:
-        status, body, headers = await self._ask_own_node("/recv", NODE_LIMIT, self._patience)
+        status, body, headers = await self._ask_own_node("/recv", NODE_LIMIT, self.patience)
         if status == _EMPTY:
             return False
         if status != _OK or "X-From-Peer-Id" not in headers:
@@ -172,7 +170,7 @@ class AxlTransport:
         if self.node.state == "ok":
             with suppress(_UncheckedConnectionError):
                 return await self._exchange(path, most, patience, to, body, {"trace": _refuse_to_connect})
-        await self._check_node(self._patience)
+        await self._check_node(self.patience)
         return await self._exchange(path, most, patience, to, body)
 
     async def _check_node(self, patience: float) -> None:
@@ -186,7 +184,7 @@ class AxlTransport:
         self.node = NodeHealth(state="ok")
 
     def _note_fault(self, state: NodeState, detail: str) -> ZunoError:
-        self.node = NodeHealth(state=state, why=_FAULTS[state].format(url=self._url, me=self._me, detail=detail))
+        self.node = NodeHealth(state=state, why=_FAULTS[state].format(url=self._url, me=self.me, detail=detail))
         return (Malformed if state == "not AXL" else Unavailable)(self._with_state(self.node.why))
 
     def _with_state(self, sentence: str) -> str:

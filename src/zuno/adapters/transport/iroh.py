@@ -16,7 +16,7 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
@@ -62,42 +62,38 @@ _ENDPOINT_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class IrohPeer:
-    """A line of the address book."""
-
     endpoint_id: str
     """64 hex digits: the peer's ed25519 public key."""
     address: str | None = None
     """`host:port`; without it the peer is answered over the connection it makes itself."""
 
 
+@dataclass(eq=False)
 class IrohTransport:
     """One role's endpoint. `secret`: its 32-byte ed25519 key; `bind`: the address it listens at. A message is a stream:
     its length in four bytes, the message, and one byte back once it is taken."""
 
+    me: Role
+    secret: bytes = field(repr=False)
+    peers: Mapping[Role, IrohPeer]
+    _: KW_ONLY
+    bind: str = LOOPBACK
+    patience: float = PATIENCE
+    silence: float = SILENCE
+
     limit = LIMIT
     node = None
+    strangers = 0
+    dropped = 0
+    """Rejected strangers, and messages that broke off or were invalid."""
 
-    def __init__(
-        self,
-        me: Role,
-        secret: bytes,
-        peers: Mapping[Role, IrohPeer],
-        *,
-        bind: str = LOOPBACK,
-        patience: float = PATIENCE,
-        silence: float = SILENCE,
-    ) -> None:
-        if len(secret) != _SECRET_BYTES:
-            raise UsageError(f"The key of the {me} has {len(secret)} bytes where {_SECRET_BYTES} are needed.")
-        self._me = me
-        self._secret = secret
-        self._book = {role: _readable(role, peer) for role, peer in peers.items() if role is not me}
+    def __post_init__(self) -> None:
+        if len(self.secret) != _SECRET_BYTES:
+            raise UsageError(f"The key of the {self.me} has {len(self.secret)} bytes where {_SECRET_BYTES} are needed.")
+        self._book = {role: _readable(role, peer) for role, peer in self.peers.items() if role is not self.me}
         self._roles = {bytes.fromhex(peer.endpoint_id): role for role, peer in self._book.items()}
         if len(self._roles) < len(self._book):
             raise UsageError("Two roles have the same endpoint id; every role needs a key of its own.")
-        self._bind = bind
-        self._patience = patience
-        self._silence = silence
         self._inbox = Inbox()
         self._endpoint: Endpoint | None = None
         self._opening = asyncio.Lock()
@@ -106,16 +102,13 @@ class IrohTransport:
         self._tasks: set[asyncio.Task[None]] = set()
         self._handshakes: OrderedDict[int, asyncio.Task[None]] = OrderedDict()
         self._callers = itertools.count()
-        self.strangers = 0
-        self.dropped = 0
-        """Rejected strangers, and messages that broke off or were invalid."""
 
     @property
     def address(self) -> str | None:
         """Where it listens, once it does."""
         if self._endpoint is None:
             return None
-        host = self._bind.rpartition(":")[0]
+        host = self.bind.rpartition(":")[0]
         return next(bound for bound in self._endpoint.bound_sockets() if bound.rpartition(":")[0] == host)
 
     async def open(self) -> None:
@@ -126,16 +119,16 @@ class IrohTransport:
                 return
             builder = iroh.EndpointBuilder()
             builder.apply_minimal()
-            builder.secret_key(self._secret)
+            builder.secret_key(self.secret)
             builder.alpns([_ALPN])
             builder.relay_mode(iroh.RelayMode.disabled())
             try:
-                for address in _bind_addresses(self._bind):
+                for address in _bind_addresses(self.bind):
                     builder.bind_addr(address)
                 self._endpoint = await builder.bind()
             except iroh.IrohError:
                 raise Unavailable(
-                    f"The {self._me} cannot listen at {self._bind}; free that port, or give an address of this machine."
+                    f"The {self.me} cannot listen at {self.bind}; free that port, or give an address of this machine."
                 ) from None
             self._spawn(self._accept(self._endpoint))
 
@@ -148,19 +141,19 @@ class IrohTransport:
         await self.open()
         iroh = _library()
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self.patience):
                 connection = await self._connection(to)
                 await self._hand_over(to, connection, data)
         except TimeoutError:
             raise Unavailable(
-                f"The {to} did not answer within {self._patience:g} s; the message may have arrived."
+                f"The {to} did not answer within {self.patience:g} s; the message may have arrived."
             ) from None
         except iroh.IrohError:
             raise Unavailable(CLOSED if self._inbox.is_closed else f"The connection to the {to} broke off.") from None
 
     async def receive(self, role: Role) -> ReceivedMessage:
-        if role is not self._me:
-            raise Refused(f"This endpoint is the {self._me}'s: nothing arrives here for the {role}.")
+        if role is not self.me:
+            raise Refused(f"This endpoint is the {self.me}'s: nothing arrives here for the {role}.")
         await self.open()
         return await self._inbox.take()
 
@@ -232,7 +225,7 @@ class IrohTransport:
         """The handshake proves the key; a peer that is not in the book is rejected before a byte is read."""
         iroh = _library()
         try:
-            async with asyncio.timeout(min(HANDSHAKE, self._patience)):
+            async with asyncio.timeout(min(HANDSHAKE, self.patience)):
                 connection = await (await incoming.accept()).connect()
         except (iroh.IrohError, TimeoutError):
             return
@@ -268,7 +261,7 @@ class IrohTransport:
         heard = connection.stats().udp_rx_datagrams
         task = asyncio.ensure_future(_write_message(connection, data))
         try:
-            await asyncio.wait([task], timeout=self._silence)
+            await asyncio.wait([task], timeout=self.silence)
             if not task.done() and connection.stats().udp_rx_datagrams == heard:
                 self._forget(to, connection)
                 raise Unavailable(f"The {to} has fallen silent; the message may have arrived.")

@@ -34,7 +34,6 @@ from zuno.trading.model.market import (
 )
 
 VENDOR: Final = ExchangeVendor("binanceusdm", "Binance", "fapi.binance.com")
-STREAM_URL: Final = "wss://fstream.binance.com"
 BARS_A_PAGE, RATES_A_PAGE, POINTS_A_PAGE = 1_500, 1_000, 500
 SPOT_BARS_A_PAGE: Final = 1_000
 DEPTHS: Final = (5, 10, 20, 50, 100, 500, 1_000)
@@ -151,14 +150,13 @@ class BinanceTape(VenueTape):
     """Forced and whale trades on one connection. At most one forced order a second: totals are lower bounds."""
 
     venue = BINANCE
-    default_url = STREAM_URL
 
     def listen(self, symbols: Sequence[str]) -> AsyncGenerator[Item]:
         names = [f"{symbol.lower()}@{kind}" for symbol in symbols for kind in ("forceOrder", "aggTrade")]
-        stream = StreamAddress("Binance", f"{self._url}/market/stream?streams={'/'.join(names)}")
+        stream = StreamAddress("Binance", f"{self.url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
         proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
-        return listen_to(stream, _parse_message, proven, self._steady, self._timing)
+        return listen_to(stream, _parse_message, proven, self.steady, self.timing)
 
 
 def _parse_message(message: VendorJson) -> StreamEvent:

@@ -34,7 +34,6 @@ from zuno.trading.model.market import (
 )
 
 VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
-STREAM_URL: Final = "wss://stream.bybit.com"
 BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
 INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
@@ -136,7 +135,6 @@ class BybitTape(streams.VenueTape):
     """Every forced trade of a symbol, by the position that was closed."""
 
     venue = BYBIT
-    default_url = STREAM_URL
 
     async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         """A wish that names one unknown symbol is declined as a whole: the others are asked for without it."""
@@ -155,9 +153,9 @@ class BybitTape(streams.VenueTape):
     def _listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         topics = [f"{kind}.{symbol}" for symbol in symbols for kind in ("allLiquidation", "tickers")]
         hello = json.dumps({"op": "subscribe", "args": topics})
-        stream = streams.StreamAddress("Bybit", f"{self._url}/v5/public/linear", hello, ping='{"op":"ping"}')
+        stream = streams.StreamAddress("Bybit", f"{self.url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return streams.listen_to(stream, _parse_message, proven, self._steady, self._timing)
+        return streams.listen_to(stream, _parse_message, proven, self.steady, self.timing)
 
 
 class _UnknownTopic(Unavailable):

@@ -7,7 +7,7 @@ import math
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -101,50 +101,42 @@ class VenueDeclined(Refused):
         self.reason = reason
 
 
+@dataclass(eq=False, repr=False)
 class ExchangeClient:
     """One exchange's endpoints, by ccxt's names; those of an account need `keys`; `demo`: its demo trading. `url`
     replaces the exchange's address. While a rate limit lasts, questions fail without being sent."""
 
-    def __init__(
-        self,
-        vendor: ExchangeVendor,
-        url: str | None = None,
-        *,
-        keys: ApiKeys | None = None,
-        demo: bool = False,
-        patience: RequestLimits = PATIENCE,
-        throttled: bool = True,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.name = vendor.name
-        self._vendor = vendor
-        self._url = url
-        self._keys = keys
-        self._demo = demo
-        self._patience = patience
-        self._throttled = throttled
-        self._sleep = sleep
-        self._monotonic = monotonic
+    vendor: ExchangeVendor
+    url: str | None = None
+    _: KW_ONLY
+    keys: ApiKeys | None = None
+    demo: bool = False
+    patience: RequestLimits = PATIENCE
+    throttled: bool = True
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self.name = self.vendor.name
         self._quiet_until = -math.inf
         self._ccxt: Any = None
         self._reached = False
 
     async def ask(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """The answer of a raw endpoint; `what` names it in errors."""
-        return await self._ask(endpoint, what, params, self._patience.attempts)
+        return await self._ask(endpoint, what, params, self.patience.attempts)
 
     async def _ask(self, endpoint: str, what: str, params: Params, attempts: int) -> VendorJson:
         attempt = 1
         while True:
-            left = self._quiet_until - self._monotonic()
+            left = self._quiet_until - self.monotonic()
             if left > 0:
                 raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
                 await self._reach()
                 return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(_copy(params)))
             except RateLimited as asked:
-                self._quiet_until = self._monotonic() + asked.seconds
+                self._quiet_until = self.monotonic() + asked.seconds
                 raise
             except Unreachable:
                 if attempt >= attempts:
@@ -155,7 +147,7 @@ class ExchangeClient:
                 fault, again = self._translate(error, what)
                 if not again or attempt >= attempts:
                     raise fault from None
-            await self._sleep(Backoff(self._patience.first_wait, self._patience.longest_wait).delay(attempt))
+            await self.sleep(Backoff(self.patience.first_wait, self.patience.longest_wait).delay(attempt))
             attempt += 1
 
     async def close(self) -> None:
@@ -165,13 +157,13 @@ class ExchangeClient:
 
     async def _reach(self) -> None:
         """`Unreachable` where no connection comes about."""
-        address = self._url or (self._vendor.host and f"https://{self._vendor.host}")
+        address = self.url or (self.vendor.host and f"https://{self.vendor.host}")
         if self._reached or self._ccxt is not None or not address:
             return
         parts = urlsplit(address)
         port = parts.port or (443 if parts.scheme == "https" else 80)
         try:
-            async with asyncio.timeout(self._patience.timeout):
+            async with asyncio.timeout(self.patience.timeout):
                 _, writer = await asyncio.open_connection(parts.hostname, port)
         except OSError:  # a timeout is one
             raise Unreachable(f"{self.name} could not be reached") from None
@@ -187,7 +179,7 @@ class ExchangeClient:
             return Unavailable(f"{self.name} broke off in the middle of its {what}"), True
         tree, words = MAPPED[kind]
         if words == "limits our requests":
-            self._quiet_until = self._monotonic() + PAUSE
+            self._quiet_until = self.monotonic() + PAUSE
         return tree(f"{self.name} {words} ({what}; {type(error).__name__})"), kind in WORTH_RETRYING
 
     def _open(self) -> Any:
@@ -196,22 +188,22 @@ class ExchangeClient:
                 import ccxt.async_support as vendors
             except ImportError:
                 raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
-            vendor = self._vendor if self._keys is not None else replace(self._vendor, read_decline=None)
-            kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self._patience.max_bytes)
-            options = {"timeout": round(self._patience.timeout * 1_000), "enableRateLimit": self._throttled}
+            vendor = self.vendor if self.keys is not None else replace(self.vendor, read_decline=None)
+            kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self.patience.max_bytes)
+            options = {"timeout": round(self.patience.timeout * 1_000), "enableRateLimit": self.throttled}
             opened = kind(options if vendor.pace_ms is None else {**options, "rateLimit": vendor.pace_ms})
             opened.timeout_on_exit = 0
-            if self._keys is not None and opened.requiredCredentials["privateKey"]:
-                opened.walletAddress, opened.privateKey = self._keys.key, self._keys.secret
-            elif self._keys is not None:
-                opened.apiKey, opened.secret = self._keys.key, self._keys.secret
-                opened.password = self._keys.passphrase
-            if self._demo:
+            if self.keys is not None and opened.requiredCredentials["privateKey"]:
+                opened.walletAddress, opened.privateKey = self.keys.key, self.keys.secret
+            elif self.keys is not None:
+                opened.apiKey, opened.secret = self.keys.key, self.keys.secret
+                opened.password = self.keys.passphrase
+            if self.demo:
                 trades_on_demo = opened.urls.keys() & {"demo", "demotrading"}
                 (opened.enable_demo_trading if trades_on_demo else opened.set_sandbox_mode)(True)
             opened.ssl_context = _certificates(opened.cafile)
-            if self._url is not None:
-                here, urls = self._url.rstrip("/"), opened.urls["api"]
+            if self.url is not None:
+                here, urls = self.url.rstrip("/"), opened.urls["api"]
                 opened.urls["api"] = {
                     part: here + urlsplit(url).path if isinstance(url, str) else url for part, url in urls.items()
                 }

@@ -11,6 +11,7 @@ Stream: …/docs-v5/en/#public-data-websocket (Liquidation orders channel, Mark 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -44,7 +45,6 @@ POINTS_A_PAGE: Final = 100
 MOST_LEVELS: Final = 400
 BARS: Final = {Timeframe.M1: "1m", Timeframe.H1: "1H", Timeframe.H4: "4H", Timeframe.D1: "1Dutc", Timeframe.W1: "1Wutc"}
 QUOTES: Final = ("USDT", "USDC", "EUR", "USD", "BTC", "ETH")
-STREAM_URL: Final = "wss://ws.okx.com:8443"
 FORCED: Final = "liquidation-orders"
 MARKS: Final = "mark-price"
 
@@ -157,34 +157,25 @@ class Okx(OkxSpot):
         return await fetch_irregular(f"OKX's {what}", page, since, until, newest_first=True, apart=step, span=span)
 
 
+@dataclass(eq=False, kw_only=True)
 class OkxTape(streams.VenueTape):
     """Forced trades by the position that was closed. The channel covers every perpetual; a symbol's mark price, which
     is stamped and frequent, shows that it is served. `contract`: the base currency of one contract of a symbol."""
 
-    venue = OKX
-    default_url = STREAM_URL
+    contract: Callable[[str], Awaitable[float]]
 
-    def __init__(
-        self,
-        steady: Callable[[], Millis],
-        contract: Callable[[str], Awaitable[float]],
-        url: str | None = None,
-        *,
-        timing: streams.StreamTiming = streams.USUAL_TIMING,
-    ) -> None:
-        super().__init__(steady, url, timing=timing)
-        self._contract = contract
+    venue = OKX
 
     async def listen(self, symbols: Sequence[str]) -> AsyncGenerator[streams.Item]:
         sizes: dict[str, tuple[str, float]] = {}
         for symbol in symbols:
             with suppress(NotListed):  # the others are heard all the same
-                sizes[_swap(symbol)] = symbol, await self._contract(symbol)
+                sizes[_swap(symbol)] = symbol, await self.contract(symbol)
         marks = [{"channel": MARKS, "instId": swap} for swap in sizes]
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
-        stream = streams.StreamAddress("OKX", f"{self._url}/ws/v5/public", hello, ping="ping", pong="pong")
+        stream = streams.StreamAddress("OKX", f"{self.url}/ws/v5/public", hello, ping="ping", pong="pong")
         proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
-        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self._steady, self._timing):
+        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self.steady, self.timing):
             yield item
 
 

@@ -10,7 +10,7 @@ forgotten a symbol: of one that was not heard for a minute nothing more is prove
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
 from typing import Any, Final, TypeAlias
 
@@ -114,17 +114,14 @@ class ProvenMinutes:
             self._next += MINUTE_MS
 
 
+@dataclass(eq=False)
 class VenueTape:
     """A venue's stream and its timing. `steady`: a monotonic clock."""
 
-    default_url: str
-
-    def __init__(
-        self, steady: Callable[[], Millis], url: str | None = None, *, timing: StreamTiming = USUAL_TIMING
-    ) -> None:
-        self._steady = steady
-        self._url = (url or self.default_url).rstrip("/")
-        self._timing = timing
+    steady: Callable[[], Millis]
+    url: str
+    _: KW_ONLY
+    timing: StreamTiming = USUAL_TIMING
 
 
 async def listen_to(

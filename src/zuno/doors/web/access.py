@@ -8,7 +8,7 @@ Behind a public URL the page has one more name, named proxies say who the client
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Final
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -61,15 +61,16 @@ class Caller:
     login: WebLoginView
 
 
+@dataclass(eq=False)
 class _ClientBuckets:
     """A `TokenBucket` for each client; whoever asked longest ago makes room."""
 
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._buckets: dict[str, TokenBucket] = {}
+    rate: float
+    burst: float
+    _buckets: dict[str, TokenBucket] = field(default_factory=dict)
 
     def try_take(self, client: str, now: int) -> bool:
-        bucket = self._buckets[client] = self._buckets.pop(client, TokenBucket(self._rate, self._burst))
+        bucket = self._buckets[client] = self._buckets.pop(client, TokenBucket(self.rate, self.burst))
         _drop_oldest(self._buckets, 4_096)
         return bucket.try_take(now)
 
@@ -79,32 +80,29 @@ def _drop_oldest(known: dict[str, Any], most: int) -> None:
         del known[next(iter(known))]
 
 
+@dataclass(eq=False)
 class Access:
     """What is checked of a request. Nothing here needs a database."""
 
-    def __init__(
-        self,
-        logins: Logins,
-        cookie: str,
-        stopwatch: Callable[[], float],
-        names: frozenset[str] = LOOPBACK_NAMES,
-        *,
-        real_money: bool = False,
-        site: PublicSite | None = None,
-    ) -> None:
-        """`cookie`: its name, of this home alone, for cookies know no ports. `names`: how this machine may be called.
-        `stopwatch`: seconds that no clock change touches. `real_money`: acting needs the leave of `zuno web allow`.
-        `site`: the public address, if there is one; then acting needs a code of the second factor too."""
-        self._logins = logins
-        self.cookie = cookie
-        self.site = site
-        self.base = "" if site is None else site.base
-        self._names = names if site is None else names | {site.name}
+    logins: Logins
+    cookie: str
+    """Its name, of this home alone, for cookies know no ports."""
+    stopwatch: Callable[[], float]
+    """Seconds that no clock change touches."""
+    names: frozenset[str] = LOOPBACK_NAMES
+    """How this machine may be called."""
+    _: KW_ONLY
+    real_money: bool = False
+    """Acting needs the leave of `zuno web allow`."""
+    site: PublicSite | None = None
+    """The public address, if there is one; then acting needs a code of the second factor too."""
+
+    def __post_init__(self) -> None:
+        self.base = "" if self.site is None else self.site.base
+        self._names = self.names if self.site is None else self.names | {self.site.name}
         self._kept: dict[str, tuple[str, float]] = {}
         """Codes by whose they are and for which act, and until when they are good for it, while it is not done."""
         self._acting: set[str] = set()
-        self._real_money = real_money
-        self._stopwatch = stopwatch
         self._guesses = _ClientBuckets(1 / 6, 10)
         self._probes = _ClientBuckets(5.0, 20)
         self._looks = TokenBucket(100.0, 400)
@@ -120,8 +118,8 @@ class Access:
 
     async def log_in(self, code: str, client: str = "") -> tuple[str, str, LoginScope]:
         """Cookie, header and scope of a new session, for a code that was not used. `Problem` for a wrong one."""
-        known = self._logins.find(hash_secret(code), "code")  # a wrong one costs neither a thread nor a write
-        given = None if known is None else await asyncio.to_thread(self._logins.log_in, code, client)
+        known = self.logins.find(hash_secret(code), "code")  # a wrong one costs neither a thread nor a write
+        given = None if known is None else await asyncio.to_thread(self.logins.log_in, code, client)
         if given is None:
             why = "This link was used, or is older than two minutes; `zuno web link` prints another."
             raise self._count_guess(why, client)
@@ -129,7 +127,7 @@ class Access:
 
     async def log_out(self, caller: Caller) -> None:
         if caller.login.kind == "session":
-            await asyncio.to_thread(self._logins.list, "session", caller.login.name)
+            await asyncio.to_thread(self.logins.list, "session", caller.login.name)
 
     def check(
         self, method: str, path: str, headers: Mapping[str, str], cookies: str, client: str = ""
@@ -170,7 +168,7 @@ class Access:
         kept, until = self._kept.pop(act, (None, 0.0))
         self._acting.add(act)
         try:
-            if code is None or code != kept or self._stopwatch() >= until:
+            if code is None or code != kept or self.stopwatch() >= until:
                 await self._take_code(code)
         except BaseException:
             self._acting.discard(act)
@@ -181,11 +179,11 @@ class Access:
         """`code`: of an act that was only shown, or refused; it stays good for that one."""
         self._acting.discard(act)
         if code is not None:
-            self._kept[act] = code, self._stopwatch() + KEPT_SECONDS
+            self._kept[act] = code, self.stopwatch() + KEPT_SECONDS
             _drop_oldest(self._kept, 100)
 
     async def _take_code(self, code: str | None) -> None:
-        factors = self._logins.factors
+        factors = self.logins.factors
         if not (await asyncio.to_thread(factors.list)).factors:
             add = "type `zuno web factor add totp NAME` at a terminal, then try again."
             raise Problem(403, f"Acting from outside needs a second factor: {add}", "factor-missing")
@@ -196,15 +194,14 @@ class Access:
             raise Problem(403, f"{_VERDICTS.get(verdict, _WRONG)} ({FACTOR_HEADER})", "factor")
 
     def _millis(self) -> int:
-        return int(1000 * self._stopwatch())
+        return int(1000 * self.stopwatch())
 
     def may_act(self, caller: Caller) -> bool:
         """Beyond what lowers risk."""
-        return caller.login.scope == "act" and (not self._real_money or self._logins.allowed_until() is not None)
+        return caller.login.scope == "act" and (not self.real_money or self.logins.allowed_until() is not None)
 
     def lasts(self, caller: Caller) -> bool:
-        """Whether the login is still valid: neither ended nor expired."""
-        return self._logins.find(caller.key, caller.login.kind) is not None
+        return self.logins.find(caller.key, caller.login.kind) is not None
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "same-origin")
@@ -234,7 +231,7 @@ class Access:
         )
 
     def _find(self, key: str, kind: LoginKind) -> Caller | None:
-        login = self._logins.find(key, kind)
+        login = self.logins.find(key, kind)
         return None if login is None else Caller(key, login)
 
     def _count_guess(self, detail: str, client: str) -> Problem:
@@ -258,33 +255,33 @@ def _read_cookies(header: str, name: str) -> list[str]:
     return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
+@dataclass(eq=False)
 class Guard:
     """The first thing a request meets: access, the size of its body, and the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, access: Access, metrics: Metrics, chance: Callable[[int], bytes]) -> None:
-        """`chance`: for the ids that requests are logged by."""
-        self._app = app
-        self._access = access
-        self._metrics = metrics
-        self._chance = chance
+    app: ASGIApp
+    access: Access
+    metrics: Metrics
+    chance: Callable[[int], bytes]
+    """For the ids that requests are logged by."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
-        id = f"http_{self._chance(6).hex()}"
+        id = f"http_{self.chance(6).hex()}"
         with log_under(id):
             await self._answer(scope, receive, send, id.encode())
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, id: bytes) -> None:
         scope.setdefault("state", {})
-        read_timer = self._metrics.start_timer()
-        act, code, kept, site = "", None, None, self._access.site
+        read_timer = self.metrics.start_timer()
+        act, code, kept, site = "", None, None, self.access.site
         client, over_http = str((scope.get("client") or ("",))[0]), False
         if site is not None:
             client, over_http = _read_proxy(scope, site, client)
         scope["state"]["client"] = client
-        path = scope["path"][len(self._access.base) :]
+        path = scope["path"][len(self.access.base) :]
 
         async def send_guarded(message: Message) -> None:
             nonlocal kept
@@ -294,11 +291,11 @@ class Guard:
                 more = [*_RAW_HEADERS, (b"cache-control", cache), (b"x-request-id", id)]
                 message["headers"] = [*message["headers"], *(header for header in more if header[0] not in own)]
                 route = str(getattr(scope.get("route"), "path", "other"))  # as the code has it, whatever was asked for
-                self._metrics.count_answer(scope["method"], route, message["status"], read_timer())
+                self.metrics.count_answer(scope["method"], route, message["status"], read_timer())
                 if 400 <= message["status"] < 500 or SHOWN_HEADER.encode() in own:
                     kept = code  # nothing was done by it; of an answer that never came nobody knows
             elif message["type"] == "http.response.body":
-                self._metrics.count_bytes(len(message.get("body", b"")))
+                self.metrics.count_bytes(len(message.get("body", b"")))
             await send(message)
 
         try:
@@ -306,11 +303,11 @@ class Guard:
             cookies = "; ".join(headers.getlist("cookie"))
             if over_http and path not in PROBES:
                 raise Problem(403, "This page is open over https alone.", "tls")
-            caller, state = self._access.check(scope["method"], path, headers, cookies, client), scope["state"]
+            caller, state = self.access.check(scope["method"], path, headers, cookies, client), scope["state"]
             state["caller"] = caller
-            if caller is not None and self._access.needs_factor(scope["method"], path):
+            if caller is not None and self.access.needs_factor(scope["method"], path):
                 code = headers.get(FACTOR_HEADER)
-                act = await self._access.begin_act(caller, path, code)
+                act = await self.access.begin_act(caller, path, code)
             if caller is not None and "connection" in state:
                 state["connection"].recognise()
             if scope["method"] not in _SAFE:
@@ -320,13 +317,13 @@ class Guard:
             await answer_problem(view, _RETRY.get(view.status))(scope, receive, send_guarded)
             return
         if not path:
-            await RedirectResponse(f"{self._access.base}/", 307)(scope, receive, send_guarded)
+            await RedirectResponse(f"{self.access.base}/", 307)(scope, receive, send_guarded)
             return
         try:
-            await self._app(scope, receive, send_guarded)
+            await self.app(scope, receive, send_guarded)
         finally:
             if act:
-                self._access.end_act(act, kept)
+                self.access.end_act(act, kept)
 
 
 def _read_proxy(scope: Scope, site: PublicSite, peer: str) -> tuple[str, bool]:

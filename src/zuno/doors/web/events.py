@@ -225,7 +225,6 @@ def describe_thought(request_id: str, role: str, round_: int, seq: int, text: st
 
 
 def _meaning(entry: Entry) -> list[tuple[str, dict[str, Any]]]:
-    """What an entry is to a page that shows a debate, a run or a plan."""
     payload, request = entry.payload, entry.request_id
     match entry.kind:
         case "plan" as kind:

@@ -56,7 +56,6 @@ class Metrics:
         self._jobs.labels(what, state).inc()
 
     def write(self, feed: EventFeed) -> bytes:
-        """The text that Prometheus reads."""
         self._streams.set(feed.viewers)
         self._up.set(self._stopwatch() - self._started)
         return generate_latest(self._registry)

@@ -332,7 +332,7 @@ def test_funding_is_paid_by_the_side_the_rate_says() -> None:
 
 async def test_an_order_sees_the_market_of_its_arrival_and_not_of_its_sending() -> None:
     here = open_binance()
-    here.venue._latency_ms = 300
+    here.venue.latency_ms = 300
     here.tape.market[BTC].append(depth(here.at + 200, 20_100, 20_100.1))
     here.tape.market[BTC].append(depth(here.at + 400, 25_000, 25_000.1))
     order = await here.venue.place(request("late"))

@@ -296,7 +296,7 @@ async def of_okx(*messages: str) -> tuple[list[Any], Exception]:
             await socket.send(message)
 
     async with streaming(play) as venue:
-        found = await heard(OkxTape(clock(-1), contract, venue.url, timing=PATIENT))
+        found = await heard(OkxTape(clock(-1), venue.url, contract=contract, timing=PATIENT))
         assert venue.paths == ["/ws/v5/public"]
     return found
 
@@ -349,7 +349,7 @@ async def test_okx_answers_a_ping_with_a_bare_word() -> None:
             await socket.send("pong")
 
     async with streaming(play) as venue:
-        tape = OkxTape(clock(-1, 1, 61, 121, 3_600), contract, venue.url, timing=HASTY)
+        tape = OkxTape(clock(-1, 1, 61, 121, 3_600), venue.url, contract=contract, timing=HASTY)
         found, _ = await heard(tape)
     assert found == [Heartbeat(NOON)]
 

@@ -151,7 +151,7 @@ def test_a_code_is_no_token_and_a_token_no_code(access: Access, logins: Logins) 
 def test_of_many_who_have_the_same_code_one_is_logged_in(tmp_path: Path) -> None:
     logins = open_logins(tmp_path)
     logins.start(f"http://{HOST}/", end_sessions=False)
-    code = build_logins(tmp_path, Clocks(millis=logins._now())).link("act").url.partition("#login=")[2]
+    code = build_logins(tmp_path, Clocks(millis=logins.now())).link("act").url.partition("#login=")[2]
     with ThreadPoolExecutor(8) as tabs:
         given = list(tabs.map(lambda _: open_logins(tmp_path).log_in(code), range(8)))
     assert len([login for login in given if login is not None]) == 1

@@ -67,7 +67,7 @@ def test_a_code_is_good_once_and_no_older_one_after_it(factors: Factors, clocks:
 
 def test_of_many_who_have_the_same_code_one_acts(tmp_path: Path) -> None:
     secret = open_logins(tmp_path).factors.add("totp", "phone").secret
-    code = write_code(secret, open_logins(tmp_path)._now() // STEP_MS)
+    code = write_code(secret, open_logins(tmp_path).now() // STEP_MS)
     with ThreadPoolExecutor(8) as tabs:
         verdicts = list(tabs.map(lambda _: open_logins(tmp_path).factors.take(code), range(8)))
     assert sorted(verdicts) == ["right", *["used"] * 7]

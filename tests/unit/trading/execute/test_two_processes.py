@@ -41,7 +41,7 @@ class LatencyGate:
             return Millis(paper.at)
 
         venue = PaperVenue(paper.exchange, ACCOUNT, paper.log, paper.tape, now, Fees().at(paper.exchange), sleep=sleep)
-        assert venue._latency_ms == LATENCY_MS
+        assert venue.latency_ms == LATENCY_MS
         context = GateContext(
             log=paper.log, account=ACCOUNT, venues={paper.exchange: venue}, now=lambda: Millis(paper.at)
         )

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -34,33 +35,27 @@ _DEEPEST: Final = 32
 _NOT_RUNNING: Final = "No devnet is running; `zuno devnet up --background` starts one."
 
 
+@dataclass(eq=False)
 class DevnetProcess:
     """One node per home. `program`: what it runs; `grace`: how long it may take to end; `tell`: its progress."""
 
-    def __init__(
-        self,
-        home: Path,
-        node_modules: Path,
-        seed: int,
-        *,
-        program: Sequence[str] = (sys.executable, "-m", "zuno"),
-        grace: float = STOP_SECONDS,
-        tell: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self._home = home
-        self._node_modules = node_modules
-        self._seed = seed
-        self._program = program
-        self._grace = grace
-        self._tell = tell
+    home: Path
+    node_modules: Path
+    seed: int
+    _: KW_ONLY
+    program: Sequence[str] = (sys.executable, "-m", "zuno")
+    grace: float = STOP_SECONDS
+    tell: Callable[[str], None] = lambda line: None
+
+    def __post_init__(self) -> None:
         self._lock = FileLock(
-            home / "devnet.lock", "A devnet of this home is starting already; `zuno devnet status` shows it."
+            self.home / "devnet.lock", "A devnet of this home is starting already; `zuno devnet status` shows it."
         )
-        self._log = home / "devnet.log"
-        self.file = home / "devnet.json"
+        self._log = self.home / "devnet.log"
+        self.file = self.home / "devnet.json"
 
     async def up(self, port: int, background: bool) -> NodeStatus:
-        contracts = find_artifacts(self._node_modules)
+        contracts = find_artifacts(self.node_modules)
         if self._lock.is_held():
             return await self._wait_for_running(port)
         if background:
@@ -85,7 +80,7 @@ class DevnetProcess:
         if holder is None:
             raise Unavailable("A devnet is starting just now; try again in a moment.")
         ours = self._record() is not None
-        if not await end_process(holder, patience=self._grace):
+        if not await end_process(holder, patience=self.grace):
             raise Unavailable(f"The devnet (pid {holder.pid}) does not end.")
         if ours:
             self.file.unlink(missing_ok=True)
@@ -108,27 +103,26 @@ class DevnetProcess:
             raise asyncio.CancelledError  # it was asked to while this was imported
         with self._lock:
             self.file.unlink(missing_ok=True)
-            serve_world(contracts, self._home / "devnet", self._seed, port, self._write, self._tell)
+            serve_world(contracts, self.home / "devnet", self.seed, port, self._write, self.tell)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
     async def _spawn(self, port: int) -> NodeStatus:
         """The same command in the foreground of a process of its own, its output in the log."""
         self._log.write_bytes(b"")
-        command = [*self._program, "devnet", "up", "--port", str(port), "--home", str(self._home)]
+        command = [*self.program, "devnet", "up", "--port", str(port), "--home", str(self.home)]
         child = start_logged(command, self._log)
         try:
             return await self._ready(child, port)
         except BaseException:
             child.signal()
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._grace):
+                async with asyncio.timeout(self.grace):
                     await child.wait()
             child.signal(hard=True)
             raise
 
     async def _wait_for_running(self, port: int) -> NodeStatus:
-        """Another process started the node: wait until it answers."""
         give_up = time.monotonic() + START_SECONDS
         while self._lock.is_held() and time.monotonic() < give_up:
             if self._record() is not None:
@@ -159,7 +153,7 @@ class DevnetProcess:
         whole = words[: words.rfind(b"\n") + 1]
         for line in whole[shown:].splitlines():
             if line.startswith((b"Building", b"  ")):
-                self._tell(line.decode(errors="replace"))
+                self.tell(line.decode(errors="replace"))
         return len(whole)
 
     def _write(self, record: Mapping[str, Any]) -> None:
@@ -177,7 +171,6 @@ class DevnetProcess:
 
 
 async def ask(url: str, method: str, *params: object) -> Any:
-    """The result of a JSON-RPC request to our own node."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": list(params)}
     try:
         async with httpx2.AsyncClient(timeout=60.0, trust_env=False) as client:
@@ -194,14 +187,14 @@ async def ask(url: str, method: str, *params: object) -> Any:
     raise Malformed(f"The devnet at {url} answered nonsense; `zuno devnet down` ends it.")
 
 
+@dataclass(eq=False)
 class DevnetWorld:
     """The running devnet behind the `World` port: asks the node to push its own price."""
 
-    def __init__(self, process: DevnetProcess) -> None:
-        self._process = process
+    process: DevnetProcess
 
     async def move(self, percent: Decimal) -> PriceMove:
-        moved = await ask(self._process.url(), "zuno_move", str(percent))
+        moved = await ask(self.process.url(), "zuno_move", str(percent))
         block = moved["block"]
         return PriceMove(
             Block(block["number"], HexId(block["hash"]), Seconds(block["timestamp"])),
@@ -215,13 +208,13 @@ class DevnetWorld:
 
     async def wake(self) -> None:
         """Mine a block if the head is old, because deadlines are counted from the head."""
-        url = self._process.url()
+        url = self.process.url()
         latest, pending = [await ask(url, "eth_getBlockByNumber", tag, False) for tag in ("latest", "pending")]
         if int(pending["timestamp"], 16) - int(latest["timestamp"], 16) > STALE_SECONDS:
             await ask(url, "evm_mine")
 
     async def reference(self) -> Fraction:
-        return _usdc(await ask(self._process.url(), "zuno_reference"))
+        return _usdc(await ask(self.process.url(), "zuno_reference"))
 
 
 def _usdc(micro: str) -> Fraction:

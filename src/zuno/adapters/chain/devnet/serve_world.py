@@ -65,7 +65,6 @@ def open_node(
 
 
 def record(chain: LocalChain, url: str, seed: int) -> dict[str, Any]:
-    """What a script needs to talk to the node."""
     contracts = {
         "poolManager": DEPLOYMENT.pool_manager,
         "positionManager": DEPLOYMENT.position_manager,

@@ -34,6 +34,7 @@ from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, cached_sqrt
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Pips, Seconds, SqrtPriceX96, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.model.chains import ChainInfo, Deployment
 from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, SwapFees, WalletSwap
 from zuno.lp.model.market import HOUR, GasQuote
@@ -61,8 +62,6 @@ class RecordedMarket:
 
 @dataclass(frozen=True, slots=True)
 class PoolMark:
-    """The pool at the end of a minute."""
-
     block: Block
     sqrt_price_x96: int
     tick: int
@@ -104,7 +103,6 @@ class RecordedWorld:
         return len(self.marks) == len(self.minutes)
 
     def play_until(self, moment: Seconds) -> None:
-        """Play every minute that was over by then."""
         while not self.at_end and self.minutes[len(self.marks)].at // 1000 + 60 <= moment:
             self._play(self.minutes[len(self.marks)])
 
@@ -293,14 +291,11 @@ class RecordedWorld:
         return self.balances[0] + burnt.amount0, self.balances[1] + burnt.amount1
 
     def history(self) -> PositionHistory:
-        """What the wallet did from its first position to now."""
         if not self.events:
             raise Refused("The wallet has not held a position yet.")
         market, opened = self.market, self.events[0].block
         return PositionHistory(
-            key=market.key,
-            token0=market.token0,
-            token1=market.token1,
+            **pick(market, "key", "token0", "token1", "native_side"),
             opened=opened,
             closed=self.head,
             start=None,
@@ -311,7 +306,6 @@ class RecordedWorld:
                 for mark in self.marks
                 if mark.block.number > opened.number and mark.block.timestamp % HOUR == 0
             ),
-            native_side=market.native_side,
         )
 
     def _standing(self) -> PositionSnapshot:

@@ -87,7 +87,6 @@ def decode_uint(data: bytes, what: str) -> int:
 
 
 def uint_reader(what: str) -> Callable[[bytes], int]:
-    """The reader of a call that returns a single word."""
     return lambda data: decode_uint(data, what)
 
 
@@ -96,7 +95,6 @@ def word(value: int) -> bytes:
 
 
 def address_word(address: Address) -> HexId:
-    """An address as an indexed topic."""
     return HexId("0x" + "00" * 12 + address[2:])
 
 

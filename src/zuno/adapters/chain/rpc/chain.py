@@ -222,7 +222,6 @@ class RpcChain:
     async def _witness_at(
         self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int], head: Block
     ) -> port.StateAtBlock:
-        """The state at a block that a peer named, if this chain has that block."""
         if block.number > head.number or await self._node.block(block.number) != block:
             raise Refused(f"{self.info.name} has no block {block.number} with hash {block.hash[:12]}…")
         try:
@@ -282,7 +281,6 @@ class RpcChain:
         return {pool_id: state for pool_id, state in states.items() if state is not None}
 
     async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> port.PositionsWindow:
-        """Fee growth at both ends, and the prices in between."""
         step = max(HOUR, (head.timestamp - since) // MOST_PRICES)
         blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
         manager, storage = self.info.deployment.position_manager, self._read.storage

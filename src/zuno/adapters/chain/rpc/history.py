@@ -288,8 +288,6 @@ class BurnResult:
 
 
 class BurnSimulator:
-    """Simulated burns, where the node offers eth_simulateV1."""
-
     def __init__(self, node: RpcNode, deployment: Deployment) -> None:
         self._node = node
         self._at = deployment

@@ -59,8 +59,6 @@ class PositionLife:
 
 
 class LineageReader:
-    """Finds a position and its predecessors within a window."""
-
     def __init__(self, readers: Readers, replay: BlockReplay) -> None:
         self._read = readers
         self._node, self._positions, self._times = readers.node, readers.positions, readers.times
@@ -194,7 +192,6 @@ class LineageReader:
         return [receipt for tx in txs if (receipt := await self._node.receipt(tx)).sender == owner]
 
     def _find_minted(self, receipt: Receipt, life: PositionLife, owner: Address) -> list[int]:
-        """Positions of the same pool that a transaction minted for an owner."""
         grown = {change.token for change in self._replay.changes(receipt.logs) if change.pool_id == life.nft.pool_id}
         return [
             token
@@ -206,7 +203,6 @@ class LineageReader:
         return [log for log in receipt.logs if log.address == self._manager and log.topics[:1] == (abi.TRANSFER,)]
 
     async def _find_emptied(self, receipt: Receipt, life: PositionLife, owner: Address, head: Block) -> list[int]:
-        """Positions of the same pool and owner that a transaction burnt or emptied."""
         shrunk = {
             change.token: change
             for change in self._replay.changes(receipt.logs)

@@ -98,7 +98,6 @@ class RpcNode:
         return blocks
 
     async def senders_and_receivers(self, block: Block) -> list[tuple[HexId, Address, Address | None]]:
-        """Every transaction of a block with who sent it to whom."""
         data = await self.ask(requests.block(hex(block.number), whole=True))
         if _parse_hex(data["hash"]) != block.hash:
             raise NoSuchState(f"block {block.number} is no longer the one that was read")

@@ -17,13 +17,13 @@ from zuno.adapters.chain.rpc.ledger import CoinChange
 from zuno.adapters.chain.rpc.node import Log, Receipt
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, PoolBlock, ReplayedChange, split_fees
+from zuno.adapters.chain.states import Two
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Wei
 
 _POOL_EVENTS: Final = (abi.SWAP, abi.MODIFY_LIQUIDITY, abi.DONATE)
 Amounts = dict[Address, int]
-Two = tuple[int, int]
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log, Receipt
-from zuno.adapters.chain.rpc.payments import EffectsReader, PaymentSettler, PoolEffects, Two, of_pair, sum_of
+from zuno.adapters.chain.rpc.payments import EffectsReader, PaymentSettler, PoolEffects, of_pair, sum_of
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.replay import BlockReplay, LiquidityEvent, ReplayedChange
-from zuno.adapters.chain.states import build_event
+from zuno.adapters.chain.states import Share, Two, build_event
 from zuno.amm.model import Block, PoolKey
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Wei
@@ -34,20 +34,6 @@ class HistoryEntries:
         self.externals += other.externals
         self.notes += other.notes
         self.computed += other.computed
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """This record's positions among all of the wallet's that a transaction touched."""
-
-    ours: Collection[int]
-    everyone: Collection[int]
-
-    def of(self, amount: int) -> int:
-        """Equal parts that add up to the whole, whichever record asks."""
-        order = sorted(self.everyone)
-        parts = [amount * (at + 1) // len(order) - amount * at // len(order) for at in range(len(order))]
-        return sum(part for token, part in zip(order, parts, strict=True) if token in self.ours)
 
 
 class EntryBuilder:

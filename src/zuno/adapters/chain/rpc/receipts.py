@@ -59,7 +59,6 @@ class NonceTracker:
         return NonceStatus(head, mined[0] if mined else None, waiting, counted, final)
 
     async def read_sent(self, head: Block, wallet: Address, hashes: Sequence[HexId]) -> SentTransactions:
-        """Those of these transactions that are mined."""
         sent = []
         for transaction in await self._find_transactions(head, hashes, spent=False):
             mined = await self._mined_result(transaction, wallet, head)
@@ -131,7 +130,6 @@ class NonceTracker:
         return transactions
 
     async def _mined_result(self, known: _FoundTransaction, wallet: Address, head: Block) -> Mined | None:
-        """The receipt's result, if its block is still on this chain."""
         receipt = known.receipt
         if receipt is None:
             return None

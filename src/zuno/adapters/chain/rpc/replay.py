@@ -74,7 +74,6 @@ class BlockReplay:
         self._manager = readers.info.deployment.position_manager
 
     def changes(self, logs: Iterable[Log]) -> list[LiquidityEvent]:
-        """PositionManager's liquidity changes among any events."""
         sender = abi.address_word(self._manager)
         return [
             _parse_change(log)

@@ -168,7 +168,6 @@ class LogSearch:
                 yield news
 
     def count_unsearched(self, first: int, last: int) -> int:
-        """How many blocks between two are still to be searched."""
         return sum(high - low + 1 for low, high in gaps(self._searched, first, last))
 
     async def _tick_off(self, block_span: BlockSpan, settled: int) -> None:

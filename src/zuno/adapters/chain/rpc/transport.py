@@ -197,7 +197,6 @@ class FailoverProvider:
             await client.aclose()
 
     async def ask(self, request: RpcRequest) -> Any:
-        """Ask nodes in turn until one answers."""
         policy, faults = self._policy, list[tuple[str, ZunoError]]()
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
         for turn in range(1 if time.monotonic() < self._one_round_until else policy.rounds):

@@ -7,10 +7,12 @@ from dataclasses import dataclass, field, replace
 from zuno.adapters.chain.sim.engine import SimWorld
 from zuno.adapters.chain.sim.ledger import VAULT
 from zuno.adapters.chain.sim.state import Nft, PositionChange, Trade, TransactionEffects
+from zuno.adapters.chain.states import Share, Two
 from zuno.adapters.chain.world import SIM
 from zuno.amm.model import Block
 from zuno.kernel.errors import NotFound, UsageError
 from zuno.kernel.units import Seconds, SqrtPriceX96, Wei
+from zuno.kernel.wire import pick
 from zuno.lp.model.history import (
     NO_PLANS,
     ExternalFlow,
@@ -23,7 +25,6 @@ from zuno.lp.model.history import (
 from zuno.lp.model.market import HOUR
 
 _STARTS = "its record starts there"
-Two = tuple[int, int]
 
 
 def position_history(
@@ -73,9 +74,7 @@ class _HistoryBuilder:
         closed = world.head if burn is None else burn.block
         spec = world.specs[nft.pool]
         return PositionHistory(
-            key=spec.key,
-            token0=spec.token0,
-            token1=spec.token1,
+            **pick(spec, "key", "token0", "token1"),
             opened=opened,
             closed=closed,
             start=start,
@@ -148,7 +147,7 @@ class _HistoryBuilder:
         owner = ours[0].nft.owner
         mine = {change.nft.id for change in ours}
         everyone = {change.nft.id for change in effects.changes if change.nft.owner == owner}
-        left = self._pool_surplus(effects)
+        share, left = Share(mine, everyone), self._pool_surplus(effects)
         own = self._sum(change for change in effects.changes if change.nft.id in everyone)
         gave = tuple(-effects.moved.get((owner, currency), 0) for currency in self._pair)
         trades = self._trades(effects)
@@ -161,20 +160,17 @@ class _HistoryBuilder:
                 extra = left if event is ours[-1] else (0, 0)
                 events.append(replace(touch, paid0=touch.paid0 + extra[0], paid1=touch.paid1 + extra[1]))
             elif trades and event is trades[0] and swap_is_ours:
-                part = (_share(swapped[0], mine, everyone), _share(swapped[1], mine, everyone))
+                part = (share.of(swapped[0]), share.of(swapped[1]))
                 price = SqrtPriceX96(trades[0].prices_before_x96[self._nft.pool])
                 events.append(WalletSwap(effects.block, effects.tx, price, *part, *part))
         if effects.sender == owner:
             events[0] = replace(
                 events[0],
-                gas=Wei(_share(effects.gas, mine, everyone)),
-                gas_paid=Wei(_share(effects.gas_paid, mine, everyone)),
+                gas=Wei(share.of(effects.gas)),
+                gas_paid=Wei(share.of(effects.gas_paid)),
             )
         expected = (own[0] + swapped[0], own[1] + swapped[1]) if swap_is_ours else own
-        others = tuple(
-            _share(due + beyond - given, mine, everyone)
-            for due, beyond, given in zip(expected, left, gave, strict=True)
-        )
+        others = tuple(share.of(due + beyond - given) for due, beyond, given in zip(expected, left, gave, strict=True))
         entries.events += events
         if any(others):
             price = SqrtPriceX96(ours[-1].sqrt_price_x96)
@@ -215,7 +211,6 @@ class _HistoryBuilder:
 
 
 def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:
-    """Positions of the same pool and owner that a transaction burnt or emptied."""
     last = {change.nft.id: change for change in effects.changes}
     return [
         change.nft
@@ -225,13 +220,6 @@ def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:
         and change.delta < 0
         and change.after.liquidity == 0
     ]
-
-
-def _share(amount: int, mine: Collection[int], everyone: Collection[int]) -> int:
-    """Equal parts that add up to the whole, whichever record asks."""
-    order = sorted(everyone)
-    parts = [amount * (at + 1) // len(order) - amount * at // len(order) for at in range(len(order))]
-    return sum(part for token, part in zip(order, parts, strict=True) if token in mine)
 
 
 def hourly_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:

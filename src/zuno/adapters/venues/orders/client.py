@@ -48,11 +48,11 @@ class TradingClient(ExchangeClient):
 
     async def read(self, endpoint: str, what: str, **params: object) -> VendorJson:
         """Ask; repeated after a failure that may pass."""
-        return await self._send_dated(endpoint, what, params, self._patience.attempts)
+        return await self._send_dated(endpoint, what, params, self.patience.attempts)
 
     async def send(self, endpoint: str, what: str, params: Params | Callable[[], Params]) -> VendorJson:
         """Send an order once. `Unavailable`: whether it was carried out is unknown."""
-        if self._vendor.deadline is not None:
+        if self.vendor.deadline is not None:
             await self.read_time()  # the deadline is by the exchange's clock
         return await self._send_dated(endpoint, what, params, 1)
 
@@ -68,17 +68,17 @@ class TradingClient(ExchangeClient):
         opened = self.opened
         asked = opened.milliseconds()
         endpoint, params, (*path, field) = self._time
-        answer = await self._ask(endpoint, "time", params, self._patience.attempts)
+        answer = await self._ask(endpoint, "time", params, self.patience.attempts)
         for part in path:
             answer = answer.child(part)
         server = answer.moment(field)
         opened.options["timeDifference"] = (asked + opened.milliseconds()) // 2 - server
-        self._synced = self._monotonic()
+        self._synced = self.monotonic()
         return server
 
     async def read_time(self) -> Millis:
         """The exchange's time, asked for where it was not for a while."""
-        return self.now() if self._monotonic() - self._synced < CLOCK_AGE else await self.sync_clock()
+        return self.now() if self.monotonic() - self._synced < CLOCK_AGE else await self.sync_clock()
 
     def now(self) -> Millis:
         """The exchange's time as far as it is known here."""
@@ -87,11 +87,7 @@ class TradingClient(ExchangeClient):
 
     @property
     def opened(self) -> Any:
-        """ccxt's object."""
         return self._open()
-
-    async def pause(self, seconds: float) -> None:
-        await self._sleep(seconds)
 
     def response_header(self, name: str) -> str | None:
         headers: Mapping[str, str] = self.opened.last_response_headers or {}
@@ -116,7 +112,7 @@ class TradingClient(ExchangeClient):
                 return await self._ask(endpoint, what, params, attempts)
             except RateLimited as limited:
                 waits += 1
-                if limited.seconds > self._patience.longest_wait or waits > MOST_WAITS:
+                if limited.seconds > self.patience.longest_wait or waits > MOST_WAITS:
                     raise
-                await self._sleep(limited.seconds)
+                await self.sleep(limited.seconds)
                 self._quiet_until = float("-inf")

@@ -350,7 +350,7 @@ class VenueAccount(VenueWire):
             )
             if attempt == SETTLE_CHECKS or (resting and attempt > 1):
                 return order
-            await self._client.pause(Backoff(0.1, 1.0).delay(attempt))
+            await self._client.sleep(Backoff(0.1, 1.0).delay(attempt))
         raise AssertionError
 
     async def _look_up(self, order: OrderRequest) -> Order | None:
@@ -421,14 +421,8 @@ class VenueAccount(VenueWire):
             raise Malformed(f"{self._client.name} does not have the order that a stop became")
         became = await self._confirm(await self.parse_order(sent))
         self._client_ids[order.request.symbol, became.venue_id] = order.request.client_id
-        return order.model_copy(
-            update={
-                "status": became.status,
-                "filled": became.filled,
-                "average_price": became.average_price,
-                "updated": max(order.updated, became.updated),
-            }
-        )
+        outcome = pick(became, "status", "filled", "average_price") | {"updated": max(order.updated, became.updated)}
+        return order.model_copy(update=outcome)
 
     async def _confirm(self, order: Order) -> Order:
         """The list of trades may lag behind the order: no order is said to be filled before its fills are there."""
@@ -440,7 +434,7 @@ class VenueAccount(VenueWire):
                 if filled <= self._confirmed.get(id, (ZERO, ZERO))[0]:
                     break
                 if attempt > 1:
-                    await self._client.pause(Backoff(0.2, 2.0).delay(attempt - 1))
+                    await self._client.sleep(Backoff(0.2, 2.0).delay(attempt - 1))
                 question = self.ask_for_order_trades(self.name(order.request.symbol), id)
                 rows = await self.read_pages(question, self.wire.trade["id"][0])
                 trades = [self.parse_trade(order.request.symbol, row) for row in rows]
@@ -465,16 +459,12 @@ class VenueAccount(VenueWire):
         in_base = self.wire.spot and trade.fee_asset == symbol.base and trade.side is OrderSide.BUY
         foreign = not in_base and trade.fee_asset != self.wire.asset and trade.fee != 0
         return Fill(
-            id=trade.id,
+            **pick(trade, "id", "side", "price", "maker", "at"),
             client_id=known,
             exchange=self.exchange,
             symbol=symbol,
-            side=trade.side,
             quantity=trade.quantity - trade.fee if in_base else trade.quantity,
-            price=trade.price,
             fee=trade.fee * trade.price if in_base else ZERO if foreign else trade.fee,
-            maker=trade.maker,
-            at=trade.at,
             liquidation=trade.liquidation or known.startswith(self.wire.liquidations or ("\0",)),
             foreign_fee=f"{trade.fee:f} {clean_id(trade.fee_asset)[:16]}" if foreign else "",
             base_fee=trade.fee if in_base else ZERO,

@@ -118,7 +118,6 @@ class PaperExchange:
             self._emit(AccountOpened(at=at, cash={self.exchange: self._cash}))
 
     def is_idle(self, symbol: Symbol) -> bool:
-        """Whether nothing that happens in the market matters to this account."""
         return self.book.position(self.exchange, symbol) is None and not any(
             order.request.symbol is symbol for order in self.book.open_orders.values()
         )
@@ -534,17 +533,13 @@ class PaperExchange:
         if closable and not self.spot and self._is_bankrupt(request.symbol, price):
             self._liquidate(request.symbol, at)
             return
-        fee = quantity * price * (self._maker if maker else self._taker)
         number = len(self.fills[request.symbol]) + 1
         fill = Fill(
+            **pick(request, "client_id", "exchange", "symbol", "side"),
             id=f"{order.venue_id}-{number}",
-            client_id=request.client_id,
-            exchange=self.exchange,
-            symbol=request.symbol,
-            side=request.side,
             quantity=quantity,
             price=price,
-            fee=fee,
+            fee=quantity * price * (self._maker if maker else self._taker),
             maker=maker,
             at=at,
         )
@@ -565,16 +560,8 @@ class PaperExchange:
     def _update_order(
         self, order: TrackedOrder, status: OrderStatus, at: Millis, reason: str, filled: Decimal, price: Decimal | None
     ) -> None:
-        assert order.venue_id is not None
-        updated = Order(
-            request=order.request,
-            venue_id=order.venue_id,
-            status=status,
-            filled=filled,
-            average_price=price,
-            updated=at,
-            reason=reason,
-        )
+        known = pick(order, "request", "venue_id")
+        updated = Order(**known, status=status, filled=filled, average_price=price, updated=at, reason=reason)
         self._emit(OrderUpdated(at=at, order=updated))
 
     def _liquidate(self, symbol: Symbol, at: Millis) -> None:

@@ -8,6 +8,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from heapq import merge
 from itertools import groupby
@@ -45,41 +46,32 @@ LATENCY_MS: Final = 250
 _TRIES: Final = 5
 
 
+@dataclass(eq=False)
 class PaperVenue:
-    """One exchange of one paper account."""
+    exchange: Venue
+    account: str
+    log: TradeLog
+    tape: MarketTape
+    clock: Callable[[], Awaitable[Millis]]
+    fees: FeeRates
+    _: KW_ONLY
+    catalogue: Catalogue | None = None
+    cash: Decimal | None = None
+    """What it begins with, where that is not the usual."""
+    latency_ms: int = LATENCY_MS
+    sleep: Callable[[float], Awaitable[None]] | None = None
+    """Waits for an order's arrival where the clock is a real one."""
 
-    def __init__(
-        self,
-        exchange: Venue,
-        account: str,
-        log: TradeLog,
-        tape: MarketTape,
-        now: Callable[[], Awaitable[Millis]],
-        fees: FeeRates,
-        *,
-        catalogue: Catalogue | None = None,
-        cash: Decimal | None = None,
-        latency_ms: int = LATENCY_MS,
-        sleep: Callable[[float], Awaitable[None]] | None = None,
-    ) -> None:
-        """`cash`: what it begins with, where that is not the usual. `sleep`: waits for an order's arrival where the
-        clock is a real one."""
-        self.exchange = exchange
-        self.paper = self.simulated = True
-        self._account = venue_account(account, exchange)
-        self._log = log
-        self._tape = tape
-        self._now = now
-        self._fees = fees
-        self._catalogue, self._cash = catalogue, cash
-        self._latency_ms = latency_ms
-        self._sleep = sleep
+    paper = simulated = True
+
+    def __post_init__(self) -> None:
+        self._account = venue_account(self.account, self.exchange)
         self._engine: PaperExchange | None = None
         self._matched: dict[Symbol, Millis] = {}
         self._busy = asyncio.Lock()
 
     async def now(self) -> Millis:
-        return await self._now()
+        return await self.clock()
 
     async def rights(self) -> AccountRights:
         return AccountRights(
@@ -101,12 +93,12 @@ class PaperVenue:
         """`good_till` is ignored: the desk sees to it."""
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
-        if self._sleep is not None and self._latency_ms:
-            await self._sleep(self._latency_ms / 1_000)
+        if self.sleep is not None and self.latency_ms:
+            await self.sleep(self.latency_ms / 1_000)
         for attempt in range(_TRIES):
             try:
-                latency = 0 if self._sleep is not None else self._latency_ms
-                async with self._market(order.symbol, latency, self._tape.opening_ms) as (engine, now):
+                latency = 0 if self.sleep is not None else self.latency_ms
+                async with self._market(order.symbol, latency, self.tape.opening_ms) as (engine, now):
                     known = engine.to_order(order.client_id)
                     if known is None and engine.is_stale(order.symbol, now):
                         # Nobody can say what would become of it: that is no rejection.
@@ -176,7 +168,7 @@ class PaperVenue:
         async with self._busy:
             try:
                 engine = await self._read_log()
-                now = Millis(max(await self._now() + later_ms, engine.book.newest))
+                now = Millis(max(await self.clock() + later_ms, engine.book.newest))
                 traded = dict.fromkeys([*([] if symbol is None else [symbol]), *engine.list_active()])
                 until = {each: Millis(now + opening_ms if each is symbol else now) for each in traded}
                 _advance(engine, {each: await self._read_market(engine, each, until[each]) for each in traded})
@@ -191,9 +183,9 @@ class PaperVenue:
     async def _read_log(self) -> PaperExchange:
         engine = self._engine
         if engine is None:
-            engine = PaperExchange(self.exchange, self._fees, self._catalogue, self._cash)
+            engine = PaperExchange(self.exchange, self.fees, self.catalogue, self.cash)
             self._matched = {}
-        others = await self._log.events(self._account, engine.book.count)
+        others = await self.log.events(self._account, engine.book.count)
         engine.restore(others)
         if others:
             # Another process matched up to there.
@@ -207,19 +199,19 @@ class PaperVenue:
         if after is None or (idle and until - after > DAY_MS):
             # Where nothing is open only how the market stands matters; else everything since the last stored event.
             after = until if idle else min(engine.book.newest, until)
-            for tick in await self._tape.before(symbol, after):
+            for tick in await self.tape.before(symbol, after):
                 engine.market_state[symbol].see(tick)
         if after >= until:
             return ()
         # What a bar does that came late is told as news, after everything that was told before.
-        engine.not_before[symbol] = Millis(after + 1 - self._tape.opening_ms)
-        return await self._tape.ticks(symbol, after, until)
+        engine.not_before[symbol] = Millis(after + 1 - self.tape.opening_ms)
+        return await self.tape.ticks(symbol, after, until)
 
     async def _store(self, engine: PaperExchange) -> None:
         if not engine.events:
             return
         try:
-            await self._log.append(self._account, engine.events, engine.book.count - len(engine.events))
+            await self.log.append(self._account, engine.events, engine.book.count - len(engine.events))
         except Refused as error:
             raise _Overtaken(str(error)) from error
         engine.events.clear()

@@ -62,6 +62,7 @@ class BinanceSpotOrders(BinanceAccount):
         liquidations=(),
     )
     public, private, trades_endpoint = "public", "private", "privateGetMyTrades"
+    fees_in_bnb = ("sapiGetBnbBurn", "spotBNBBurn")
 
     async def read_rights(self) -> tuple[bool, ...]:
         trades, withdraws, transfers = True, False, True
@@ -71,10 +72,6 @@ class BinanceSpotOrders(BinanceAccount):
             transfers = key.flag("permitsUniversalTransfer")
         account = await self.read("privateGetAccount", "account")
         return trades and account.flag("canTrade"), withdraws, True, True, transfers
-
-    async def check_settings(self) -> None:
-        if not self.paper and (await self.read("sapiGetBnbBurn", "fee settings")).flag("spotBNBBurn"):
-            raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
 
     async def read_touch(self, name: str) -> tuple[Decimal, Decimal, Decimal, Millis]:
         row = await self.read("publicGetTicker24hr", "touch", symbol=name)

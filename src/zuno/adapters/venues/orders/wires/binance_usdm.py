@@ -39,6 +39,13 @@ class BinanceAccount(VenueAccount):
     public: str
     private: str
     trades_endpoint: str
+    fees_in_bnb: tuple[str, str]
+    """The endpoint that says so, and its field."""
+
+    async def check_settings(self) -> None:
+        endpoint, field = self.fees_in_bnb
+        if not self.paper and (await self.read(endpoint, "fee settings")).flag(field):
+            raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
 
     async def send(self, question: Question) -> None:
         await self._client.send(*question)
@@ -164,6 +171,7 @@ class BinanceOrders(BinanceAccount):
         liquidations=("autoclose-", "adl_autoclose"),
     )
     public, private, trades_endpoint = "fapiPublic", "fapiPrivate", "fapiPrivateGetUserTrades"
+    fees_in_bnb = ("fapiPrivateGetFeeBurn", "feeBurn")
 
     async def read_rights(self) -> tuple[bool, bool, bool, bool]:
         trades, withdraws = True, False
@@ -259,10 +267,6 @@ class BinanceOrders(BinanceAccount):
 
     async def balance_rows(self) -> list[VendorJson]:
         return (await self.read("fapiPrivateV3GetBalance", "balances")).items()
-
-    async def check_settings(self) -> None:
-        if not self.paper and (await self.read("fapiPrivateGetFeeBurn", "fee settings")).flag("feeBurn"):
-            raise Refused("The account at Binance pays fees in BNB; switch that off, the ledger counts in USDT.")
 
     async def prepare(self, order: OrderRequest, name: str) -> None:
         """Isolated margin and the order's leverage."""
