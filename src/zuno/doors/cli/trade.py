@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.trading.service.desk_view import DeskEvent
     from zuno.trading.service.learning_view import TradeCalibrationView
     from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
     from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.trade_desk import DeskEvent
 
 
 Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")

@@ -72,12 +72,12 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
+from zuno.trading.service.desk_view import describe_post_mortem, protection_view
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
 from zuno.trading.service.strategies import SleeveAccount
-from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 MOST_LINES: Final = 10_000
 T = TypeVar("T")

@@ -31,9 +31,9 @@ from zuno.present.values import bad, count, foreign, gain, good, hours, id_, mon
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
+from zuno.trading.service.desk_view import ProtectionView
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.sleeve_view import SleeveView, sleeves_section, write_sleeves
-from zuno.trading.service.trade_desk import ProtectionView
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
 
