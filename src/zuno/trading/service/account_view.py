@@ -38,13 +38,6 @@ from zuno.trading.service.sleeve_view import SleeveView, sleeves_section, write_
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
 
 
-_MANDATE_DETAILS = (
-    "symbols", "venues", "max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd", "stops",
-    "judge_fallback", "policy", "sleeves", "granted",
-)  # fmt: skip
-"""`zuno trade mandate show` has them."""
-
-
 class MarkView(View):
     """A price that positions are valued at, in the exchange's own currency."""
 
@@ -301,7 +294,7 @@ class TradeStatusView(AccountView):
     mandate: MandateView | None
     LEFT_OUT: ClassVar = (AccountView.LEFT_OUT - {"exchanges"}) | {
         "RiskBookView.equity_usd",
-        *(f"MandateView.{name}" for name in _MANDATE_DETAILS),
+        *(f"MandateView.{name}" for name in MandateView.model_fields.keys() - {"hash", "expires", "active"}),
         *(f"MandatedSleeveView.{name}" for name in MandatedSleeveView.model_fields),
         *(f"ExchangeAnswer.{name}" for name in ExchangeAnswer.model_fields),
     }
