@@ -130,17 +130,15 @@ def trade_resume(
 
 
 @command(trade, "why")
-async def trade_why(zuno: Zuno, run: RunId) -> View:
+def trade_why(zuno: Zuno, run: RunId) -> Answer:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
-    from zuno.trading.service.report import Reports
-
-    return await Reports(zuno.cycles()).why(run)
+    return zuno.cycles().why(run)
 
 
 @command(trade, "runs")
-async def trade_runs(zuno: Zuno) -> View:
+def trade_runs(zuno: Zuno) -> Answer:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
-    return await zuno.cycles().runs()
+    return zuno.cycles().runs()
 
 
 @trade.command("start")
