@@ -119,12 +119,11 @@ def trade_resume(
         ask = consent.ask_to_type(json=json)
         run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume(ask))
         return
-    named = run
 
-    async def fetch(zuno: Zuno, listen: Listen) -> Report:
+    async def fetch(zuno: Zuno, listen: Listen, run: str = run) -> Report:
         from zuno.trading.service.report import Reports
 
-        return await Reports(zuno.cycles()).resume(named, listen)
+        return await Reports(zuno.cycles()).resume(run, listen)
 
     _run_and_report(ctx.obj.at(home), fetch, html, json)
 

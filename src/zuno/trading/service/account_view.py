@@ -300,12 +300,11 @@ class TradeStatusView(AccountView):
     }
 
     def to_document(self) -> Document:
-        equity = money(self.equity_usd) if self.unknown is None else foreign(f"unknown: {self.unknown}", Tone.BAD)
         return self.write(
             "Trading status",
             facts(
                 ("desk", quiet("not running") if self.running is None else foreign(self.running, Tone.GOOD)),
-                ("equity", equity),
+                ("equity", _write_equity(self.equity_usd, self.unknown)),
                 ("unrealised PnL", gain(self.unrealised_usd)),
                 ("realised PnL", gain(self.net_pnl_usd)),
                 ("today", gain(self.today_usd)),
@@ -498,7 +497,7 @@ class TradeBalanceView(AccountView):
                     gain(balance.unrealised, balance.currency),
                 )
             )
-        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
+        whole = _write_equity(self.equity_usd, self.unknown)
         balances = table(columns, rows, spare=("pending", "coins at cost"))
         return self.write("Balance", balances, facts(("equity in USD", whole)), sleeves_section(self.sleeves))
 
@@ -511,11 +510,10 @@ class SleevesView(AccountView):
     unknown: ForeignText | None
 
     def to_document(self) -> Document:
-        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
         return self.write(
             "Sleeves",
             write_sleeves(self.sleeves),
-            facts(("equity of the account", whole)),
+            facts(("equity of the account", _write_equity(self.equity_usd, self.unknown))),
             acts=[self.act("Performance by sleeve", "trade performance --by sleeve")],
         )
 
@@ -553,6 +551,10 @@ class ActionView(AccountView):
 
 
 # -- parts of several documents
+
+
+def _write_equity(equity_usd: float | None, unknown: str | None) -> Value:
+    return money(equity_usd) if unknown is None else foreign(f"unknown: {unknown}", Tone.BAD)
 
 
 Listed = TypeVar("Listed", TradePositionView, TradeOrderView)

@@ -9,7 +9,7 @@ exchange's own books are not pushed: the account that trades there tells the sam
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -117,22 +117,17 @@ class TradingNotices:
             and (notice := describe_change(account, book, sleeve, now)) is not None
         ]
         self._changes.update(change.key for change in changes)
-        ending = [
-            notice for account, book in self._books.items() for notice in _list_endings(account, book, since, now)
+        unlocked = [
+            KeyedNotice(
+                f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
+                _describe_unlock(account, lock, lock.until, "its time is over"),
+            )
+            for account, book in self._books.items()
+            for lock in book.locks.values()
+            if lock.until is not None and since < lock.until <= now and not book.recorded
         ]
-        return (
-            changes
-            + ending
-            + [
-                KeyedNotice(
-                    f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
-                    _describe_unlock(account, lock, lock.until, "its time is over"),
-                )
-                for account, book in self._books.items()
-                for lock in book.locks.values()
-                if lock.until is not None and since < lock.until <= now and not book.recorded
-            ]
-        )
+        ending = (_list_endings(account, book, since, now) for account, book in self._books.items())
+        return [*changes, *chain.from_iterable(ending), *unlocked]
 
     async def _open_recent(self, now: Millis, journal: Journal) -> None:
         """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
