@@ -102,10 +102,8 @@ class DeskBackends:
     evaluator: Evaluator
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
-    push: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
-    """Sends the owner what happens, until it is stopped; never through recorded time."""
-    keep_room: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
-    """Keeps the home within its disk budget, until it is stopped; never through recorded time."""
+    beside: Sequence[Callable[[asyncio.Event], Coroutine[None, None, None]]] = ()
+    """What else goes on until it is stopped, as pushes to the owner; never through recorded time."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
     ping: Callable[[bool], Awaitable[None]] | None = None
@@ -284,10 +282,9 @@ class TradeDesk:
         if watch_only is not None:
             # Nothing is opened, by what waits from before neither; what cannot be cancelled now the watch cancels.
             await gate.end_entries(watch_only)
-        beside = []
+        beside = [asyncio.create_task(act(stop)) for act in self._with.beside]
         if self._with.collect is not None:
             beside.append(asyncio.create_task(self._with.collect(plan.symbols, stop)))
-        beside += [asyncio.create_task(act(stop)) for act in (self._with.push, self._with.keep_room) if act is not None]
         try:
             await DeskLoop(gate, plan, run, run.note).run_live(self._with.now, stop, run.is_stopped)
         finally:

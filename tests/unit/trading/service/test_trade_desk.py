@@ -441,7 +441,9 @@ async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_
     stop = asyncio.Event()
     asked: dict[str, Any] = {} if live else {"speed": "max", "since": "1h"}
     asyncio.get_running_loop().call_later(0.2, stop.set)
-    await TradeDesk(replace(backends(desk, live), push=push)).start(lambda event: None, stop, symbols=[BTC], **asked)
+    await TradeDesk(replace(backends(desk, live), beside=[push])).start(
+        lambda event: None, stop, symbols=[BTC], **asked
+    )
     assert (began, ended) == (([True], [True]) if live else ([], []))
 
 
