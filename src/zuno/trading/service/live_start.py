@@ -205,8 +205,8 @@ class LiveStart:
             elif live and good and (stale := await here.find_stale(exchange)) is not None:
                 missing.append(MissingPiece("list", stale))
         if wanted and not used and not any(exchange in here.routed for exchange in wanted):
-            route = f"a route to {', '.join(wanted)}, as ZUNO_ROUTE_BINANCE={wanted[0].lower()}"
-            missing.append(MissingPiece("setting", route))
+            text = f"a route to {', '.join(wanted)}, as ZUNO_ROUTE_BINANCE={wanted[0].lower()}"
+            missing.append(MissingPiece("setting", text))
         missing += [MissingPiece("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
         failures = await here.find_failures()
         return missing + [MissingPiece("doctor", f"`zuno doctor --live` fails: {line}") for line in failures]
