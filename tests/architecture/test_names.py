@@ -160,7 +160,6 @@ ROUTE_WORDS = {
     ("model/trade_events.py", "older"),
     ("rules/draft.py", "RATE"),
     ("service/live_start.py", "text"),
-    ("service/live_start.py", 'missing.append(("setting",'),
 }
 """How lines begin that have the seed's routes, fields of records from before there was a third venue, and a setting."""
 LOCAL_MONEY = ("krw", "cro_5_won")

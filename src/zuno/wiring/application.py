@@ -180,7 +180,6 @@ class Application(LpWiring, TradingWiring):
         return ModelCosts(self._journal_to_read())
 
     def doctor(self) -> Doctor:
-        from zuno.kernel.accounts import DEMO_ACCOUNT
         from zuno.trading.learn.memory_book import MemoryBook
         from zuno.trading.model.sleeves import NEW_PAPER
         from zuno.wiring import doctor
@@ -188,21 +187,7 @@ class Application(LpWiring, TradingWiring):
         from zuno.wiring.orders import parse_shares
         from zuno.wiring.venues import build_venue_check
 
-        account, store = self._exchange_account(), self._recordings.selected_store
-
-        async def find_gaps(sleeve: str) -> list[str]:
-            return await self.live_start().find_sleeve_gaps(account, sleeve, store().origin.label)
-
-        async def list_sleeves() -> tuple[str, ...]:
-            return await self.live_start().list_sleeves(account)
-
-        async def list_planned() -> tuple[str, ...]:
-            planned = parse_shares(self._settings) or NEW_PAPER
-            return await self.live_start().list_sleeves(account, tuple(planned))
-
-        record = doctor.build_record_check(
-            lambda: self.live_start().read_record(store().origin.label, account), list_sleeves
-        )
+        account = self._exchange_account()
         return doctor.build_doctor(
             self._settings,
             key=self._key(),
@@ -219,9 +204,14 @@ class Application(LpWiring, TradingWiring):
                 doctor.build_push_check(self._settings, self._outbox, unix_millis),
                 build_venue_check(self._settings, unix_millis, lambda name: self._trade_log().history(name)),
                 doctor.build_kill_check(self.kill_lock),
-                doctor.build_mandate_check(self._trade_log, unix_millis, account),
-                doctor.build_sleeves_check(list_planned, find_gaps),
-                *([] if account == DEMO_ACCOUNT else [record]),
+                *doctor.build_live_checks(
+                    account,
+                    self._trade_log,
+                    self.live_start,
+                    lambda: self._recordings.selected_store().origin.label,
+                    lambda: parse_shares(self._settings) or NEW_PAPER,
+                    unix_millis,
+                ),
             ],
         )
 

@@ -3,7 +3,7 @@
 import os
 import shutil
 import stat
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from zuno.doors.agents import AgentsView
 from zuno.doors.config import ConfigCheckView
 from zuno.doors.doctor import Check, CheckView, Doctor, State
 from zuno.journal.port import Journal
-from zuno.kernel.accounts import KillLock
+from zuno.kernel.accounts import DEMO_ACCOUNT, KillLock
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.notify import Outbox
@@ -26,7 +26,7 @@ from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.service.data import DataStatusView
-from zuno.trading.service.live_start import RecordGate
+from zuno.trading.service.live_start import LiveStart
 from zuno.wiring.chains import Chains
 from zuno.wiring.disk_budget import MEGABYTE, describe_budget
 from zuno.wiring.outbox import find_push_gaps
@@ -127,12 +127,20 @@ def build_kill_check(lock: KillLock) -> Check:
     return Check("kill", look)
 
 
-def build_mandate_check(log: Callable[[], AccountLog], now: Callable[[], Millis], account: str) -> Check:
-    """Whether the owner lets the desk trade at an exchange."""
+def build_live_checks(
+    account: str,
+    log: Callable[[], AccountLog],
+    start: Callable[[], LiveStart],
+    origin: Callable[[], str],
+    planned: Callable[[], Iterable[str]],
+    now: Callable[[], Millis],
+) -> list[Check]:
+    """What a desk at an exchange may do: its mandate, its sleeves, and with money the debate's record. `planned`:
+    sleeves that a new account would have."""
+    advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
 
-    async def look() -> list[CheckView]:
+    async def look_at_mandate() -> list[CheckView]:
         granted = (await log().history(account)).mandate
-        advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
         if granted is None:
             return [_line("mandate", "off", "none: the desk trades on paper", advice)]
         until = iso(granted.mandate.expires)
@@ -140,42 +148,32 @@ def build_mandate_check(log: Callable[[], AccountLog], now: Callable[[], Millis]
             return [_line("mandate", "off", f"expired at {until}: the desk trades on paper", advice)]
         return [_line("mandate", "ok", f"{granted.hash[:16]}… until {until}")]
 
-    return Check("mandate", look, "`zuno trade mandate show` says more", needed_live=True)
-
-
-def build_record_check(
-    read: Callable[[], Awaitable[RecordGate]], sleeves: Callable[[], Awaitable[Sequence[str]]]
-) -> Check:
-    """Whether enough trades were closed in real time for the debate to go live; other sleeves need none."""
-
-    async def look() -> list[CheckView]:
-        record, text = await read(), "closed trades in real time: "
-        if record.open:
-            return [_line("record", "ok", f"{text}{record}")]
-        if any(sleeve != DEBATE for sleeve in await sleeves()):
-            return [
-                _line("record", "warn", f"{text}{record}", "until then the debate opens nothing; other sleeves trade")
-            ]
-        return [_line("record", "off", f"{text}{record}", "until then `zuno trade start --live` trades on paper")]
-
-    return Check("record", look, needed_live=True)
-
-
-def build_sleeves_check(
-    sleeves: Callable[[], Awaitable[Sequence[str]]], find_gaps: Callable[[str], Awaitable[Sequence[str]]]
-) -> Check:
-    """What each sleeve beside the debate lacks before it may trade with money."""
-
-    async def look() -> list[CheckView]:
+    async def look_at_sleeves() -> list[CheckView]:
         lines = []
-        for sleeve in await sleeves():
-            gaps = await find_gaps(sleeve) if sleeve != DEBATE else ()
+        for sleeve in await start().list_sleeves(account, planned()):
+            if sleeve == DEBATE:
+                continue
+            gaps = await start().find_sleeve_gaps(account, sleeve, origin())
             lines += [_line("sleeve", "off", f"{sleeve} lacks {gap}") for gap in gaps]
-            if not gaps and sleeve != DEBATE:
+            if not gaps:
                 lines.append(_line("sleeve", "ok", f"{sleeve} may trade with money"))
         return lines
 
-    return Check("sleeve", look, "docs/guides/going-live.md says what a sleeve needs", needed_live=True)
+    async def look_at_record() -> list[CheckView]:
+        record = await start().read_record(origin(), account)
+        text = f"closed trades in real time: {record}"
+        if record.open:
+            return [_line("record", "ok", text)]
+        if any(sleeve != DEBATE for sleeve in await start().list_sleeves(account)):
+            return [_line("record", "warn", text, "until then the debate opens nothing; other sleeves trade")]
+        return [_line("record", "off", text, "until then `zuno trade start --live` trades on paper")]
+
+    sleeves_advice = "docs/guides/going-live.md says what a sleeve needs"
+    return [
+        Check("mandate", look_at_mandate, "`zuno trade mandate show` says more", needed_live=True),
+        Check("sleeve", look_at_sleeves, sleeves_advice, needed_live=True),
+        *([] if account == DEMO_ACCOUNT else [Check("record", look_at_record, needed_live=True)]),
+    ]
 
 
 def build_config_check(check: Callable[[], ConfigCheckView]) -> Check:

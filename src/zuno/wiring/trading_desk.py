@@ -391,6 +391,7 @@ class TradingWiring(SharedWiring):
 
         push = build_pushes(self._settings, self._push_sources(), tell_gaps=True)
         outbox, budget = None if push is None else self._outbox(), self._settings.disk_budget_mb * MEGABYTE
+        keep_room = build_disk_watch(budget, self.compaction, outbox, print_line)
         return TradeDesk(
             DeskBackends(
                 journal=self._open_journal,
@@ -411,9 +412,8 @@ class TradingWiring(SharedWiring):
                 venues=self._settings.routes().venues,
                 targets=self._daily_targets(),
                 shares=parse_shares(self._settings),
-                push=push,
+                beside=tuple(act for act in (push, keep_room) if act is not None),
                 ping=self._build_ping("trade"),
-                keep_room=build_disk_watch(budget, self.compaction, outbox, print_line),
             )
         )
 

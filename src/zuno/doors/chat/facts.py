@@ -91,9 +91,9 @@ class FactWriter:
     def line(self, *parts: str) -> None:
         self._lines.append("; ".join(part for part in parts if part))
 
-    def name(self, name: str, *, own: bool = True) -> str:
-        """A name that prose may say as it stands, where we gave it; a stranger's is told apart."""
-        if not own or not _NAME.fullmatch(name):
+    def name(self, name: str) -> str:
+        """A name that prose may say as it stands; one of other signs is told apart."""
+        if not _NAME.fullmatch(name):
             return self.stranger(name)
         self._names += [name, name[0].upper() + name[1:]]
         return name

@@ -12,7 +12,6 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
 from zuno.lp.service.plan_view import PLAN_KIND
-from zuno.trading.service.report import Reports
 from zuno.trading.service.runs import DECIDED
 
 Slots = Mapping[str, str]
@@ -57,7 +56,7 @@ class Tool:
 
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
-    return await (Reports(zuno.cycles()).why(which) if which.startswith("run_") else zuno.archive().why(which))
+    return await (zuno.cycles() if which.startswith("run_") else zuno.archive()).why(which)
 
 
 TOOLS: Final = {

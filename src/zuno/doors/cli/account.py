@@ -113,8 +113,7 @@ def trade_close(
     json: Json = False,
 ) -> Answer:
     """Close positions at the market and cancel their orders. With real money it asks for confirmation."""
-    ask = consent.ask_to_type(json=json)
-    return zuno.account(account).close(which, ask)
+    return zuno.account(account).close(which, consent.ask_to_type(json=json))
 
 
 @command(trade, "cancel")
@@ -184,8 +183,7 @@ def trade_unlock(
     json: Json = False,
 ) -> Answer:
     """Lift locks. With real money it asks for confirmation."""
-    ask = consent.ask_to_type(json=json)
-    return zuno.account(account).unlock(protection, ask)
+    return zuno.account(account).unlock(protection, consent.ask_to_type(json=json))
 
 
 @command(trade, "transfer")

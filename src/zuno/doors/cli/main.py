@@ -287,11 +287,8 @@ def devnet_down(zuno: Zuno) -> Answer:
 @command(app, "why")
 async def why(zuno: Zuno, reference: Again = None) -> View:
     """Show a debate or a trading run from the journal, the last by default. No model calls."""
-    from zuno.trading.service.report import Reports
-
     which = reference or await _last_decision(zuno)
-    of_the_desk = which.strip().startswith("run_")
-    return await (Reports(zuno.cycles()).why(which) if of_the_desk else zuno.archive().why(which))
+    return await (zuno.cycles() if which.strip().startswith("run_") else zuno.archive()).why(which)
 
 
 @command(app, "replay", by=run_command.verdict)

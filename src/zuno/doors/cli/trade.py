@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.trading.service.desk_view import DeskEvent
     from zuno.trading.service.learning_view import TradeCalibrationView
     from zuno.trading.service.profit_view import PerformanceView
     from zuno.trading.service.report import Report
     from zuno.trading.service.run_view import RunView
     from zuno.trading.service.runs import Listen
-    from zuno.trading.service.trade_desk import DeskEvent
 
 
 Pictured = TypeVar("Pictured", "PerformanceView", "TradeCalibrationView")
@@ -119,28 +119,25 @@ def trade_resume(
         ask = consent.ask_to_type(json=json)
         run_command.answer(ctx.obj.at(home), json, lambda zuno: zuno.account(account).resume(ask))
         return
-    named = run
 
-    async def fetch(zuno: Zuno, listen: Listen) -> Report:
+    async def fetch(zuno: Zuno, listen: Listen, run: str = run) -> Report:
         from zuno.trading.service.report import Reports
 
-        return await Reports(zuno.cycles()).resume(named, listen)
+        return await Reports(zuno.cycles()).resume(run, listen)
 
     _run_and_report(ctx.obj.at(home), fetch, html, json)
 
 
 @command(trade, "why")
-async def trade_why(zuno: Zuno, run: RunId) -> View:
+def trade_why(zuno: Zuno, run: RunId) -> Answer:
     """Show a run from the journal: agents, model attempts, rules that fired. No model calls."""
-    from zuno.trading.service.report import Reports
-
-    return await Reports(zuno.cycles()).why(run)
+    return zuno.cycles().why(run)
 
 
 @command(trade, "runs")
-async def trade_runs(zuno: Zuno) -> View:
+def trade_runs(zuno: Zuno) -> Answer:
     """List runs, newest first: regime, decision, final ruling, veto, status."""
-    return await zuno.cycles().runs()
+    return zuno.cycles().runs()
 
 
 @trade.command("start")

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from zuno.doors.mcp.analyses import Analyses
 from zuno.doors.mcp.services import AssistantServices
-from zuno.doors.mcp.tools import TOOLS, AssistantTool, Desk, get_run
+from zuno.doors.mcp.tools import TOOLS, AssistantTool, Desk
 from zuno.kernel.errors import Broken, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
@@ -220,7 +220,7 @@ class AssistantServer:
         if uri.startswith(_PLANS):
             look = lambda: self._services.archive().plan(uri.removeprefix(_PLANS))  # noqa: E731
         elif uri.startswith(_RUNS):
-            look = lambda: get_run(self._desk, uri.removeprefix(_RUNS))  # noqa: E731
+            look = lambda: self._services.cycles().why(uri.removeprefix(_RUNS))  # noqa: E731
         else:
             raise MCPError(types.INVALID_PARAMS, f"A resource is {_PLANS}ID or {_RUNS}ID.")
         try:

@@ -18,7 +18,7 @@ from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
-from zuno.trading.service.runs_view import RunRecord, RunsView
+from zuno.trading.service.runs_view import CycleWhyView, RunRecord, RunsView
 
 
 class LpReader(Protocol):
@@ -78,6 +78,7 @@ class Analyst(Protocol):
         run_id: str | None = None,
     ) -> Outcome: ...
     async def record(self, run_id: str) -> RunRecord: ...
+    async def why(self, run_id: str) -> CycleWhyView: ...
     async def runs(self, count: int | None = None, before: str | None = None) -> RunsView: ...
     async def replay(self, run_id: str) -> ReplayView: ...
 

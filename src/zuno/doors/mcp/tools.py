@@ -21,7 +21,7 @@ from zuno.trading.service.account_view import TradeStatusView, TradesView
 from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
-from zuno.trading.service.runs_view import CycleWhyView, RunsView, why_view
+from zuno.trading.service.runs_view import CycleWhyView, RunsView
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 PositionId = Annotated[str, Field(min_length=1, max_length=80, description="Position id (NFT token id), as in 1.")]
@@ -138,10 +138,6 @@ class AssistantTool:
     """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
 
 
-async def get_run(desk: Desk, run_id: str) -> CycleWhyView:
-    return why_view(await desk.services.cycles().record(run_id))
-
-
 async def _replay(desk: Desk, asked: ReplayArguments) -> ReplayView:
     of_trading = asked.reference.startswith("run_")
     return await (desk.services.cycles() if of_trading else desk.services.archive()).replay(asked.reference)
@@ -196,7 +192,7 @@ TOOLS: Final = {
             RunsArguments, RunsView, lambda desk, asked: desk.services.cycles().runs(asked.limit, asked.before)),
         AssistantTool("trade_get_run", "Trading run",
             "One run in full: experts, decision, every rule that changed it, expected value, sources and their ages.",
-            RunArguments, CycleWhyView, lambda desk, asked: get_run(desk, asked.run)),
+            RunArguments, CycleWhyView, lambda desk, asked: desk.services.cycles().why(asked.run)),
         AssistantTool("trade_list_markets", "Markets",
             "What venues list: tick, lot, least order, fees, funding interval, and the age of each list.",
             MarketsArguments, MarketsView,

@@ -64,12 +64,12 @@ async def show_report(asked: ChatRequest, zuno: Zuno) -> AsyncIterator[Reply]:
         case "replay":
             yield render(await zuno.cycles().replay(run))
         case "why":
-            yield await _show_why(reports, run)
+            yield await _show_why(zuno, run)
         case "page":
             report = await reports.show(run)
             yield Reply("", document=Attachment(f"{report.view.run_id}.html", report.page.encode()))
         case "experts":
-            why = await reports.why(run)
+            why = await zuno.cycles().why(run)
             yield render(why) if why.run is None else render_document(why.run.to_experts_document())
         case _:
             yield _show_report(await reports.show(run))
@@ -79,10 +79,9 @@ async def show_why(asked: ChatRequest, zuno: Zuno) -> Reply:
     """Of either desk: a run's id or a plan's tells whose decision it is."""
     if len(asked.words) > 1:
         raise UsageError("Write `/why DECISION`: the id of a run, a plan or a request.")
-    reports = Reports(zuno.cycles())
     decision = asked.words[0] if asked.words else await _find_newest_run(zuno)
     if decision.startswith(RUN_PREFIX):
-        return await _show_why(reports, decision)
+        return await _show_why(zuno, decision)
     return render(await zuno.archive().why(decision))
 
 
@@ -111,8 +110,8 @@ def _show_report(report: Report) -> Reply:
     return replace(reply, photo=report.trade or report.image)
 
 
-async def _show_why(reports: Reports, run: str) -> Reply:
-    why = await reports.why(run)
+async def _show_why(zuno: Zuno, run: str) -> Reply:
+    why = await zuno.cycles().why(run)
     return render(why) if why.run is None else _offer_parts(render(why), why.run_id)
 
 

@@ -79,7 +79,6 @@ class BotBackends:
     """A button below a push, by its callback data."""
     gaps: Sequence[str] = ()
     """What the settings leave out, told at the start."""
-    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     draw: Callable[[], float] = lambda: 1.0
 
 
@@ -162,7 +161,7 @@ class TelegramBot:
                 failures += 1
                 if failures == 1:
                     self._hear(hear, "unreachable", f"{error} Trying again.")
-                await until_stopped(stop, self._on.sleep(BACKOFF.delay(failures, self._on.draw())))
+                await until_stopped(stop, asyncio.sleep(BACKOFF.delay(failures, self._on.draw())))
         return False
 
     async def _poll(self, hear: Tell, stop: asyncio.Event) -> None:
@@ -181,7 +180,7 @@ class TelegramBot:
                 wait = backoff.delay(failures, self._on.draw())
                 if isinstance(error, RetryAfter):
                     wait = max(wait, retry_seconds(error))
-                await until_stopped(stop, self._on.sleep(wait))
+                await until_stopped(stop, asyncio.sleep(wait))
                 continue
             if told and raw is not None:
                 self._hear(hear, "polling", "Telegram answers again.")
@@ -237,7 +236,7 @@ class TelegramBot:
         assert sender.user is not None
         assert sender.chat is not None
         line = plain_text(text, LONGEST_LINE)
-        writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance, self._on.sleep)
+        writer = ChatSender(self._bot, self._on.store, sender.chat, self._on.chance)
         return ChatRequest(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
     async def _claim(self, update: int, level: Level | None) -> bool | None:
@@ -341,7 +340,7 @@ class TelegramBot:
             kind = PRIVATE if request.chat == request.user else None
             role = self._access.find_role(Sender("message", request.user, request.chat, kind, masked=False))
             if role is not None:
-                sender = ChatSender(self._bot, self._on.store, request.chat, self._on.chance, self._on.sleep)
+                sender = ChatSender(self._bot, self._on.store, request.chat, self._on.chance)
                 await sender.send(Reply(f"{layout.code(request.text)} was cut off when the bot ended; ask again."))
 
     async def _carry_out(

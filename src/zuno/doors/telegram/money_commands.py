@@ -16,8 +16,8 @@ from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
 from zuno.markets.market import parse_symbol
-from zuno.trading.service.account import OpenRisk, find_closing
 from zuno.trading.service.account_view import AccountView, ActionView
+from zuno.trading.service.closing import OpenRisk, find_closing
 
 
 async def _offer_close(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
@@ -21,7 +21,7 @@ from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
-from zuno.trading.model.orders import ExchangeAnswer, to_decimal
+from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.sleeves import DEBATE, NEW_PAPER_CASH
 from zuno.trading.model.trade_events import Mandate, MandatedSleeve, ManualChange, Protection, TradeEvent
 from zuno.trading.model.wanted import own_candles
@@ -68,39 +68,19 @@ from zuno.trading.service.account_view import (
     TradeBalanceView,
     TradeOrdersView,
     TradePositionsView,
-    TradePositionView,
     TradeStatusView,
     TradesView,
 )
+from zuno.trading.service.closing import OpenRisk, describe_closed, find_closing
+from zuno.trading.service.desk_view import describe_post_mortem, protection_view
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
 from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
 from zuno.trading.service.strategies import SleeveAccount
-from zuno.trading.service.trade_desk import describe_post_mortem, protection_view
 
 MOST_LINES: Final = 10_000
 T = TypeVar("T")
-H = TypeVar("H", OpenTrade, TradePositionView)
-
-
-@dataclass(frozen=True, slots=True)
-class OpenRisk:
-    """What is open in an account, as it is written down, and what its exchanges say beside that."""
-
-    account: str
-    mode: Literal["paper", "demo", "live"]
-    orders: int | None
-    trades: int | None
-    """None: the log cannot be read."""
-    exchanges: tuple[ExchangeAnswer, ...] | None
-    notes: tuple[str, ...]
-
-    @property
-    def ends(self) -> str:
-        """What a kill does, in words."""
-        orders, trades = ("all" if count is None else count for count in (self.orders, self.trades))
-        return f"cancels {orders} orders, closes {trades} positions at the market and locks the desk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +100,6 @@ class AccountDesk:
     """One account: the home's paper account in the market it reads, another of its paper accounts, or a live one."""
 
     def __init__(self, backends: AccountBackends, name: str | None = None) -> None:
-        """`name`: of `--account`."""
         self._with = backends
         self._reader = AccountPageReader(backends, name)
 
@@ -132,23 +111,20 @@ class AccountDesk:
 
     async def status(self) -> TradeStatusView:
         page = await self._reader.look(ask=True)
-        equity, unknown = page.total_equity()
         whole = page.book.measure(page.rates)
         midnight = page.at // DAY_MS * DAY_MS
         today = measure_trades([trade for trade in page.book.closed if trade.closed >= midnight], page.rates)
         return TradeStatusView(
             **{**self._head(page), "notes": (*page.notes, *page.lp_notes)},
             running=self._with.running(page.name),
-            equity_usd=to_float(equity),
+            **_measure_equity(page),
             unrealised_usd=to_float(page.unrealised_usd()),
             net_pnl_usd=float(whole.net_pnl),
             today_usd=float(today.net_pnl),
             open_trades=len(page.book.trades),
             open_orders=len(page.book.open_orders) + len(page.book.resting),
             closed_trades=len(page.book.closed),
-            unknown=unknown,
-            risk=risk_view(page, equity),
-            sleeves=sleeve_views(page),
+            risk=risk_view(page),
             mandate=mandate_view(page.book.mandate, self._with.now()),
         )
 
@@ -196,9 +172,7 @@ class AccountDesk:
 
     async def sleeves(self) -> SleevesView:
         page = await self._reader.look(ask=True)
-        equity, unknown = page.total_equity()
-        views = sleeve_views(page)
-        return SleevesView(**self._head(page), sleeves=views, equity_usd=to_float(equity), unknown=unknown)
+        return SleevesView(**self._head(page), **_measure_equity(page))
 
     async def fills(self, lines: int = 50, before: str | None = None) -> FillsView:
         """The newest first; `before`: those older than this one, `UsageError` where there is none."""
@@ -245,20 +219,12 @@ class AccountDesk:
 
     async def balance(self) -> TradeBalanceView:
         page = await self._reader.look(ask=True)
-        equity, unknown = page.total_equity()
         purses = tuple(exchange_balance_view(page, exchange) for exchange in page.book.venues)
-        return TradeBalanceView(
-            **self._head(page),
-            purses=purses,
-            sleeves=sleeve_views(page),
-            equity_usd=to_float(equity),
-            unknown=unknown,
-        )
+        return TradeBalanceView(**self._head(page), **_measure_equity(page), purses=purses)
 
     async def profit(self, by: str | None = None) -> ProfitView:
-        grouping = (
-            None if by is None else arguments.parse_word(GroupBy, by, f"grouping; write one of {', '.join(GroupBy)}")
-        )
+        hint = f"grouping; write one of {', '.join(GroupBy)}"
+        grouping = None if by is None else arguments.parse_word(GroupBy, by, hint)
         page, lines = await self._draw_lines(by_sleeve=grouping is GroupBy.SLEEVE)
         groups = {} if grouping is None else group_trades(page.book.closed, grouping)
         return ProfitView(
@@ -271,12 +237,12 @@ class AccountDesk:
 
     async def equity(self) -> PerformanceView:
         """Figures and the equity curve; nothing is painted."""
-        return self._measure_equity(*await self._draw_lines())
+        return self._view_performance(*await self._draw_lines())
 
     async def performance(self, by: str | None = None) -> tuple[PerformanceView, bytes | None]:
         """The same, and its picture where there is one. `by`: sleeve, or None."""
         page, lines = await self._draw_lines(by_sleeve=_parse_by_sleeve(by) is not None)
-        view = self._measure_equity(page, lines)
+        view = self._view_performance(page, lines)
         return view, await self._paint(page, lines, view)
 
     async def _draw_lines(self, *, by_sleeve: bool = False) -> tuple[AccountPage, tuple[EquityLine, ...]]:
@@ -288,7 +254,7 @@ class AccountDesk:
         marked = mark_steps(steps, closes, page.rates, page.at)
         return page, draw_lines(marked, page.rates, self._with.desk.markets, by_sleeve=by_sleeve)
 
-    def _measure_equity(self, page: AccountPage, lines: Sequence[EquityLine]) -> PerformanceView:
+    def _view_performance(self, page: AccountPage, lines: Sequence[EquityLine]) -> PerformanceView:
         curve = lines[0].points if lines else ()
         beside = {line.name: line.points for line in lines}
         core, hold = (beside.get(name) or (None,) * len(curve) for name in (CORE, HOLD))
@@ -322,9 +288,8 @@ class AccountDesk:
     async def mandate(self) -> MandateStateView:
         page = await self._reader.look()
         mandate = mandate_view(page.book.mandate, self._with.now())
-        said = "no mandate is granted: the desk trades on paper" if mandate is None else ""
-        if mandate is not None and not mandate.active:
-            said = "the mandate has expired: the desk trades on paper"
+        gap = "no mandate is granted" if mandate is None else "" if mandate.active else "the mandate has expired"
+        said = f"{gap}: the desk trades on paper" if gap else ""
         return MandateStateView(**self._head(page), mandate=mandate, said=said)
 
     # -- acting
@@ -348,7 +313,7 @@ class AccountDesk:
         symbols = (*self._with.desk.markets, *list_held(before))
         named = next((symbol for symbol in symbols if symbol.upper() == name.upper()), name)
         await gate.close(None if name.lower() == "all" else named, request=request)
-        said = _describe_closed(before, gate.book, which)
+        said = describe_closed(before, gate.book, which)
         if not said and which.strip().lower() != "all":
             raise Refused(f"Nothing of {plain_text(which, 64)} is open; `zuno trade positions` lists what is.")
         return await self._tell_action(gate, *(said or ("nothing is open",)), ask=True)
@@ -448,7 +413,7 @@ class AccountDesk:
             trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
         notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
         known = before or TradingBook()
-        said = (*_describe_closed(known, gate.book, "all"), locked, *notes)
+        said = (*describe_closed(known, gate.book, "all"), locked, *notes)
         return await self._tell_action(gate, *said, ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
@@ -605,14 +570,11 @@ class AccountDesk:
             return None
 
     async def _paint(self, page: AccountPage, lines: Sequence[EquityLine], view: PerformanceView) -> bytes | None:
-        painter = self._with.desk.painter
+        painter, synthetic = self._with.desk.painter, view.synthetic
         if not lines or len(lines[0].points) < 2 or painter.media_type != "image/png":
             return None
-        return await painter.paint_equity(
-            describe_equity(
-                lines, page.book.closed, view.mode.upper(), page.name, view.origin, synthetic=view.synthetic
-            )
-        )
+        whose = (view.mode.upper(), page.name, view.origin)
+        return await painter.paint_equity(describe_equity(lines, page.book.closed, *whose, synthetic=synthetic))
 
     def _head(self, page: AccountPage) -> dict[str, Any]:
         origin = self._with.desk.origin
@@ -630,6 +592,11 @@ class AccountDesk:
             "exchanges": page.answers,
             "notes": page.notes,
         }
+
+
+def _measure_equity(page: AccountPage) -> dict[str, Any]:
+    equity, unknown = page.total_equity()
+    return {"equity_usd": to_float(equity), "unknown": unknown, "sleeves": sleeve_views(page)}
 
 
 def _measure_drawdown(lines: Sequence[EquityLine]) -> dict[str, Any]:
@@ -674,38 +641,9 @@ def _cut(items: Sequence[T], lines: int, before: str | None, name: Callable[[T],
 def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | None) -> list[str]:
     """Levels that would go further from the market."""
     sign = trade.side.sign
-    found = []
-    if trade.stop is not None and stop is not None and sign * (trade.stop - stop) > 0:
-        found.append(f"the stop goes from {_price(trade.stop)} to {_price(stop)}")
-    if trade.target is not None and target is not None and sign * (target - trade.target) > 0:
-        found.append(f"the target goes from {_price(trade.target)} to {_price(target)}")
-    return found
-
-
-def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
-    """What a close ends: with a trade of the desk, whatever its sleeve holds of its symbol at other exchanges."""
-    name, trades = which.strip().lower(), tuple(held)
-    named = next((trade for trade in trades if trade.id.lower() == name), None)
-    if named is None:
-        return tuple(trade for trade in trades if name in ("all", trade.symbol.lower()))
-    if named.manual:
-        return (named,)
-    place = named.symbol, named.sleeve
-    return tuple(trade for trade in trades if (trade.symbol, trade.sleeve) == place and not trade.manual)
-
-
-def _describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
-    """What became of what was held and ordered; an exchange may need a while."""
-    wanted = {trade.id for trade in find_closing(before.trades.values(), which)}
-    said: list[str] = []
-    for trade in after.closed[len(before.closed) :]:
-        exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))
-        what = f"{trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange}"
-        said.append(f"{trade.trade} ({what}) is closed at {exit_price}: {net} {trade.exchange.currency} net")
-    gone = [id for id in (*before.open_orders, *before.resting) if id not in {**after.open_orders, **after.resting}]
-    said += [f"{len(gone)} orders are over"] if gone else []
-    return (*said, *(f"{id} is not closed yet; `zuno trade positions` shows it" for id in after.trades if id in wanted))
-
-
-def _price(level: Decimal | None) -> str:
-    return "none" if level is None else f"{level.normalize():f}"
+    levels = (("stop", trade.stop, stop, sign), ("target", trade.target, target, -sign))
+    return [
+        f"the {name} goes from {held.normalize():f} to {level.normalize():f}"
+        for name, held, level, ahead in levels
+        if held is not None and level is not None and ahead * (held - level) > 0
+    ]

@@ -33,7 +33,7 @@ from zuno.trading.service.profit_view import EquityLineView, ProfitRowView
 from zuno.trading.service.sleeve_view import SleeveHoldingView, SleeveView
 
 
-def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBookView:
+def risk_view(page: AccountPage) -> account_view.RiskBookView:
     """Positions, pending entries and LP inventory by symbol: signed for the delta, added up for the gross exposure, in
     which the legs of a sleeve are netted and sleeves are not."""
     rows, marks = [], page.usd_marks
@@ -63,7 +63,7 @@ def risk_view(page: AccountPage, equity: Decimal | None) -> account_view.RiskBoo
         )
         delta_usd = None if mark is None or delta_usd is None else delta_usd + delta * mark
         gross_usd = None if mark is None or gross_usd is None else gross_usd + size * mark
-    leverage = None
+    leverage, equity = None, page.total_equity()[0]
     if gross_usd is not None and equity is not None:
         leverage = ZERO if not gross_usd else gross_usd / equity if equity > 0 else None
     return account_view.RiskBookView(

@@ -31,18 +31,11 @@ from zuno.present.values import bad, count, foreign, gain, good, hours, id_, mon
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
+from zuno.trading.service.desk_view import ProtectionView
 from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.sleeve_view import SleeveView, sleeves_section, write_sleeves
-from zuno.trading.service.trade_desk import ProtectionView
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
-
-
-_MANDATE_DETAILS = (
-    "symbols", "venues", "max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd", "stops",
-    "judge_fallback", "policy", "sleeves", "granted",
-)  # fmt: skip
-"""`zuno trade mandate show` has them."""
 
 
 class MarkView(View):
@@ -301,18 +294,17 @@ class TradeStatusView(AccountView):
     mandate: MandateView | None
     LEFT_OUT: ClassVar = (AccountView.LEFT_OUT - {"exchanges"}) | {
         "RiskBookView.equity_usd",
-        *(f"MandateView.{name}" for name in _MANDATE_DETAILS),
+        *(f"MandateView.{name}" for name in MandateView.model_fields.keys() - {"hash", "expires", "active"}),
         *(f"MandatedSleeveView.{name}" for name in MandatedSleeveView.model_fields),
         *(f"ExchangeAnswer.{name}" for name in ExchangeAnswer.model_fields),
     }
 
     def to_document(self) -> Document:
-        equity = money(self.equity_usd) if self.unknown is None else foreign(f"unknown: {self.unknown}", Tone.BAD)
         return self.write(
             "Trading status",
             facts(
                 ("desk", quiet("not running") if self.running is None else foreign(self.running, Tone.GOOD)),
-                ("equity", equity),
+                ("equity", _write_equity(self.equity_usd, self.unknown)),
                 ("unrealised PnL", gain(self.unrealised_usd)),
                 ("realised PnL", gain(self.net_pnl_usd)),
                 ("today", gain(self.today_usd)),
@@ -505,7 +497,7 @@ class TradeBalanceView(AccountView):
                     gain(balance.unrealised, balance.currency),
                 )
             )
-        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
+        whole = _write_equity(self.equity_usd, self.unknown)
         balances = table(columns, rows, spare=("pending", "coins at cost"))
         return self.write("Balance", balances, facts(("equity in USD", whole)), sleeves_section(self.sleeves))
 
@@ -518,11 +510,10 @@ class SleevesView(AccountView):
     unknown: ForeignText | None
 
     def to_document(self) -> Document:
-        whole = foreign(f"unknown: {self.unknown}", Tone.BAD) if self.unknown else money(self.equity_usd)
         return self.write(
             "Sleeves",
             write_sleeves(self.sleeves),
-            facts(("equity of the account", whole)),
+            facts(("equity of the account", _write_equity(self.equity_usd, self.unknown))),
             acts=[self.act("Performance by sleeve", "trade performance --by sleeve")],
         )
 
@@ -560,6 +551,10 @@ class ActionView(AccountView):
 
 
 # -- parts of several documents
+
+
+def _write_equity(equity_usd: float | None, unknown: str | None) -> Value:
+    return money(equity_usd) if unknown is None else foreign(f"unknown: {unknown}", Tone.BAD)
 
 
 Listed = TypeVar("Listed", TradePositionView, TradeOrderView)

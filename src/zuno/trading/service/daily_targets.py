@@ -1,7 +1,7 @@
 """The day's targets of an account's sleeves: decided on the days that are over, carried out by the order gate."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Final
 
@@ -50,8 +50,6 @@ class TargetsDay(Wire):
 
 Decide = Callable[[str, str, StrategyView], Awaitable[Mapping[str, SizedTarget] | None]]
 """A sleeve's targets by account, name and what is known. None: it has none today and keeps what it holds."""
-CarryOut = Callable[[OrderGate, Mapping[str, SizedTarget], Millis], Awaitable[list[TargetLine]]]
-"""The orders of a sleeve whose positions have two legs."""
 
 
 def decide(tilts: TiltBook, own: OwnStrategies) -> Decide:
@@ -73,8 +71,7 @@ def decide(tilts: TiltBook, own: OwnStrategies) -> Decide:
 
 @dataclass(frozen=True, slots=True)
 class DailyTargets:
-    """`carry_out`: how a sleeve's targets become orders, by its name; the others' are positions of one leg, all in one
-    round."""
+    """Positions of one leg are ordered all in one round, the carry's by themselves."""
 
     read_view: Callable[[Millis], Awaitable[StrategyView]]
     find_venue: Callable[[Symbol], Venue]
@@ -83,7 +80,6 @@ class DailyTargets:
     decide: Decide
     refresh: Callable[[Symbol], Awaitable[None]] | None = None
     """Asks a live market for its newest bars; None: it is a recording."""
-    carry_out: Mapping[str, CarryOut] = field(default_factory=lambda: {CASH_CARRY: set_carry_targets})
 
     async def set(self, gate: OrderGate, day: Millis, at: Millis) -> tuple[TargetLine, ...]:
         """By the days before `day`, as they are known at a moment of it: of a live market's last bar that is some
@@ -100,8 +96,8 @@ class DailyTargets:
             targets = await self._decide(gate, sleeve, view)
             if targets is None:
                 continue
-            if sleeve in self.carry_out:
-                lines += await self.carry_out[sleeve](gate, targets, day)
+            if sleeve == CASH_CARRY:
+                lines += await set_carry_targets(gate, targets, day)
                 continue
             capital = await gate.read_capital(sleeve)
             weights[sleeve], wanted[sleeve] = targets, []
@@ -115,10 +111,7 @@ class DailyTargets:
                 wanted[sleeve].append(TargetPosition(venue, symbol, quantity, stop, band))
         for result in await gate.set_targets(wanted, day, f"targets_{iso(day)[:10]}"):
             meant = weights[result.sleeve].get(result.symbol.value)
-            why = "; ".join(filter(None, (result.reason, "" if meant is None else meant.why)))
-            weight = 0.0 if meant is None else meant.weight
-            place = {"sleeve": result.sleeve, "market": result.symbol.value, "state": result.state}
-            lines.append(TargetLine(**place, weight=weight, why=why[:600]))
+            lines.append(_write_line(result.sleeve, result.symbol, meant, result.state, result.reason))
         if waiting := [f"{line.market}: {line.why}" for line in lines if line.state == "waiting"]:
             raise Unavailable("; ".join(waiting))
         return tuple(lines)
@@ -129,7 +122,7 @@ class DailyTargets:
             return await self.decide(gate.account, sleeve, view)
         held = {trade.symbol.value for trade in gate.book.trades.values() if trade.sleeve == sleeve}
         nothing = SizedTarget(0.0, 0.0, 1.0, 1.0, f"{sleeve} has no share")
-        return dict.fromkeys(held if sleeve in self.carry_out else (), nothing)
+        return dict.fromkeys(held if sleeve == CASH_CARRY else (), nothing)
 
     async def _read_days(self, day: Millis, at: Millis) -> StrategyView:
         view = await self.read_view(at)
@@ -152,6 +145,12 @@ async def set_carry_targets(gate: OrderGate, targets: Mapping[str, SizedTarget],
             state, reason = str(result.state), result.reason
         except Unavailable as error:
             state, reason = "waiting", str(error)
-        why = "; ".join(filter(None, (reason, target.why)))
-        lines.append(TargetLine(sleeve=CASH_CARRY, market=market, weight=target.weight, state=state, why=why[:600]))
+        lines.append(_write_line(CASH_CARRY, symbol, target, state, reason))
     return lines
+
+
+def _write_line(sleeve: str, symbol: Symbol, target: SizedTarget | None, state: str, reason: str) -> TargetLine:
+    """`target`: None of what is ended because nothing is wanted of it any more."""
+    why = "; ".join(filter(None, (reason, "" if target is None else target.why)))[:600]
+    weight = 0.0 if target is None else target.weight
+    return TargetLine(sleeve=sleeve, market=symbol.value, weight=weight, state=state, why=why)

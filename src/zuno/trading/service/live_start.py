@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from zuno.kernel.accounts import short_name
 from zuno.kernel.clock import iso
@@ -94,8 +94,7 @@ def parse_mandated_sleeve(word: str) -> MandatedSleeve:
 Piece = Literal["setting", "market", "keys", "mandate", "list", "doctor"]
 
 
-@dataclass(frozen=True, slots=True)
-class MissingPiece:
+class MissingPiece(NamedTuple):
     """Something that a start at an exchange needs, and how it is got."""
 
     piece: Piece
@@ -180,12 +179,12 @@ class LiveStart:
 
     async def find_missing(self, account: str, symbols: Sequence[Symbol]) -> list[MissingPiece]:
         """Everything that stands between the account and its first order; a person's word is asked for last."""
-        missing: list[tuple[Piece, str]] = []
+        missing: list[MissingPiece] = []
         here, live, named = self._with, account_mode(account) == "live", account not in (LIVE_ACCOUNT, DEMO_ACCOUNT)
         if live and not here.enabled:
-            missing.append(("setting", "ZUNO_LIVE=1"))
+            missing.append(MissingPiece("setting", "ZUNO_LIVE=1"))
         if not here.market_live:
-            missing.append(("market", "ZUNO_MARKET=live"))
+            missing.append(MissingPiece("market", "ZUNO_MARKET=live"))
         book = await self._with.log.history(account)
         granted, used = book.mandate, list_used_exchanges(book)
         keys, keyed = here.keys(account), tuple(here.keyed(account))
@@ -196,20 +195,21 @@ class LiveStart:
             setting = f"ZUNO_{exchange.house.upper()}_DEMO"
             if live and not named and here.demo(exchange):
                 text = f"keys of the real {exchange.label}: {setting} is set (`--account demo` trades there)"
-                missing.append(("keys", text))
+                missing.append(MissingPiece("keys", text))
             elif not live and not named and exchange.sandbox and not here.demo(exchange):
-                missing.append(("setting", f"{setting}=true, with keys of the demo trading of {exchange.label}"))
+                text = f"{setting}=true, with keys of the demo trading of {exchange.label}"
+                missing.append(MissingPiece("setting", text))
             elif exchange not in keyed:
                 where = keys.get(exchange, f"the account {account} is none of {exchange.label}")
-                missing.append(("keys", f"keys for {exchange}: {where}"))
+                missing.append(MissingPiece("keys", f"keys for {exchange}: {where}"))
             elif live and good and (stale := await here.find_stale(exchange)) is not None:
-                missing.append(("list", stale))
+                missing.append(MissingPiece("list", stale))
         if wanted and not used and not any(exchange in here.routed for exchange in wanted):
-            places = ", ".join(wanted)
-            missing.append(("setting", f"a route to {places}, as ZUNO_ROUTE_BINANCE={places.split(',')[0].lower()}"))
-        missing += [("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
-        missing += [("doctor", f"`zuno doctor --live` fails: {line}") for line in await here.find_failures()]
-        return [MissingPiece(piece, text) for piece, text in missing]
+            text = f"a route to {', '.join(wanted)}, as ZUNO_ROUTE_BINANCE={wanted[0].lower()}"
+            missing.append(MissingPiece("setting", text))
+        missing += [MissingPiece("mandate", text) for text in self._judge_mandate(account, symbols, granted)]
+        failures = await here.find_failures()
+        return missing + [MissingPiece("doctor", f"`zuno doctor --live` fails: {line}") for line in failures]
 
     async def list_sleeves(self, account: str, planned: Iterable[str] = ()) -> tuple[str, ...]:
         """Those that an account trades or is to trade: with a share, or named by its mandate; before it has either,
@@ -303,7 +303,11 @@ class LiveStart:
 
 def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Venue, ...]:
     """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
-    return tuple(venue for venue in VENUES if any(_opens(mandate, venue) for mandate in mandates))
+    return tuple(
+        venue
+        for venue in VENUES
+        if any(venue in mandate.venues and (venue.holds_stops or mandate.stops == "watched") for mandate in mandates)
+    )
 
 
 def check_account_choice(account: str | None, *, live: bool) -> str | None:
@@ -326,7 +330,3 @@ def list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}
     return sort_venues(used)
-
-
-def _opens(mandate: Mandate, exchange: Venue) -> bool:
-    return exchange in mandate.venues and (exchange.holds_stops or mandate.stops == "watched")

@@ -24,7 +24,7 @@ from zuno.trading.service.run_view import (
     price_distances,
     shared_reason,
 )
-from zuno.trading.service.runs_view import CycleWhyView, run_view, why_view
+from zuno.trading.service.runs_view import run_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -77,9 +77,6 @@ class Reports:
         """Report a run that has ended; `Refused` for one that has not."""
         record = await self._cycles.record(run_id)
         return build_report(record, await self._cycles.paint_trade(record))
-
-    async def why(self, run_id: str) -> CycleWhyView:
-        return why_view(await self._cycles.record(run_id))
 
 
 def build_report(record: RunRecord, trade: bytes | None = None) -> Report:

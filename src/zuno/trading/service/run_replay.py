@@ -28,7 +28,7 @@ from zuno.trading.agents.prompt_budget import Section
 from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import Bundle
-from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, content_for_hash, recorded_content
+from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, Part, content_for_hash, recorded_content
 from zuno.trading.model.known import derive, pick
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.draft import RuleName
@@ -39,6 +39,7 @@ from zuno.trading.service.memory_view import LessonView, MemoryView, ReadMemoryV
 from zuno.trading.service.run_view import RulingExecutionView, RunView
 
 P = TypeVar("P", bound=BaseModel)
+R = TypeVar("R", bound=Part)
 
 
 def compute_run_view(
@@ -235,15 +236,12 @@ def _record_problems(notebook: record.RunJournal) -> list[str]:
 def _recorded_sources(notebook: record.RunJournal, journal: Journal) -> CycleSources:
     """The sources of a recorded run: what came from outside comes from the record."""
 
-    async def collect() -> record.MarketMoment:
-        return notebook.read(Node.COLLECT_DATA, record.MarketMoment)
+    async def read(node: Node, shape: type[R]) -> R:
+        return notebook.read(node, shape)
 
     async def gather(moment: record.MarketMoment) -> tuple[Digest, Case]:
         name = notebook.read(Node.CONTEXT_GATHERING, record.BundleName).bundle
         return Digest(name), build_case(await record.load_bundle(journal, name))
-
-    async def paint(bundle: Bundle) -> record.ChartRecord:
-        return notebook.read(Node.GENERATE_CHART, record.ChartRecord)
 
     async def ahead(decision: Decision) -> float:
         return notebook.read(Node.JUDGE_AGENT, record.JudgeRecord).ahead_usd
@@ -262,10 +260,10 @@ def _recorded_sources(notebook: record.RunJournal, journal: Journal) -> CycleSou
         return notebook.read(Node.DATA_SYNTHESIS, record.CasesRecord).records
 
     return CycleSources(
-        collect=collect,
+        collect=lambda: read(Node.COLLECT_DATA, record.MarketMoment),
         gather=gather,
         recorded=lambda name: record.load_bundle(journal, name),
-        paint=paint,
+        paint=lambda bundle: read(Node.GENERATE_CHART, record.ChartRecord),
         image=lambda painted: record.load_image(journal, painted),
         ahead=ahead,
         claim_exploration=claim_exploration,

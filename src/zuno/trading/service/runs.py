@@ -72,7 +72,7 @@ from zuno.trading.run.record import (
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.run_replay import ReplayContext, replay_run, run_decision, view_run_journal
 from zuno.trading.service.run_view import RunView
-from zuno.trading.service.runs_view import RunRecord, RunsView, run_line_view
+from zuno.trading.service.runs_view import CycleWhyView, RunRecord, RunsView, run_line_view, why_view
 
 if TYPE_CHECKING:
     from zuno.trading.run.graph import Saver
@@ -229,6 +229,10 @@ class Cycles:
             nodes=tuple(node for node in Node if notebook.has(node)),
             live=asked.live,
         )
+
+    async def why(self, run_id: str) -> CycleWhyView:
+        """The argument of a run; no model is asked."""
+        return why_view(await self.record(run_id))
 
     async def store_missing_views(self) -> JournalUpgradeView:
         """Store the view of every ended run that has none, as this Zuno computes it."""

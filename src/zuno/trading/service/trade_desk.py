@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field
 
@@ -19,28 +19,31 @@ from zuno.kernel.lock import ProcessLock, hold
 from zuno.kernel.logs import log_under
 from zuno.kernel.numbers_text import price_text
 from zuno.kernel.units import Millis
-from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.kernel.wire import Wire
 from zuno.markets.market import Symbol, describe_limits, describe_venue
 from zuno.markets.venues import DEFAULT_VENUES, Venue
-from zuno.present.document import Document, Tone, Value, document, facts, lines
-from zuno.present.values import bad, count, foreign, number
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.learn.evaluator import Evaluation, Evaluator
-from zuno.trading.model.known import derive
 from zuno.trading.model.market import DAY_MS, parse_mode
-from zuno.trading.model.memory import PostMortem
 from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, SleeveShares
 from zuno.trading.model.tilts import TiltDay, describe_tilt
-from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, LockSet, account_mode, account_name, paper_account
+from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, account_mode, account_name, paper_account
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.protections import describe_end, describe_lock
+from zuno.trading.rules.protections import describe_lock
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.daily_targets import TARGETS_DAY, DailyTargets, TargetsDay
+from zuno.trading.service.desk_view import (
+    DeskEvent,
+    DeskEventKind,
+    DeskRunView,
+    DeskStopView,
+    LedgerTotals,
+    describe_post_mortem,
+    protection_view,
+)
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
-from zuno.trading.service.origin_view import OriginView
 from zuno.trading.service.own_strategies import OwnStrategies
 from zuno.trading.service.runs import Cycles
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
@@ -68,106 +71,6 @@ class EvaluationSlot(Wire):
 class StopRequest(Wire):
     account: str
     at: int
-
-
-class LedgerTotals(View):
-    """By currency. Debits equal credits, and cash and positions add up to the equity."""
-
-    debits: dict[str, float]
-    credits: dict[str, float]
-    cash: dict[str, float]
-    """Margin of open positions included."""
-    equity: dict[str, float | None]
-    """At the market's prices; null where one is not known."""
-
-
-class ProtectionView(View):
-    protection: str
-    symbol: str | None
-    until: IsoTime | None
-    """When it ends by itself."""
-    ends: str
-    """The same in words."""
-    reason: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"until"})
-
-    def write(self, tone: Tone) -> Value:
-        symbol = "" if self.symbol is None else f" {self.symbol}"
-        return foreign(f"LOCKED{symbol} by {self.protection} {self.ends}: {self.reason}", tone)
-
-
-DeskEventKind = Literal["cycle", "targets", "opened", "closed", "learned", "lock", "note"]
-
-
-class DeskEvent(View):
-    """One thing that happened while the desk ran."""
-
-    at: str
-    what: DeskEventKind
-    symbol: str | None = None
-    said: ForeignText
-
-    def write_line(self) -> str:
-        return f"{self.at} {self.what:<7} {'' if self.symbol is None else f'{self.symbol} '}{self.said}"
-
-
-class DeskStopView(View):
-    """A desk was asked to end."""
-
-    account: ForeignText
-    said: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"account"})
-
-    def to_document(self) -> Document:
-        return document(foreign(self.said))
-
-
-class DeskRunView(OriginView):
-    """What a run of the desk came to."""
-
-    account: str
-    trading: Literal["paper", "demo", "live"]
-    """Whose money it is: nobody's on paper and demo."""
-    mode: str
-    symbols: tuple[str, ...]
-    since: str
-    until: str
-    cycles: int
-    trades: int
-    """Closed in this run."""
-    open_trades: int
-    exploration: int
-    """Of the trades that were opened in this run."""
-    ledger: LedgerTotals
-    invariants: str
-    """`ok`: debits = credits and cash + positions = equity after every event, and no position without a stop."""
-    protections: tuple[ProtectionView, ...]
-    said: ForeignText
-    notes: tuple[ForeignText, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"synthetic"})
-
-    def to_document(self) -> Document:
-        ledger = self.ledger
-        account = f"{self.account}, {self.trading.upper()}"
-        return document(
-            foreign(f"Desk on {self.market}"),
-            facts(
-                ("account", bad(account) if self.trading == "live" else account),
-                ("time", f"{self.since} – {self.until}, {self.mode}, {', '.join(self.symbols)}"),
-                ("cycles", count(self.cycles)),
-                ("trades closed", count(self.trades)),
-                ("positions open", count(self.open_trades)),
-                ("explorations opened", count(self.exploration)),
-                *((f"equity {currency}", number(equity)) for currency, equity in ledger.equity.items()),
-                *((f"cash {currency}", number(cash)) for currency, cash in ledger.cash.items()),
-                *((f"debits {currency}", number(debits)) for currency, debits in ledger.debits.items()),
-                *((f"credits {currency}", number(credits)) for currency, credits in ledger.credits.items()),
-                ("invariants", Value(self.invariants, Tone.GOOD if self.invariants == "ok" else Tone.BAD)),
-            ),
-            lines(foreign(self.said, Tone.QUIET)),
-            urgent=[lock.write(Tone.BAD) for lock in self.protections],
-            notes=map(foreign, self.notes),
-        )
 
 
 Hear = Callable[[DeskEvent], None]
@@ -199,10 +102,8 @@ class DeskBackends:
     evaluator: Evaluator
     collect: Callable[[Sequence[Symbol], asyncio.Event], Coroutine[None, None, None]] | None = None
     """Keeps the market as it comes, until it is stopped."""
-    push: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
-    """Sends the owner what happens, until it is stopped; never through recorded time."""
-    keep_room: Callable[[asyncio.Event], Coroutine[None, None, None]] | None = None
-    """Keeps the home within its disk budget, until it is stopped; never through recorded time."""
+    beside: Sequence[Callable[[asyncio.Event], Coroutine[None, None, None]]] = ()
+    """What else goes on until it is stopped, as pushes to the owner; never through recorded time."""
     permit: Callable[[str, Sequence[Symbol], str, str, Confirm], Awaitable[StartPermit]] | None = None
     """Whether an account at an exchange may be traded (`LiveStart`); None where none can be."""
     ping: Callable[[bool], Awaitable[None]] | None = None
@@ -381,10 +282,9 @@ class TradeDesk:
         if watch_only is not None:
             # Nothing is opened, by what waits from before neither; what cannot be cancelled now the watch cancels.
             await gate.end_entries(watch_only)
-        beside = []
+        beside = [asyncio.create_task(act(stop)) for act in self._with.beside]
         if self._with.collect is not None:
             beside.append(asyncio.create_task(self._with.collect(plan.symbols, stop)))
-        beside += [asyncio.create_task(act(stop)) for act in (self._with.push, self._with.keep_room) if act is not None]
         try:
             await DeskLoop(gate, plan, run, run.note).run_live(self._with.now, stop, run.is_stopped)
         finally:
@@ -486,8 +386,7 @@ class _DeskRun:
             if line.state != "held":
                 why = f": {line.why}" if line.why else ""
                 self._tell("targets", f"{line.sleeve} {line.weight:.1%} {line.state}{why}", Symbol(line.market))
-        journal, day = await self._with.journal(), TargetsDay(account=self._account, day=job.slot, targets=lines)
-        await journal.append_once(kind=TARGETS_DAY, author=_DESK, payload=day, request_id=_job_id(job, self._account))
+        await self._keep(job, TARGETS_DAY, TargetsDay(account=self._account, day=job.slot, targets=lines))
         self.tell_changes()
 
     async def summarise_day(self, job: Job, at: Millis) -> None:
@@ -513,10 +412,11 @@ class _DeskRun:
             cash=_by_currency({venue: book.cash(venue) + book.margin(venue) for venue in book.venues}),
             open_trades=len(book.trades),
         )
+        await self._keep(job, DAY_SUMMARY, summary)
+
+    async def _keep(self, job: Job, kind: str, result: Wire) -> None:
         journal = await self._with.journal()
-        await journal.append_once(
-            kind=DAY_SUMMARY, author=_DESK, payload=summary, request_id=_job_id(job, self._account)
-        )
+        await journal.append_once(kind=kind, author=_DESK, payload=result, request_id=_job_id(job, self._account))
 
     async def ask_strategies(self, job: Job, at: Millis) -> None:
         assert self._shadow is not None
@@ -530,15 +430,9 @@ class _DeskRun:
         for day in await self._with.evaluator.tilts.score(self._account, self._gate.now()):
             self._tell("learned", describe_tilts(day))
         closed = sum(summary.closed < job.slot for summary in self._gate.book.closed)
-        slot = EvaluationSlot(
-            account=self._account,
-            day=job.slot,
-            trades=closed,
-            post_mortems=len(learned.post_mortems),
-            vetoes=len(learned.vetoes),
-        )
-        journal = await self._with.journal()
-        await journal.append_once(kind=EVALUATED, author=_DESK, payload=slot, request_id=_job_id(job, self._account))
+        found = {"post_mortems": len(learned.post_mortems), "vetoes": len(learned.vetoes)}
+        slot = EvaluationSlot(account=self._account, day=job.slot, trades=closed, **found)
+        await self._keep(job, EVALUATED, slot)
 
     async def learn(self) -> None:
         self._tell_learned(await self._with.evaluator.learn_from(self._gate))
@@ -667,18 +561,9 @@ def check_real_time(book: TradingBook, account: str) -> None:
         )
 
 
-def describe_post_mortem(written: PostMortem) -> str:
-    r = "" if written.path.r is None else f" {written.path.r:+.2f} R"
-    return f"{written.id} {written.verdict}{r}"
-
-
 def describe_tilts(scored: TiltDay) -> str:
     said = ", ".join(f"{tilt.market} {describe_tilt(tilt.tilt)}" for tilt in scored.markets)
     return f"tilt of {iso(Millis(scored.day))[:10]}: {said}; weight {scored.weight:.2f}, days scored {scored.days}"
-
-
-def protection_view(lock: LockSet) -> ProtectionView:
-    return derive(ProtectionView, lock, ends=describe_end(lock))
 
 
 def _parse_speed(speed: str | None, since: str | None, until: str | None) -> bool:

@@ -6,10 +6,10 @@ Recorded time runs through years in minutes and is pushed by nobody, whatever cl
 exchange's own books are not pushed: the account that trades there tells the same.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from zuno.trading.model.own_strategies import OWN_ANSWER, OwnAnswer
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import (
     DAY_SUMMARY,
+    PAPER_ACCOUNT,
     TRADE_EVENTS,
     DaySummary,
     ExitReason,
@@ -116,22 +117,17 @@ class TradingNotices:
             and (notice := describe_change(account, book, sleeve, now)) is not None
         ]
         self._changes.update(change.key for change in changes)
-        ending = [
-            notice for account, book in self._books.items() for notice in _list_endings(account, book, since, now)
+        unlocked = [
+            KeyedNotice(
+                f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
+                _describe_unlock(account, lock, lock.until, "its time is over"),
+            )
+            for account, book in self._books.items()
+            for lock in book.locks.values()
+            if lock.until is not None and since < lock.until <= now and not book.recorded
         ]
-        return (
-            changes
-            + ending
-            + [
-                KeyedNotice(
-                    f"unlock:{account}:{lock.protection.value}:{lock.symbol or ''}:{lock.until}",
-                    _describe_unlock(account, lock, lock.until, "its time is over"),
-                )
-                for account, book in self._books.items()
-                for lock in book.locks.values()
-                if lock.until is not None and since < lock.until <= now and not book.recorded
-            ]
-        )
+        ending = (_list_endings(account, book, since, now) for account, book in self._books.items())
+        return [*changes, *chain.from_iterable(ending), *unlocked]
 
     async def _open_recent(self, now: Millis, journal: Journal) -> None:
         """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
@@ -267,19 +263,13 @@ def describe_change(account: str, book: AccountHistory, sleeve: str, now: Millis
             changed[fill.symbol] = changed.get(fill.symbol, Decimal(0)) + fill.side.sign * fill.executed
     if not changed:
         return None
-    return Notice(
-        kind=NoticeKind.SUMMARY,
-        title=f"{sleeve}: positions changed",
-        severity=Severity.INFO,
-        label=choose_label(account),
-        at=_seconds(book.newest),
-        facts=tuple(
-            Fact(symbol, f"{change.normalize():+f}, now {_quantity(book.sum_held(symbol, sleeve))} {symbol.base}")
-            for symbol, change in sorted(changed.items())
-        ),
-        reference=account,
-        buttons=(Button("Sleeves", f"/sleeves{_asked_of(account)}"),),
+    facts = (
+        Fact(symbol, f"{change.normalize():+f}, now {_quantity(book.sum_held(symbol, sleeve))} {symbol.base}")
+        for symbol, change in sorted(changed.items())
     )
+    sleeves = (Button("Sleeves", f"/sleeves{_asked_of(account)}"),)
+    title = f"{sleeve}: positions changed"
+    return _notice(NoticeKind.SUMMARY, title, account, book.newest, facts=facts, buttons=sleeves)
 
 
 def _describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice | None:
@@ -296,15 +286,14 @@ def _describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notic
             # What stands until somebody lifts it offers that; what ends by itself says when.
             word, lifted = _asked_of(account), event.protection in MANUAL_UNLOCK
             unlock = (Button("Unlock", f"/unlock {event.protection.value}{word}"),) if lifted else ()
-            return Notice(
-                kind=NoticeKind.LOCK,
-                title=f"Locked: {_protection(event.protection)}{_of(event.symbol)}",
-                severity=Severity.CRITICAL if event.protection in _GRAVE else Severity.WARNING,
-                label=choose_label(account),
-                at=_seconds(event.at),
+            return _notice(
+                NoticeKind.LOCK,
+                f"Locked: {_protection(event.protection)}{_of(event.symbol)}",
+                account,
+                event.at,
+                Severity.CRITICAL if event.protection in _GRAVE else Severity.WARNING,
                 facts=(Fact("new risk", f"refused {describe_end(event)}"),),
                 reason=event.reason,
-                reference=account,
                 buttons=(Button("Locks", f"/locks{word}"), *unlock),
             )
         case LockLifted():
@@ -330,38 +319,32 @@ def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
     words = [Button("Trades", f"/trades{_asked_of(account)}"), Button("Profit", f"/profit{_asked_of(account)}")]
     if trade.decision is not None and trade.decision.startswith("run_"):
         words.insert(0, Button("Why", f"/why {trade.decision}"))
-    return Notice(
-        kind=_KINDS.get(trade.reason, NoticeKind.CLOSE),
-        title=f"{trade.symbol.value} {trade.side.lower()} {_ENDS[trade.reason]}",
-        severity=_severity_of(trade),
-        label=choose_label(account),
-        at=_seconds(at),
-        facts=tuple(facts),
+    severity = Severity.WARNING if trade.net_pnl < 0 else Severity.INFO
+    return _notice(
+        _KINDS.get(trade.reason, NoticeKind.CLOSE),
+        f"{trade.symbol.value} {trade.side.lower()} {_ENDS[trade.reason]}",
+        account,
+        at,
+        Severity.CRITICAL if trade.reason in _WORSE else severity,
+        facts=facts,
         reference=trade.trade,
-        buttons=tuple(words),
+        buttons=words,
     )
 
 
 def describe_day(summary: DaySummary, at: Millis, picture: bytes | None) -> Notice:
-    facts = [
+    facts = (
         Fact("trades closed", str(summary.trades)),
         Fact("net PnL", _format_amounts(summary.net, _format_gain)),
         Fact("fees", _format_amounts(summary.fees)),
         Fact("funding", _format_amounts(summary.funding, _format_gain)),
         Fact("cash", _format_amounts(summary.cash)),
         Fact("open positions", str(summary.open_trades)),
-    ]
-    return Notice(
-        kind=NoticeKind.SUMMARY,
-        title=f"Day of {iso(Millis(summary.day))[:10]}",
-        severity=Severity.INFO,
-        label=choose_label(summary.account),
-        at=_seconds(at),
-        facts=tuple(facts),
-        reference=summary.account,
-        buttons=tuple(Button(name, f"/{name.lower()}{_asked_of(summary.account)}") for name in ("Profit", "Status")),
-        picture=picture,
     )
+    words = (Button(name, f"/{name.lower()}{_asked_of(summary.account)}") for name in ("Profit", "Status"))
+    title = f"Day of {iso(Millis(summary.day))[:10]}"
+    day = _notice(NoticeKind.SUMMARY, title, summary.account, at, facts=facts, buttons=words)
+    return replace(day, picture=picture)
 
 
 def describe_ruling(run: RunSummary, run_id: str, ev_pct: float | None, at: Millis) -> Notice:
@@ -379,16 +362,10 @@ def describe_ruling(run: RunSummary, run_id: str, ev_pct: float | None, at: Mill
     facts.append(Fact("mode", run.mode.value))
     if run.exploration:
         facts.append(Fact("exploration", "yes"))
-    return Notice(
-        kind=NoticeKind.RULING,
-        title=f"{run.symbol.value}: {run.ruling.replace('_', ' ')}",
-        severity=Severity.INFO,
-        label=choose_label(run.account, run.origin),
-        at=_seconds(at),
-        facts=tuple(facts),
-        reference=run_id,
-        buttons=(Button("Why", f"/why {run_id}"), Button("Report", f"/report {run_id}")),
-    )
+    title = f"{run.symbol.value}: {run.ruling.replace('_', ' ')}"
+    words = (Button("Why", f"/why {run_id}"), Button("Report", f"/report {run_id}"))
+    ruling = _notice(NoticeKind.RULING, title, run.account or "", at, facts=facts, reference=run_id, buttons=words)
+    return replace(ruling, label=choose_label(run.account, run.origin))
 
 
 async def _describe_run(entry: Entry, journal: Journal) -> list[KeyedNotice]:
@@ -406,15 +383,14 @@ def _describe_answer(entry: Entry, answer: OwnAnswer) -> list[KeyedNotice]:
     """Of a strategy of the owner's that was set aside, or counts again."""
     if not answer.news or abs(entry.at - answer.at) > DAY_MS:
         return []
-    notice = Notice(
-        kind=NoticeKind.SERVICE,
-        title=f"Strategy {answer.name} {'set aside' if answer.aside else 'counts again'}",
-        severity=Severity.WARNING if answer.aside else Severity.INFO,
-        label=NoticeLabel.PAPER,
-        at=_seconds(entry.at),
-        facts=(
-            Fact("keeps", ", ".join(f"{name} {weight:+.1%}" for name, weight in answer.targets.items()) or "nothing"),
-        ),
+    kept = ", ".join(f"{name} {weight:+.1%}" for name, weight in answer.targets.items())
+    notice = _notice(
+        NoticeKind.SERVICE,
+        f"Strategy {answer.name} {'set aside' if answer.aside else 'counts again'}",
+        PAPER_ACCOUNT,
+        entry.at,
+        Severity.WARNING if answer.aside else Severity.INFO,
+        facts=(Fact("keeps", kept or "nothing"),),
         reason=answer.aside,
         reference=answer.name,
     )
@@ -441,16 +417,9 @@ def _describe_entry(event: IntentStored, account: str) -> Notice:
     if intent.exploration:
         facts.append(Fact("exploration", "yes"))
     why = (Button("Why", f"/why {intent.decision}"),) if intent.decision.startswith("run_") else ()
-    return Notice(
-        kind=NoticeKind.ENTRY,
-        title=f"{intent.symbol.value} {intent.side.lower()}: entry ordered",
-        severity=Severity.INFO,
-        label=choose_label(account),
-        at=_seconds(event.at),
-        facts=tuple(facts),
-        reference=intent.id,
-        buttons=(*why, Button("Status", f"/status{_asked_of(account)}")),
-    )
+    words = (*why, Button("Status", f"/status{_asked_of(account)}"))
+    title = f"{intent.symbol.value} {intent.side.lower()}: entry ordered"
+    return _notice(NoticeKind.ENTRY, title, account, event.at, facts=facts, reference=intent.id, buttons=words)
 
 
 def _describe_failed_entry(event: IntentEnded, book: TradingBook, account: str) -> Notice | None:
@@ -458,33 +427,21 @@ def _describe_failed_entry(event: IntentEnded, book: TradingBook, account: str) 
     if tracked is None or tracked.intent.kind is not IntentKind.OPEN:
         return None
     intent = tracked.intent
-    return Notice(
-        kind=NoticeKind.ENTRY,
-        title=f"{intent.symbol.value} {intent.side.lower()}: entry {event.state}",
-        severity=Severity.CRITICAL if event.state == "undone" else Severity.WARNING,
-        label=choose_label(account),
-        at=_seconds(event.at),
-        reason=event.reason,
-        reference=intent.id,
-    )
+    title = f"{intent.symbol.value} {intent.side.lower()}: entry {event.state}"
+    severity = Severity.CRITICAL if event.state == "undone" else Severity.WARNING
+    return _notice(NoticeKind.ENTRY, title, account, event.at, severity, reason=event.reason, reference=intent.id)
 
 
 def _describe_fill(event: FillBooked, book: TradingBook, account: str) -> Notice:
     fill, order = event.fill, book.orders.get(event.fill.client_id)
     purpose = "liquidation" if fill.liquidation else "foreign order" if order is None else order.purpose
-    return Notice(
-        kind=NoticeKind.FILL,
-        title=f"{fill.symbol.value} {purpose} filled",
-        severity=Severity.WARNING if fill.liquidation else Severity.INFO,
-        label=choose_label(account),
-        at=_seconds(event.at),
-        facts=(
-            Fact(fill.side.lower(), f"{_quantity(fill.quantity)} at {_price(fill.price)}"),
-            Fact("fee", fill.foreign_fee or currency_text(float(fill.fee), fill.exchange.currency)),
-            Fact("at", f"{fill.exchange.value}, {'maker' if fill.maker else 'taker'}"),
-        ),
-        reference=fill.client_id,
+    facts = (
+        Fact(fill.side.lower(), f"{_quantity(fill.quantity)} at {_price(fill.price)}"),
+        Fact("fee", fill.foreign_fee or currency_text(float(fill.fee), fill.exchange.currency)),
+        Fact("at", f"{fill.exchange.value}, {'maker' if fill.maker else 'taker'}"),
     )
+    title, severity = f"{fill.symbol.value} {purpose} filled", Severity.WARNING if fill.liquidation else Severity.INFO
+    return _notice(NoticeKind.FILL, title, account, event.at, severity, facts=facts, reference=fill.client_id)
 
 
 def _list_endings(account: str, book: TradingBook, since: int, now: Millis) -> Iterator[KeyedNotice]:
@@ -496,38 +453,36 @@ def _list_endings(account: str, book: TradingBook, since: int, now: Millis) -> I
     for days in MANDATE_PUSH_DAYS:
         moment = Millis(mandate.expires - days * DAY_MS)
         if mandate.granted < moment and since < moment <= now:
-            notice = Notice(
-                kind=NoticeKind.MANDATE,
-                title=f"Mandate ends in {days} day{'s' * (days != 1)}" if days else "Mandate has ended",
-                severity=Severity.WARNING,
-                label=choose_label(account),
-                at=_seconds(moment),
-                facts=(
-                    Fact("ends", iso(mandate.expires)),
-                    Fact("sleeves", ", ".join(sleeve.name for sleeve in mandate.sleeves) or DEBATE),
-                ),
-                reason="after its end nothing is added; smaller targets, exits and stops go on",
-                reference=account,
-            )
+            title = f"Mandate ends in {days} day{'s' * (days != 1)}" if days else "Mandate has ended"
+            sleeves = ", ".join(sleeve.name for sleeve in mandate.sleeves)
+            facts = (Fact("ends", iso(mandate.expires)), Fact("sleeves", sleeves or DEBATE))
+            reason = "after its end nothing is added; smaller targets, exits and stops go on"
+            severity = Severity.WARNING
+            notice = _notice(NoticeKind.MANDATE, title, account, moment, severity, facts=facts, reason=reason)
             yield KeyedNotice(f"mandate:{account}:{granted.hash[:16]}:{days}", notice)
 
 
-def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis | None, reason: str) -> Notice:
-    return Notice(
-        kind=NoticeKind.UNLOCK,
-        title=f"Unlocked: {_protection(lock.protection)}{_of(lock.symbol)}",
-        severity=Severity.INFO,
-        label=choose_label(account),
-        at=_seconds(lock.at if at is None else at),
-        reason=reason,
-        reference=account,
-    )
+def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis, reason: str) -> Notice:
+    title = f"Unlocked: {_protection(lock.protection)}{_of(lock.symbol)}"
+    return _notice(NoticeKind.UNLOCK, title, account, at, reason=reason)
 
 
-def _severity_of(trade: TradeSummary) -> Severity:
-    if trade.reason in _WORSE:
-        return Severity.CRITICAL
-    return Severity.WARNING if trade.net_pnl < 0 else Severity.INFO
+def _notice(
+    kind: NoticeKind,
+    title: str,
+    account: str,
+    at: Millis,
+    severity: Severity = Severity.INFO,
+    *,
+    facts: Iterable[Fact] = (),
+    reason: str = "",
+    reference: str | None = None,
+    buttons: Iterable[Button] = (),
+) -> Notice:
+    """About an account, which it refers to unless something else is named."""
+    label, seconds = choose_label(account), Seconds(at // 1_000)
+    of = account if reference is None else reference
+    return Notice(kind, title, severity, label, seconds, tuple(facts), reason, of, tuple(buttons))
 
 
 def _asked_of(account: str) -> str:
@@ -558,7 +513,3 @@ def _format_gain(amount: float, currency: str = "USD") -> str:
 
 def _format_amounts(amounts: Mapping[str, float], write: Callable[[float, str], str] = currency_text) -> str:
     return ", ".join(write(amount, currency) for currency, amount in amounts.items())
-
-
-def _seconds(at: Millis) -> Seconds:
-    return Seconds(at // 1_000)

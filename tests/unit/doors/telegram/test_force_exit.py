@@ -8,8 +8,8 @@ import pytest
 
 from zuno.doors.telegram.commands import take_account
 from zuno.kernel.errors import UsageError
-from zuno.trading.service.account import find_closing
 from zuno.trading.service.account_view import TradePositionView
+from zuno.trading.service.closing import find_closing
 
 
 def held(id: str, symbol: str, exchange: str, *, manual: bool = False, sleeve: str = "debate") -> TradePositionView:

@@ -49,7 +49,6 @@ from zuno.trading.model.memory import ClosedTrade
 from zuno.trading.ports.series import Origin
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.run.record import kind_of, load_bundle
-from zuno.trading.service.report import Reports
 from zuno.trading.service.run_replay import counted_attempts
 from zuno.trading.service.runs_view import RunsView
 
@@ -632,7 +631,7 @@ async def test_faulty_words_cost_no_ruling_and_why_they_went_is_told_and_replaye
     assert "71,850" not in outcome.decision.model_dump_json(exclude={"why"})
     assert outcome.decision.reasoning.counter_scenario.startswith(BY_RULE)
     assert outcome.decision.key_factors == (whole.decision.key_factors * 2 if faulty == 1 else [])
-    view = await Reports(desk.cycles).why(outcome.run_id)
+    view = await desk.cycles.why(outcome.run_id)
     assert [attempt.outcome for attempt in view.attempts if attempt.role == "judge"] == ["ok"]
     assert all("71,850" in attempt.why for attempt in view.attempts if attempt.role == "judge")
     replayed = await desk.cycles.replay(outcome.run_id)

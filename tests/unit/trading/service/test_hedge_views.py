@@ -44,7 +44,7 @@ async def test_both_legs_are_one_row_with_what_is_net_earned_and_near() -> None:
     assert hedge.basis_pnl == pytest.approx(0.05 * (21_000 - 20_000.1) - 0.05 * (21_010 - 19_999.9))
     assert row.funding == pytest.approx(0.1)
     assert hedge.distance_pct == pytest.approx((2 * 19_999.9 / 1.005 / 21_010 - 1) * 100)
-    assert risk_view(page, Decimal(4_000)).rows == ()
+    assert risk_view(page).rows == ()
     assert row.id in desk.gate.book.trades
 
 

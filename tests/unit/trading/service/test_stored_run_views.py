@@ -66,12 +66,12 @@ async def end_without_view(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Outco
 async def test_a_run_shows_the_figures_of_its_end(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = await desk.cycles.run(BTC)
     reports = Reports(desk.cycles)
-    before = await reports.why(outcome.run_id)
+    before = await desk.cycles.why(outcome.run_id)
     assert before.run is not None
     assert "ADX14 is 29.1" in before.run.meta.rationale
     assert before.run.computed_by is None
     shift_adx(monkeypatch)
-    assert await reports.why(outcome.run_id) == before
+    assert await desk.cycles.why(outcome.run_id) == before
     assert (await reports.resume(outcome.run_id, lambda event: None)).view == before.run
     (entry,) = await stored_views(desk)
     assert entry.payload["decided"] == outcome.hash
@@ -89,7 +89,7 @@ async def test_a_look_loads_a_record_once(desk: Desk, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(journal, "entries", count)
     reports = Reports(desk.cycles)
-    for look in (reports.why, reports.show, lambda run_id: reports.resume(run_id, lambda event: None)):
+    for look in (desk.cycles.why, reports.show, lambda run_id: reports.resume(run_id, lambda event: None)):
         walks.clear()
         await look(outcome.run_id)
         assert walks == [{"request_id": outcome.run_id}]
@@ -117,7 +117,7 @@ async def test_a_run_without_its_view_is_computed_by_a_look_that_writes_nothing(
 ) -> None:
     outcome = await end_without_view(desk, monkeypatch)
     head, cycles = (desk.home / "journal.head").read_bytes(), desk.cycles
-    looked = await Reports(cycles).why(outcome.run_id)
+    looked = await cycles.why(outcome.run_id)
     assert looked.run is not None
     assert (looked.run.computed_by, looked.run.hash) == ("test", outcome.hash)
     assert (await Reports(cycles).resume(outcome.run_id, lambda event: None)).view.computed_by == "test"
@@ -125,7 +125,7 @@ async def test_a_run_without_its_view_is_computed_by_a_look_that_writes_nothing(
     assert (desk.home / "journal.head").read_bytes() == head
     upgraded = await cycles.store_missing_views()
     assert (upgraded.stored, upgraded.not_stored) == (1, ())
-    shown = (await Reports(cycles).why(outcome.run_id)).run
+    shown = (await cycles.why(outcome.run_id)).run
     assert shown == looked.run.model_copy(update={"computed_by": None, "computed_why": ""})
 
 
@@ -178,5 +178,5 @@ async def test_a_view_that_was_changed_is_refused(desk: Desk, store: MemorySerie
     (number,) = [entry.fault.seq for entry in (verdict,) if entry.fault is not None]
     assert number == verdict.entries + 1
     with pytest.raises(Broken, match="journal verify"):
-        await Reports(again.cycles).why(outcome.run_id)
+        await again.cycles.why(outcome.run_id)
     await again.close()

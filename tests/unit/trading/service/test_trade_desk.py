@@ -51,13 +51,14 @@ from zuno.trading.model.trade_events import ExitReason, Mandate, paper_account
 from zuno.trading.rules.price_menu import PriceMenu, build_price_menu
 from zuno.trading.rules.trade_outcomes import judge_outcome
 from zuno.trading.run.record import ENDED, load_bundle
+from zuno.trading.service.desk_view import DeskEvent
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.learning import LearningDesk
 from zuno.trading.service.live_start import StartPermit
 from zuno.trading.service.memory import MemoryDesk
 from zuno.trading.service.report import build_report
 from zuno.trading.service.runs import Cycles
-from zuno.trading.service.trade_desk import DeskBackends, DeskEvent, TradeDesk, _DeskRun, desk_name
+from zuno.trading.service.trade_desk import DeskBackends, TradeDesk, _DeskRun, desk_name
 from zuno.trading.watch.desk_loop import DeskPlan, Job, JobKind
 
 BTC = "BTCUSDT"
@@ -440,7 +441,9 @@ async def test_pushes_are_sent_while_a_desk_runs_by_the_clock_and_never_through_
     stop = asyncio.Event()
     asked: dict[str, Any] = {} if live else {"speed": "max", "since": "1h"}
     asyncio.get_running_loop().call_later(0.2, stop.set)
-    await TradeDesk(replace(backends(desk, live), push=push)).start(lambda event: None, stop, symbols=[BTC], **asked)
+    await TradeDesk(replace(backends(desk, live), beside=[push])).start(
+        lambda event: None, stop, symbols=[BTC], **asked
+    )
     assert (began, ended) == (([True], [True]) if live else ([], []))
 
 

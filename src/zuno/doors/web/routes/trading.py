@@ -170,7 +170,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
         """A run from the journal: agents, model attempts, rules that fired, the ruling. One that was just started here
         and is not on record yet is `starting`."""
         try:
-            return await services.answer(lambda zuno: Reports(zuno.cycles()).why(run))
+            return await services.answer(lambda zuno: zuno.cycles().why(run))
         except (NotFound, Refused):
             if (job := jobs.find(run)) is None:
                 raise
