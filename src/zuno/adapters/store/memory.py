@@ -1,5 +1,6 @@
 """A journal in memory, for tests, replays and labs."""
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -56,16 +57,25 @@ class MemoryStore:
         request_id: str | None = None,
         kind: str | None = None,
     ) -> AsyncIterator[Row | DamagedRow]:
-        for seq in sorted(self.kept):
-            inside = (after is None or seq > after) and (upto is None or seq <= upto)
-            if inside and _matches(self.kept[seq], request_id, kind):
+        for seq in self._numbers(after, upto):
+            if _matches(self.kept[seq], request_id, kind):
                 yield self.kept[seq]
 
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        upto = None if before is None else before - 1
-        return [row async for row in self.rows(upto=upto, request_id=request_id, kind=kind)][::-1][:count]
+        found = list[Row | DamagedRow]()
+        for seq in reversed(self._numbers(upto=None if before is None else before - 1)):
+            if len(found) == count:
+                break
+            if _matches(self.kept[seq], request_id, kind):
+                found.append(self.kept[seq])
+        return found
+
+    def _numbers(self, after: int | None = None, upto: int | None = None) -> list[int]:
+        numbers = sorted(self.kept)
+        first = 0 if after is None else bisect_right(numbers, after)
+        return numbers[first : None if upto is None else bisect_right(numbers, upto)]
 
     async def put_bundle(self, name: Digest, content: bytes) -> None:
         self.bundles.setdefault(name, content)

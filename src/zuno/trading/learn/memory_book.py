@@ -14,7 +14,7 @@ from zuno.trading.agents.post_mortem import LESSON_ROLE, REVIEWER, word_lesson, 
 from zuno.trading.model import memory
 from zuno.trading.model.known import derive
 from zuno.trading.ports.recall import MemoryIndex
-from zuno.trading.rules.lessons import choose_advice, derive_lessons, review_lessons
+from zuno.trading.rules.lessons import choose_advice, derive_lessons, fits_setup, review_lessons
 from zuno.trading.run.record import RunJournal
 
 W = TypeVar("W", bound=Wire)
@@ -203,7 +203,9 @@ class LessonBook:
         self, post_mortems: Iterable[memory.PostMortem], origin: str, setup: str, before: Millis
     ) -> tuple[memory.LessonStanding, ...]:
         """The lessons that are valid at a moment and fit a setup."""
-        return choose_advice(await self.list_standings(post_mortems, origin, before), setup)
+        lessons = (await self.read()).values()
+        fitting = [lesson for lesson in lessons if lesson.origin == origin and fits_setup(lesson, setup)]
+        return choose_advice(review_lessons(fitting, post_mortems, before), setup)
 
     async def correct(
         self,

@@ -57,8 +57,9 @@ class CaseRecall:
         except (Unavailable, Broken) as error:
             return memory.MemorySlot(setup=setup, source=memory.NOBODY, note=plain_text(str(error), _NOTE))
         notes: list[memory.MemoryNote] = []
+        written = await self.book.read()
         for recalled in answer.found:
-            post_mortem = await self.book.find(recalled.id) if len(notes) < memory.MOST_MEMORIES else None
+            post_mortem = written.get(recalled.id) if len(notes) < memory.MOST_MEMORIES else None
             if post_mortem is None or post_mortem.origin != bundle.origin or post_mortem.closed >= bundle.as_of:
                 continue
             if not await self._may_recall(post_mortem):

@@ -7,6 +7,7 @@ its way from entry to exit; a neutral one claims nothing, and neither does Meta.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
 from math import fsum, sqrt
 from typing import ClassVar, Final, Protocol
 
@@ -138,6 +139,7 @@ def list_closed_trades(summaries: Iterable[TradeSummary], before: Millis) -> tup
     return tuple(trades.values())
 
 
+@lru_cache(maxsize=8192)  # a desk asks of every trade it ever closed, cycle after cycle
 def to_closed_trade(summary: TradeSummary) -> ClosedTrade | None:
     judge, family, edge = summary.judge, summary.family, summary.edge
     if judge is None or family is None or edge is None or summary.stop is None or summary.target is None:

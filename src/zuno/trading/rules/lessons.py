@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import comb, fsum
 from typing import Final
 
@@ -72,7 +73,7 @@ def derive_lessons(post_mortems: Iterable[PostMortem], origin: str) -> tuple[Les
     earlier: dict[Side, list[_Case]] = {side: [] for side in Side}
     resolved = list_resolved(post_mortems, origin)
     for place, post_mortem in enumerate(resolved):
-        case = _Case(post_mortem, frozenset(split_setup(post_mortem.setup)))
+        case = _Case(post_mortem, _find_phrases(post_mortem.setup))
         known = [each for each in earlier[post_mortem.side] if case.closed - each.closed <= CASE_DAYS * DAY_MS]
         earlier[post_mortem.side] = [*known, case]
         standings = [
@@ -227,7 +228,12 @@ def describe_review(standing: LessonStanding) -> str:
 
 def fits_setup(lesson: Lesson, setup: str) -> bool:
     """Whether a setup has every phrase of the lesson's condition."""
-    return set(split_setup(lesson.condition)) <= set(split_setup(setup))
+    return _find_phrases(lesson.condition) <= _find_phrases(setup)
+
+
+@lru_cache(maxsize=8192)
+def _find_phrases(setup: str) -> frozenset[str]:
+    return frozenset(split_setup(setup))
 
 
 def choose_advice(standings: Iterable[LessonStanding], setup: str) -> tuple[LessonStanding, ...]:
