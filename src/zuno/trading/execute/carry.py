@@ -70,10 +70,9 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     """The next intent toward a target; None: both legs are to be closed. Raises `NothingToChange`, `EntryRefused`,
     `NotFound`, or `Unavailable` where it has to be asked for again."""
     book, symbol, sleeve, pair = account.book, target.symbol, target.sleeve, (target.bought, target.sold)
-    ordered = (order for order in book.open_orders.values() if order.request.symbol is symbol)
-    if book.is_worked(symbol, sleeve) or any(book.sleeve_of(order) == sleeve for order in ordered):
+    if book.is_worked(symbol, sleeve) or book.list_ordered(sleeve, symbol):
         raise Unavailable(f"{symbol} is being opened, cut or closed; the next change waits for it")
-    trades = [trade for trade in book.positions.values() if (trade.symbol, trade.sleeve) == (symbol, sleeve)]
+    trades = book.list_held(sleeve, symbol)
     if any(trade.exchange not in pair or book.find_hedge(trade) is None for trade in trades):
         raise EntryRefused(f"{sleeve} holds {symbol} already, and not as the legs of {' and '.join(pair)}")
     if not target.quantity:

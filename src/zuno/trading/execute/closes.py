@@ -34,7 +34,7 @@ from zuno.trading.model.orders import (
     opening_side,
 )
 from zuno.trading.model.sleeves import DEBATE
-from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection, SleevesCrossed
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryOrder, EntryStep, EntryTask, meets_minimum, next_entry_step
 from zuno.trading.rules.trading_book import TradingBook
@@ -55,12 +55,10 @@ async def store_close(
 ) -> str | None:
     """Write down that what a sleeve has of a symbol is to be closed; None where nothing of it is held or ordered."""
     book = account.book
-    for tracked in account.open_closes(symbol, sleeve):
+    for tracked in book.list_intents(IntentKind.CLOSE, symbol, sleeve):
         return tracked.intent.id
-    held = _list_held(book, symbol, sleeve)
-    orders = any(_list_ordered(account, symbol, sleeve))
-    entries = account.open_entries(symbol, sleeve)
-    if not held and not orders and not entries:
+    held, entries = book.list_held(sleeve, symbol), book.list_intents(IntentKind.OPEN, symbol, sleeve)
+    if not held and not entries and not book.list_ordered(sleeve, symbol):
         return None
     side = held[0].side if held else Side.LONG
     mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
@@ -72,17 +70,8 @@ async def store_close(
     return id
 
 
-def _list_held(book: TradingBook, symbol: Symbol, sleeve: str) -> list[OpenTrade]:
-    return [trade for trade in book.positions.values() if trade.symbol == symbol and trade.sleeve == sleeve]
-
-
-def _list_ordered(account: AccountContext, symbol: Symbol, sleeve: str) -> list[TrackedOrder]:
-    ordered = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-    return [order for order in ordered if account.book.sleeve_of(order) == sleeve]
-
-
 async def work_closes(venue: VenueContext, symbol: Symbol) -> None:
-    for tracked in venue.account.open_closes(symbol, venue.sleeve):
+    for tracked in venue.book.list_intents(IntentKind.CLOSE, symbol, venue.sleeve):
         await venue.attempt(_work_close(venue, tracked))
 
 
@@ -151,7 +140,7 @@ async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: Ope
 async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
     """The next exit of a leg of which a part goes. One that the venue refuses again and again is left to the close of
     both legs."""
-    for tracked in venue.account.open_cuts(symbol, venue.sleeve):
+    for tracked in venue.book.list_intents(IntentKind.CUT, symbol, venue.sleeve):
         if tracked.intent.take_at is not None:
             await venue.attempt(_work_target_cut(venue, tracked))
             continue
@@ -289,16 +278,17 @@ async def _cancel_entries(venue: VenueContext, symbol: Symbol) -> None:
         if order.purpose == "entry":
             await venue.attempt(cancel_order(venue, order))
     account = venue.account
-    for tracked in account.open_entries(symbol, venue.sleeve):
+    for tracked in account.book.list_intents(IntentKind.OPEN, symbol, venue.sleeve):
         for leg in tracked.intent.legs:
             if leg.exchange == venue.exchange or leg.exchange not in account.venues:
                 account.ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
 
 
 def is_closed(account: AccountContext, symbol: Symbol, sleeve: str) -> bool:
-    if _list_held(account.book, symbol, sleeve) or _list_ordered(account, symbol, sleeve):
+    book = account.book
+    if book.list_held(sleeve, symbol) or book.list_ordered(sleeve, symbol):
         return False
-    return all(is_worked(account, tracked) for tracked in account.open_entries(symbol, sleeve))
+    return all(is_worked(account, tracked) for tracked in book.list_intents(IntentKind.OPEN, symbol, sleeve))
 
 
 def is_closed_leg(account: AccountContext, cut: TrackedIntent) -> bool:
@@ -320,7 +310,7 @@ def why_not_closed(account: AccountContext, tracked: TrackedIntent) -> str | Non
     """Why an exit is given up: the venue refused it again and again, or what is left is too small to be sold. Its stop
     stands, and a later close may try."""
     symbol, sleeve = tracked.intent.symbol, tracked.intent.sleeve
-    left = [trade.exchange for trade in _list_held(account.book, symbol, sleeve)]
+    left = [trade.exchange for trade in account.book.list_held(sleeve, symbol)]
     venues = [account.at(exchange, sleeve) for exchange in account.venues if exchange in left]
     small = [venue.memory.unsellable[symbol] for venue in venues if symbol in venue.memory.unsellable]
     if left and len(small) == len(left):

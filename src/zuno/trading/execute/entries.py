@@ -131,7 +131,7 @@ class RiskChecker:
                 events.append(lock.model_copy(update={"at": account.event_time()}))
         await account.write(events)
         granted = account.book.mandate
-        if not account.gate.live or granted is None or not account.open_entries():
+        if not account.gate.live or granted is None or not account.book.list_intents(IntentKind.OPEN):
             return None
         lost, most = self.sum_lost_today(state), granted.mandate.max_daily_loss_usd
         if isinstance(lost, Missing):
@@ -287,7 +287,10 @@ class RiskChecker:
     def _open_symbols(self) -> frozenset[Symbol]:
         """Of the debate: its own count of open trades is bounded."""
         held = {trade.symbol for trade in self._account.book.trades.values() if trade.sleeve == DEBATE}
-        return frozenset(held | {tracked.intent.symbol for tracked in self._account.open_entries(sleeve=DEBATE)})
+        return frozenset(
+            held
+            | {tracked.intent.symbol for tracked in self._account.book.list_intents(IntentKind.OPEN, sleeve=DEBATE)}
+        )
 
 
 # -- may it be
@@ -300,7 +303,7 @@ async def prepare_entry(
     gate = account.gate
     await risk.mark_day()
     held = [trade.symbol for trade in account.book.trades.values() if trade.sleeve == DEBATE]
-    held += [tracked.intent.symbol for tracked in account.open_entries(sleeve=DEBATE)]
+    held += [tracked.intent.symbol for tracked in account.book.list_intents(IntentKind.OPEN, sleeve=DEBATE)]
     others = (symbol for symbol in held if symbol.base == order.symbol.base and symbol is not order.symbol)
     if (other := next(others, None)) is not None:
         raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
@@ -380,7 +383,7 @@ async def describe_live_entry(
         if tracked.state == "open" and tracked.stored < midnight
     )
     held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
-    pending = (unfilled_usd(tracked, mark) for tracked in account.open_entries(*place))
+    pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
     lost = risk.sum_lost_today(await risk.read_risk_state(intent.symbol))
     if isinstance(lost, Missing):
         raise EntryRefused(f"what was lost today is not known: {lost.reason}")
@@ -574,7 +577,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
 
 async def end_entries(account: AccountContext, reason: str, intent: str | None = None) -> None:
     """Write down that nothing more is entered: of one intent, or of all. A look at the venues cancels what waits."""
-    ending = (tracked for tracked in account.open_entries() if intent in (None, tracked.intent.id))
+    ending = (tracked for tracked in account.book.list_intents(IntentKind.OPEN) if intent in (None, tracked.intent.id))
     await account.write([end_entry(account, tracked, reason) for tracked in ending])
 
 

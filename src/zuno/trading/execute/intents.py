@@ -84,27 +84,18 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
     return build_id(account, symbol, "close", list(trades), number)
 
 
-def _list_opened(book: TradingBook, symbol: Symbol, sleeve: str) -> list[TradeIntent]:
-    opened = (tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol)
-    return [intent for intent in opened if intent.sleeve == sleeve]
-
-
 def find_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
     """Of the close of a symbol that is being worked, or else of the next one."""
-    opened = _list_opened(book, symbol, sleeve)
-    closing = (intent.id for intent in opened if intent.kind is IntentKind.CLOSE)
+    closing = (tracked.intent.id for tracked in book.list_intents(IntentKind.CLOSE, symbol, sleeve))
     return next(closing, None) or find_next_close_id(book, account, symbol, sleeve)
 
 
 def find_next_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
     """Of the next close of what is held or ordered, as if none were being worked."""
-    opened = _list_opened(book, symbol, sleeve)
-    held = (trade for trade in book.positions.values() if trade.symbol == symbol)
-    ordered = (order for order in book.open_orders.values() if order.request.symbol == symbol)
     names = (
-        tuple(trade.id for trade in held if trade.sleeve == sleeve)
-        or tuple(order.request.client_id for order in ordered if book.sleeve_of(order) == sleeve)
-        or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
+        tuple(trade.id for trade in book.list_held(sleeve, symbol))
+        or tuple(order.request.client_id for order in book.list_ordered(sleeve, symbol))
+        or tuple(tracked.intent.id for tracked in book.list_intents(IntentKind.OPEN, symbol, sleeve))
     )
     return find_close_id_of(book, account, symbol, names)
 

@@ -511,7 +511,7 @@ class OrderGate:
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        if self._account.open_entries() or any(map(is_entry, self._account.book.open_orders.values())):
+        if self.book.list_intents(IntentKind.OPEN) or any(map(is_entry, self._account.book.open_orders.values())):
             await advance(self._account)
 
     # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
@@ -602,7 +602,7 @@ class OrderGate:
     # -- parts
 
     def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol, DEBATE))
+        wanted = (tracked.intent.side for tracked in self.book.list_intents(IntentKind.OPEN, symbol, DEBATE))
         return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:

@@ -176,7 +176,7 @@ async def _work_entries(venue: VenueContext, symbol: Symbol, *, placing: bool) -
         if order.status is OrderStatus.PLANNED and order.purpose == "entry":
             await venue.attempt(send_entry_again(venue, order, placing=placing))
             await protect(venue, symbol)
-    for tracked in venue.account.open_entries(symbol, venue.sleeve):
+    for tracked in venue.book.list_intents(IntentKind.OPEN, symbol, venue.sleeve):
         if not venue.is_closing(symbol):
             await venue.attempt(work_entry(venue, tracked, placing=placing))
             await protect(venue, symbol)
@@ -205,16 +205,14 @@ async def _end_intents(account: AccountContext) -> None:
 async def _settle_hedges(account: AccountContext) -> None:
     """Both legs are to go where they do not match, or were not cut alike, in time. An order of which nobody knows
     whether it was filled is waited for."""
-    for tracked in account.open_cuts():
+    for tracked in account.book.list_intents(IntentKind.CUT):
         if tracked.intent.hedge_lot is not None:
             await _finish_cut(account, tracked)
     for hedge in account.book.list_hedges():
-        symbol, sleeve, cuts = hedge.symbol, hedge.sleeve, account.open_cuts(hedge.symbol, hedge.sleeve)
-        begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol, sleeve))]
-        settling = any(account.now() - at < LEGS_SETTLE_MS for at in begun)
-        orders = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-        planned = (order for order in orders if order.status is OrderStatus.PLANNED)
-        unknown = any(account.book.sleeve_of(order) == sleeve for order in planned)
+        symbol, sleeve = hedge.symbol, hedge.sleeve
+        cuts, entries = (account.book.list_intents(kind, symbol, sleeve) for kind in (IntentKind.CUT, IntentKind.OPEN))
+        settling = any(account.now() - tracked.stored < LEGS_SETTLE_MS for tracked in (*cuts, *entries))
+        unknown = any(order.status is OrderStatus.PLANNED for order in account.book.list_ordered(sleeve, symbol))
         if settling or unknown or (not cuts and account.book.is_matched(hedge)):
             continue
         for leg in account.book.legs_of(hedge):

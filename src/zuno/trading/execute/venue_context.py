@@ -118,28 +118,13 @@ class AccountContext(AccountWriter):
                 return (await port.quote(symbol)).mark
         return None
 
-    def open_entries(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        """`sleeve`: None for all."""
-        return self._open_intents(IntentKind.OPEN, symbol, sleeve)
-
-    def open_closes(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CLOSE, symbol, sleeve)
-
     def hedges(self) -> list[TradeIntent]:
         """Whose legs are held, or being entered or cut."""
         opened = (tracked.intent for tracked in self.book.open_intents.values())
         return [*self.book.list_hedges(), *(intent for intent in opened if intent.hedge_lot is not None)]
 
-    def open_cuts(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CUT, symbol, sleeve)
-
-    def _open_intents(self, kind: IntentKind, symbol: Symbol | None, sleeve: str | None) -> list[TrackedIntent]:
-        of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)
-        of_symbol = (tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol))
-        return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
-
     def is_closing(self, symbol: Symbol, sleeve: str) -> bool:
-        return bool(self.open_closes(symbol, sleeve))
+        return bool(self.book.list_intents(IntentKind.CLOSE, symbol, sleeve))
 
     # -- locks
 

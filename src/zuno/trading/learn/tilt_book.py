@@ -98,7 +98,7 @@ class TiltBook:
         days, marks = await self.read(gate.account, before), await gate.marks()
         holdings = []
         for sleeve in core:
-            held = [trade for trade in book.positions.values() if trade.sleeve == sleeve]
+            held = book.list_held(sleeve)
             if all((trade.exchange, trade.symbol) in marks for trade in held):
                 for trade in (trade for trade in held if trade.symbol is symbol):
                     equity = book.sleeve_equity(sleeve, trade.exchange.currency, marks)

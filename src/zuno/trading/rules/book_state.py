@@ -28,6 +28,7 @@ from zuno.trading.model.trade_events import (
     CashMoved,
     DayMarked,
     ExitReason,
+    IntentKind,
     LockSet,
     Mandate,
     MandateGranted,
@@ -423,9 +424,27 @@ class BookState:
         waiting = [order.leverage for order in at if (order.exchange, order.symbol) == (exchange, symbol)]
         return None if exchange.spot else max((1, *(held or waiting))) if held or waiting else None
 
-    def side_of(self, symbol: Symbol, sleeve: str = DEBATE) -> Side | None:
-        """Which way a sleeve holds a symbol, at whatever exchange."""
-        held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == sleeve)
+    def list_held(self, sleeve: str, symbol: Symbol | None = None) -> list[OpenTrade]:
+        """What the desk traded for a sleeve; never what a person wrote down."""
+        own = (trade for trade in self.positions.values() if trade.sleeve == sleeve)
+        return [trade for trade in own if symbol in (None, trade.symbol)]
+
+    def list_ordered(self, sleeve: str, symbol: Symbol) -> list[TrackedOrder]:
+        """Its orders that are not final."""
+        of_symbol = (order for order in self.open_orders.values() if order.request.symbol is symbol)
+        return [order for order in of_symbol if self.sleeve_of(order) == sleeve]
+
+    def list_intents(
+        self, kind: IntentKind | None = None, symbol: Symbol | None = None, sleeve: str | None = None
+    ) -> list[TrackedIntent]:
+        """Those that are not over; None: of all."""
+        of_kind = (tracked for tracked in self.open_intents.values() if kind in (None, tracked.intent.kind))
+        of_symbol = (tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol))
+        return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
+
+    def side_of(self, symbol: Symbol) -> Side | None:
+        """Which way the debate holds a symbol, at whatever exchange."""
+        held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == DEBATE)
         return next((trade.side for trade in held), None)
 
     def sum_held(self, symbol: Symbol, sleeve: str) -> Decimal:
@@ -508,8 +527,7 @@ class BookState:
 
     def is_worked(self, symbol: Symbol, sleeve: str) -> bool:
         """Whether an entry, a cut or a close of it is not over."""
-        intents = (tracked.intent for tracked in self.open_intents.values())
-        return any((intent.symbol, intent.sleeve) == (symbol, sleeve) for intent in intents)
+        return bool(self.list_intents(symbol=symbol, sleeve=sleeve))
 
     def is_matched(self, hedge: TradeIntent) -> bool:
         """Whether its legs are within one lot of each other."""
