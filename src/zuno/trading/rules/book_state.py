@@ -342,11 +342,12 @@ class BookState:
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
-        self._fills: dict[tuple[Venue, str], Fill] = {}
-        self._payments: dict[tuple[Venue, str], None] = {}
+        self.booked: dict[tuple[Venue, str], Fill] = {}
+        self.paid: dict[tuple[Venue, str], None] = {}
+        """Funding payments that were booked."""
         self.moves: list[CashMoved] = []
         """Of the last time cash was moved between venues: their wallets may not have followed yet."""
-        self._keys: dict[str, None] = {}
+        self.keys: dict[str, None] = {}
         """Of transfers, moves and crossings: each happens once."""
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
@@ -495,18 +496,6 @@ class BookState:
         tracked = self.intents.get(order.intent)
         return DEBATE if tracked is None else tracked.intent.sleeve
 
-    @property
-    def keys(self) -> list[str]:
-        return [*self._keys]
-
-    def restore_keys(self, keys: Iterable[str]) -> None:
-        """Those of a snapshot."""
-        self._keys = dict.fromkeys(keys)
-
-    def has_key(self, key: str) -> bool:
-        """Whether a transfer, a move or a crossing was made already."""
-        return key in self._keys
-
     # -- positions whose legs hedge each other
 
     def find_hedge(self, trade: OpenTrade) -> TradeIntent | None:
@@ -536,23 +525,8 @@ class BookState:
 
     def sum_proceeds(self, orders: Collection[ClientId]) -> Decimal:
         """What these orders brought in, less what they cost."""
-        fills = (fill for fill in self._fills.values() if fill.client_id in orders)
+        fills = (fill for fill in self.booked.values() if fill.client_id in orders)
         return sum((-fill.side.sign * fill.quantity * fill.price - fill.fee for fill in fills), ZERO)
-
-    def has_fill(self, exchange: Venue, id: str) -> bool:
-        return (exchange, id) in self._fills
-
-    def has_payment(self, exchange: Venue, id: str) -> bool:
-        return (exchange, id) in self._payments
-
-    @property
-    def payments(self) -> list[tuple[Venue, str]]:
-        """Funding payments that were booked."""
-        return [*self._payments]
-
-    def restore_bookings(self, fills: dict[tuple[Venue, str], Fill], payments: Iterable[tuple[Venue, str]]) -> None:
-        """Those of a snapshot: none of them is booked again."""
-        self._fills, self._payments = fills, dict.fromkeys(payments)
 
     def is_update(self, order: Order) -> bool:
         """Whether the venue reports something new about an order: late and repeated reports are not."""
