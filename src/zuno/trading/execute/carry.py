@@ -9,14 +9,13 @@ from typing import Final
 from zuno.kernel.errors import NotFound, Unavailable
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Kind, Venue, venue_of
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, describe_live_entry
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, why_no_mandate
 from zuno.trading.execute.intents import build_cut_intent, build_hedge_intent
 from zuno.trading.execute.venue_context import AccountContext, ExchangeState
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.sleeves import CASH_CARRY
 from zuno.trading.model.trade_events import ExitReason, TradeIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import find_mandate_refusal
 
 LEAST_CHANGE: Final = Decimal("0.02")
 """Of a leg: less is not traded, for it would cost more than it mends."""
@@ -115,10 +114,9 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     )
     if isinstance(intent, str):
         raise EntryRefused(intent)
-    if account.gate.live:
-        entry = await describe_live_entry(account, risk, intent, dict(zip(pair, (bought, sold), strict=True)))
-        if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
-            raise EntryRefused(why)
+    places = dict(zip(pair, (bought, sold), strict=True))
+    if account.gate.live and (why := await why_no_mandate(account, risk, intent, places)) is not None:
+        raise EntryRefused(why)
     return intent
 
 

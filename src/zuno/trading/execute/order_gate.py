@@ -57,7 +57,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.protections import check_grant, hash_mandate, share_out
+from zuno.trading.rules.protections import check_grant, hash_mandate
 from zuno.trading.rules.sleeve_funds import build_transfer, plan_transfers
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -155,8 +155,7 @@ class OrderGate:
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything; of one sleeve if one is named. Entries that
         wait there are cancelled. It is done though the log cannot be written, which is `Unavailable` then."""
-        act = partial(self._close, which, reason, request, sleeve)
-        return await self._close_though_unlogged(act, reason, which, sleeve)
+        return await self._close_though_unlogged(which, reason, request, sleeve)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
@@ -186,12 +185,7 @@ class OrderGate:
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
         """Cancel everything, close everything, and lock until `unlock`. `Unavailable` where the log cannot be written:
         cancelled and closed all the same, but not locked."""
-
-        async def act() -> tuple[str, ...]:
-            await self._account.set_lock(Protection.KILL_SWITCH, reason)
-            return await self._close(None, ExitReason.KILL_SWITCH, "kill")
-
-        return await self._close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
+        return await self._close_though_unlogged(None, ExitReason.KILL_SWITCH, "kill", lock=reason)
 
     @_exclusive
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
@@ -224,10 +218,8 @@ class OrderGate:
         check_grant(mandate, self._account.now())
         at = self._account.event_time()
         granted = MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
-        shares = share_out(mandate)
-        await self._account.write(
-            [granted, *([] if shares is None else [SleevesSet(at=at, shares=shares.to_record())])]
-        )
+        shares = SleevesSet(at=at, shares=mandate.shares.to_record())
+        await self._account.write([granted, shares] if mandate.sleeves else [granted])
         return granted
 
     @_exclusive
@@ -541,15 +533,18 @@ class OrderGate:
 
     async def _close_though_unlogged(
         self,
-        act: Callable[[], Awaitable[tuple[str, ...]]],
-        reason: ExitReason,
         which: Symbol | str | None,
+        reason: ExitReason,
+        request: str,
         of_sleeve: str | None = None,
+        lock: str | None = None,
     ) -> tuple[str, ...]:
-        """What the exchanges hold does not wait for room on a disk."""
+        """What the exchanges hold does not wait for room on a disk. `lock`: why a kill locks the desk first."""
         self._account.failure = None
         try:
-            done = await act()
+            if lock is not None:
+                await self._account.set_lock(Protection.KILL_SWITCH, lock)
+            done = await self._close(which, reason, request, of_sleeve)
         except ZunoError:
             if self._account.failure is None:
                 raise

@@ -17,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import store_close, why_unsellable
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, describe_live_entry, end_entry
+from zuno.trading.execute.entries import RiskChecker, end_entry, why_no_mandate
 from zuno.trading.execute.fills import cancel_protection
 from zuno.trading.execute.intents import CLOSE_LIFE, build_id
 from zuno.trading.execute.protection import set_levels
@@ -40,7 +40,7 @@ from zuno.trading.model.trade_events import (
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import find_mandate_refusal, hash_mandate
+from zuno.trading.rules.protections import hash_mandate
 
 LEAST_STOP: Final = Decimal("0.25")
 STOP_SIGMAS: Final = Decimal(8)
@@ -267,8 +267,10 @@ class TargetRound:
             if (why := too_much or await self._why_no_increase(sleeve, target, state)) is not None:
                 raise _Settled("refused", why)
             self._fit_cash(change)
-            if (why := await self._why_no_mandate(change)) is not None:
-                raise _Settled("refused", why)
+            if account.gate.live:
+                intent, states = await self._build_intent(change), {exchange: change.state}
+                if (why := await why_no_mandate(account, self._risk, intent, states)) is not None:
+                    raise _Settled("refused", why)
         return change
 
     async def _why_no_increase(self, sleeve: str, target: TargetPosition, state: ExchangeState) -> str | None:
@@ -391,18 +393,6 @@ class TargetRound:
             sleeve=change.sleeve,
             take_at=Millis(now + gate.take_after),
         )
-
-    async def _why_no_mandate(self, change: _Change) -> str | None:
-        account = self._account
-        if not account.gate.live:
-            return None
-        mandate, exchange = account.book.active_mandate(account.now()), change.target.exchange
-        intent = await self._build_intent(change)
-        try:
-            entry = await describe_live_entry(account, self._risk, intent, {exchange: change.state})
-        except EntryRefused as error:
-            return str(error)
-        return find_mandate_refusal(mandate, entry, account.now())
 
     def _renew_stops(self, changes: Iterable[_Change]) -> list[TradeEvent]:
         at = self._account.event_time()
