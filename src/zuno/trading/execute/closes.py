@@ -36,7 +36,7 @@ from zuno.trading.model.orders import (
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
-from zuno.trading.rules.execution_styles import EntryOrder, EntryStep, EntryTask, meets_minimum, next_entry_step
+from zuno.trading.rules.execution_styles import EntryStep, EntryTask, meets_minimum, next_entry_step
 from zuno.trading.rules.trading_book import TradingBook
 
 MAX_EXIT_TRIES: Final = 3
@@ -180,7 +180,7 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
             filters=filters,
             now=venue.now(),
         )
-        step = next_entry_step(task, list(map(to_entry_order, exits)))
+        step = next_entry_step(task, exits)
         for number in step.cancel:
             await cancel_order(venue, exits[number])
         if not step.cancel:
@@ -296,10 +296,6 @@ def is_closed_leg(account: AccountContext, cut: TrackedIntent) -> bool:
     intent = cut.intent
     held = (account.book.position(leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
     return account.is_closing(intent.symbol, intent.sleeve) or not any(held)
-
-
-def to_entry_order(order: TrackedOrder) -> EntryOrder:
-    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
 def is_worked(account: AccountContext, tracked: TrackedIntent) -> bool:

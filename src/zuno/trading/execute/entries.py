@@ -11,7 +11,6 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.closes import to_entry_order
 from zuno.trading.execute.fills import (
     SENDING_MS,
     book_orders,
@@ -444,10 +443,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if orders and not waiting and intent.style is Style.SMART_DCA:
         account.ended_legs[intent.id, exchange] = ""
         return
-    step = next_entry_step(
-        await _build_task(venue, tracked, leg, anew=not orders),
-        list(map(to_entry_order, orders)),
-    )
+    step = next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
     for number in step.cancel:
         await cancel_order(venue, orders[number])
     if step.done:

@@ -363,7 +363,8 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | No
     notional = quantity * entry
     loss = notional * routing.stop_loss_pct(worth) / 100
     equity = inputs.marked_account.equity_usd
-    margin = fsum(routing.leg_notional_usd(leg, inputs) / leg.leverage for leg in draft.legs)
+    sizes = [routing.leg_notional_usd(leg, inputs) for leg in draft.legs]
+    margin = fsum(size / leg.leverage for size, leg in zip(sizes, draft.legs, strict=True))
     return cycle.TradeCard(
         side=side,
         entry=entry,
@@ -381,22 +382,10 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | No
         liquidation=_liquidation_price(draft.legs, side, entry, tick),
         hold=draft.decision.hold_duration,
         gross_pct=round_digits(gross_ev(worth)),
-        llm_cost_pct=round_digits(
-            llm_cost_pct(worth, fsum(routing.leg_notional_usd(leg, inputs) for leg in draft.legs))
-        ),
+        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(sizes))),
         exploration=draft.exploration,
-        **pick(
-            worth,
-            "policy",
-            "duration_hours",
-            "fair",
-            "edge",
-            "ev_pct",
-            "fees_pct",
-            "slippage_pct",
-            "funding_pct",
-            "fill",
-        ),
+        **pick(worth, "policy", "duration_hours", "fair", "edge", "fill"),
+        **pick(worth, "ev_pct", "fees_pct", "slippage_pct", "funding_pct"),
     )
 
 
