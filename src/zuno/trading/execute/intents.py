@@ -261,50 +261,6 @@ def build_close_intent(
     )
 
 
-def hedge_id(account: str, symbol: Symbol, request: str) -> str:
-    return build_id(account, symbol, "hedge", request)
-
-
-def build_hedge_intent(
-    id: str,
-    request: str,
-    symbol: Symbol,
-    quantity: Decimal,
-    now: Millis,
-    sleeve: str,
-    bought: ExchangeState,
-    sold: ExchangeState,
-    leverage: int = 1,
-    mandate: Mandate | None = None,
-) -> TradeIntent | str:
-    """The intent to buy at one venue and to sell as much short at another, or why there is none. It is as good at any
-    price: the mark may go where it will while the legs are filled. `leverage`: of the short."""
-    lot = max(bought.filters.lot, sold.filters.lot)
-    quantity, legs = round_to_step(quantity, lot), list[IntentLeg]()
-    for state, side in ((bought, None), (sold, Side.SHORT)):
-        if (refusal := _find_size_refusal(quantity, state.quote.mark, state.filters)) is not None:
-            return f"{state.quote.exchange}: {refusal}"
-        place, mark = state.quote.exchange, state.quote.mark
-        times = 1 if side is None else leverage
-        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=times, side=side))
-    return TradeIntent(
-        id=id,
-        decision=request,
-        kind=IntentKind.OPEN,
-        symbol=symbol,
-        mode=Mode.POSITION,
-        side=Side.LONG,
-        style=Style.MOMENTUM_SNIPER,
-        legs=tuple(legs),
-        valid_until=Millis(now + LEGS_SETTLE_MS),
-        mark=sold.quote.mark,
-        atr=sold.quote.mark,
-        mandate=None if mandate is None else hash_mandate(mandate),
-        sleeve=sleeve,
-        hedge_lot=lot,
-    )
-
-
 def build_cut_intent(
     hedge: TradeIntent, id: str, quantity: Decimal, mark: Decimal, reason: ExitReason | None = None
 ) -> TradeIntent:
@@ -349,7 +305,7 @@ def _find_leg_refusal(
     side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: ExchangeState
 ) -> str | None:
     filters = state.filters
-    if (refusal := _find_size_refusal(quantity, entry, filters)) is not None:
+    if (refusal := find_size_refusal(quantity, entry, filters)) is not None:
         return refusal
     venue = filters.exchange
     fee = Decimal(str(venue.taker)) / 100 if venue.fee_in_base else 0
@@ -361,7 +317,7 @@ def _find_leg_refusal(
     return None
 
 
-def _find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
+def find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
     if not filters.trading:
         return f"{filters.symbol} is not traded there"
     if not meets_minimum(quantity, entry, filters):

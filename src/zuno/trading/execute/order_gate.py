@@ -25,7 +25,7 @@ from zuno.trading.execute.carry import HedgeTarget, NothingToChange, find_carry_
 from zuno.trading.execute.closes import close_unlogged, store_close
 from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, prepare_entry
 from zuno.trading.execute.fills import cancel_order
-from zuno.trading.execute.intents import RulingToExecute, hedge_id, intent_id
+from zuno.trading.execute.intents import RulingToExecute, build_id, intent_id
 from zuno.trading.execute.protection import is_tighter, leave_part, set_levels
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.targets import TargetPosition, TargetResult, TargetRound
@@ -335,7 +335,8 @@ class OrderGate:
             return await self._execute_close(order, id)
         if self._account.now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
-        if self._has_opposite(order.symbol, side):
+        wanted = (tracked.intent.side for tracked in self.book.list_intents(IntentKind.OPEN, order.symbol, DEBATE))
+        if any(other not in (None, side) for other in (self.book.side_of(order.symbol), *wanted)):
             # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
             return await self._execute_close(order, id)
         if self._ended_opposite(order, side):
@@ -431,7 +432,7 @@ class OrderGate:
 
     async def _set_hedge(self, target: HedgeTarget) -> ExecutionResult:
         account = self._account
-        id = hedge_id(account.name, target.symbol, target.request)
+        id = build_id(account.name, target.symbol, "hedge", target.request)
         await advance(account)
         if id in account.book.intents:
             return self._describe_intent(id)
@@ -595,10 +596,6 @@ class OrderGate:
         return tuple(change.id for change in changes)
 
     # -- parts
-
-    def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        wanted = (tracked.intent.side for tracked in self.book.list_intents(IntentKind.OPEN, symbol, DEBATE))
-        return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""

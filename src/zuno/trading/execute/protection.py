@@ -13,7 +13,7 @@ from zuno.trading.execute.intents import build_cut_intent, build_exit, build_id
 from zuno.trading.execute.venue_context import VenueContext
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.orders import ZERO, OrderStatus, OrderType, client_order_id, opening_side
 from zuno.trading.model.trade_events import (
     ExitReason,
     IntentKind,
@@ -171,17 +171,10 @@ async def _place_level(
                 await cancel_protection(venue, position.symbol)
                 if venue.position(position.symbol) is not position:
                     return
-            request = OrderRequest(
-                client_id=client_order_id(position.intent, venue.exchange, purpose, len(tried)),
-                exchange=venue.exchange,
-                symbol=position.symbol,
-                side=opening_side(position.side).opposite,
-                type=_TYPES[purpose],
-                quantity=quantity,
-                trigger=trigger,
-                reduce_only=True,
-                leverage=max(1, int(position.leverage)),
-            )
+            id = client_order_id(position.intent, venue.exchange, purpose, len(tried))
+            side = opening_side(position.side).opposite
+            at_market = build_exit(id, venue.exchange, position.symbol, side, quantity, position)
+            request = at_market.model_copy(update={"type": _TYPES[purpose], "trigger": trigger})
             await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
             wanted = venue.book.orders.get(request.client_id)
             if wanted is None:

@@ -80,17 +80,10 @@ def expire_ruling(ruling: cycle.Ruling) -> cycle.Ruling:
     change = cycle.RuleChange(
         by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=cycle.Call.HOLD.value, why=why
     )
-    return cycle.Ruling(
-        decision=cycle.Call.HOLD,
-        allocation_pct=0.0,
-        leverage=1.0,
-        target_exchange=None,
-        execution_style=None,
-        legs=(),
-        veto=RuleName.EXPIRED.value,
-        valid_until=ruling.valid_until,
-        changes=(*ruling.changes, change),
-    )
+    nothing = {"decision": cycle.Call.HOLD, "allocation_pct": 0.0, "leverage": 1.0, "legs": (), "closes": ()}
+    unsent = dict.fromkeys(("target_exchange", "execution_style", "card"))
+    why_not = {"veto": RuleName.EXPIRED.value, "changes": (*ruling.changes, change)}
+    return ruling.model_copy(update=nothing | unsent | why_not)
 
 
 def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
