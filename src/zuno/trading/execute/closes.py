@@ -24,15 +24,7 @@ from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import (
-    ZERO,
-    ClientId,
-    OrderStatus,
-    OrderType,
-    TimeInForce,
-    client_order_id,
-    opening_side,
-)
+from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, TimeInForce, client_order_id, opening_side
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder

@@ -14,14 +14,7 @@ from zuno.trading.execute.venue_context import VenueContext
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import ZERO, OrderStatus, OrderType, client_order_id, opening_side
-from zuno.trading.model.trade_events import (
-    ExitReason,
-    IntentKind,
-    IntentStored,
-    LevelsSet,
-    Protection,
-    TradeIntent,
-)
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, LevelsSet, Protection, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.margin import liquidation_price
