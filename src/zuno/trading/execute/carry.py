@@ -159,8 +159,7 @@ def _build_intent(
 async def _find_affordable(
     account: AccountContext, target: HedgeTarget, leverage: int, states: Sequence[ExchangeState]
 ) -> Decimal:
-    """How much can be added to both legs, with margin and fees: a leg that is refused for want of money would undo the
-    other."""
+    """How much can be added to both legs with margin and fees: a leg refused for want of money undoes the other."""
     costs: dict[str, Decimal] = {}
     free: dict[str, Decimal] = {}
     for state, times in zip(states, (1, leverage), strict=True):

@@ -111,9 +111,8 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
 
 
 async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: OpenTrade) -> bool:
-    """What is too small for an order that does not only reduce, or what the exchange refused again and again, as it
-    does without margin for the rest, goes to a sleeve that holds the other side, at the mark: at the exchange the two
-    are none."""
+    """What is too small for an order that does not only reduce, or what the exchange refused again and again, goes to a
+    sleeve that holds the other side, at the mark: at the exchange the two are none."""
     held = [] if venue.exchange.spot else venue.book.positions_at(venue.exchange, position.symbol)
     others = [trade for trade in held if trade.side is not position.side and trade.quantity >= position.quantity]
     if not others or (filters := await venue.find_filters(position.symbol)) is None:
@@ -130,8 +129,7 @@ async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: Ope
 
 
 async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
-    """The next exit of a leg of which a part goes. One that the venue refuses again and again is left to the close of
-    both legs."""
+    """The next exit of a leg of which a part goes; one that is refused again and again is left to a close of both."""
     for tracked in venue.book.list_intents(IntentKind.CUT, symbol, venue.sleeve):
         if tracked.intent.take_at is not None:
             await venue.attempt(_work_target_cut(venue, tracked))

@@ -259,8 +259,7 @@ class RiskChecker:
     def _equity_usd(
         self, quotes: Mapping[Place, Known[VenueQuote]], rates: Mapping[str, Known[Decimal]]
     ) -> tuple[Known[Decimal], Known[Decimal]]:
-        """Equity and unrealised PnL in dollars. Cash in a currency without a rate counts nothing; a position there
-        makes both unknown."""
+        """In dollars. Cash in a currency without a rate counts nothing; a position there makes both unknown."""
         equity = unrealised = ZERO
         book = self._account.book
         for exchange in book.venues:
@@ -479,8 +478,7 @@ async def _place_entries(
 
 
 async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placing: bool) -> None:
-    """An entry that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
-    still wanted."""
+    """An entry that a process planned and may not have sent: it is placed if the venue has it not and it is wanted."""
     if not placing and may_arrive(venue, tracked):
         order = await find_order(venue, tracked)
         if order is None:

@@ -39,8 +39,7 @@ LEGS_SETTLE_MS: Final = MINUTE_MS
 MOST_EXITS: Final = 16
 """Of one close: more are not looked for."""
 EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
-"""Words that client ids of exits are made with, and the reason each stands for: an exit that no log has can be told
-apart by its id alone."""
+"""Words in the client ids of exits, and the reason each stands for: an exit that no log has is told by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ class UnloggedClose:
 
 
 def intent_id(account: str, order: RulingToExecute) -> str:
-    """The same for every run that rules the same about a symbol at a moment: two identical decisions make one
-    intent."""
+    """The same for every run that rules the same at a moment: two identical decisions make one intent."""
     return build_id(account, order.symbol, order.mode, order.as_of, order.ruling.decision)
 
 

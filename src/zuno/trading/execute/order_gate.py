@@ -389,8 +389,7 @@ class OrderGate:
 
     @_exclusive
     async def restore_shares(self, request: str) -> tuple[str, ...]:
-        """Transfers that bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of
-        what is held."""
+        """Bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of what is held."""
         account = self._account
         await advance(account)
         equity = {sleeve: await self.read_capital(sleeve) for sleeve in account.book.sleeves}

@@ -58,8 +58,7 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
 
 
 async def _trail(venue: VenueContext, position: OpenTrade) -> None:
-    """Once what leaves at the target is gone, the stop of the rest follows the mark: only ever nearer, and no oftener
-    than it is worth an order."""
+    """Once what leaves at the target is gone, the stop of the rest follows the mark: nearer alone, and in steps."""
     if position.leaves is None or position.leaving or position.trail <= 0 or position.stop is None:
         return
     mark = (await venue.port.quote(position.symbol)).mark
@@ -99,8 +98,7 @@ async def _leave(venue: VenueContext, position: OpenTrade, passed: ExitReason) -
 
 
 async def _watch_margin(venue: VenueContext, position: OpenTrade, hedge: TradeIntent) -> None:
-    """A short whose liquidation comes near by the mark is cut with its other leg. Legs that are being filled or cut
-    are given their time."""
+    """A short whose liquidation comes near by the mark is cut with its other leg, but not while legs are worked."""
     account, symbol = venue.account, position.symbol
     if position.side is Side.LONG or account.book.is_worked(symbol, venue.sleeve):
         return
@@ -150,8 +148,7 @@ async def _place_level(
     trigger: Decimal | None,
     amount: Decimal,
 ) -> None:
-    """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
-    the new one is to sell."""
+    """The new order stands before the old one goes, but where the old one binds what the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
     exits = [order.left for order in venue.open_orders(position.symbol) if order.purpose == "exit"]
     free = position.quantity - (sum(exits, ZERO) if venue.binds_balance else ZERO)
@@ -205,8 +202,7 @@ def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
 
 
 async def _is_taken(venue: VenueContext, position: OpenTrade, quantity: Decimal, trigger: Decimal) -> bool:
-    """Whether a spot exchange takes an order of that size at the level; the desk watches the level where it does
-    not."""
+    """Whether a spot exchange takes an order of that size at the level; else the desk watches the level."""
     filters = await venue.find_filters(position.symbol) if venue.exchange.spot else None
     return filters is None or meets_minimum(quantity, trigger, filters)
 

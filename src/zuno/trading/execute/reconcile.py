@@ -56,8 +56,7 @@ from zuno.trading.rules.trading_book import TradingBook
 MAX_PASSES: Final = 24
 """Rounds at one exchange in one go; each goes on from what the one before booked."""
 CASH_TOLERANCE: Final = Decimal("0.0005")
-"""Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
-desk."""
+"""By what share the venue's cash may differ and be adopted: roundings and rebates. More stops the desk."""
 MOST_LOOKS: Final = 3
 """A difference counts when it is found twice, with the news taken in between; so often it is looked for."""
 SETTLING_MS: Final = 2 * MINUTE_MS
@@ -121,8 +120,7 @@ def _note_missing(account: AccountContext) -> None:
 
 
 async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> None:
-    """Symbol by symbol, and in each what is held comes first. What fails for one keeps no other from being closed or
-    protected."""
+    """In each symbol what is held comes first. What fails for one keeps no other from being closed or protected."""
     read: list[Symbol] = []
     for _ in range(MAX_PASSES):
         before = venue.book.count
@@ -163,8 +161,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
 
 
 async def _resolve_planned(venue: VenueContext, symbol: Symbol, *purposes: Purpose) -> None:
-    """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
-    still wanted."""
+    """Orders that a process planned and may not have sent: what the venue has not is placed if it is still wanted."""
     for order in venue.open_orders(symbol):
         if order.status is OrderStatus.PLANNED and order.purpose in purposes:
             await venue.attempt(send_exit_again(venue, order))
@@ -280,8 +277,7 @@ async def reconcile_venue(venue: VenueContext) -> list[str]:
 
 
 async def find_cash_difference(venue: VenueContext) -> Decimal:
-    """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
-    the owner's to adopt."""
+    """By how much the venue's balance is above the book's. `Refused` where positions differ too."""
     _check_news(venue)
     differing = await find_differing_positions(venue.port, venue.book)
     if differing:
@@ -479,8 +475,7 @@ class VenueComparison:
 
     async def compare(self, exchanges: Sequence[Venue], patience: int = 0) -> list[str]:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
-        locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
-        ask."""
+        locks the desk until it does; the lock has an end of its own, should nobody ask again."""
         report, unknown, account = list[str](), False, self._account
         for exchange in exchanges:
             try:

@@ -60,8 +60,7 @@ class TargetPosition:
     stop_distance: Decimal = LEAST_STOP
     """Of the disaster stop, a fraction of the price (`stop_distance`)."""
     band: Decimal = ZERO
-    """A smaller difference, in the venue's currency, is not ordered; a position that is to end is ended all the
-    same."""
+    """A smaller difference, in the venue's currency, is not ordered; but a position that is to end is ended."""
 
 
 @dataclass(frozen=True, slots=True)

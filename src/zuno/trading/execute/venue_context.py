@@ -47,8 +47,7 @@ class GateContext:
     why_no_entries: str = "this process was not permitted to open trades in the account"
     """What is said of an entry where none is placed."""
     compare_every: Millis | None = None
-    """How often the book is held against the exchanges again after the start; None: never, for nobody else trades
-    there."""
+    """How often the book is held against the exchanges after the start; None: never, for nobody else trades there."""
     killed: Callable[[], str | None] = lambda: None
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
@@ -56,8 +55,7 @@ class GateContext:
     find_stale: Callable[[Venue], Awaitable[str | None]] | None = None
     """Why a venue's list of markets does not serve for entries, if so; asked before each. None: any serves."""
     rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
-    """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
-    dollars."""
+    """What a dollar is in each currency by the market that is read, for an account with no venue in dollars."""
     opening: Opening | None = None
     """What the account begins with if it is new; None: with the usual cash."""
     sleeve_places: Callable[[str], Mapping[Venue, Decimal]] = lambda sleeve: {}
@@ -166,8 +164,7 @@ class VenueMemory:
 
     filters: dict[Symbol, Filters] = field(default_factory=dict)
     unsure: dict[ClientId, Millis] = field(default_factory=dict)
-    """Orders whose reply did not come or is not booked, or that were given up while another process may have sent
-    them, and since when."""
+    """Orders without a booked reply, or given up while another process may have sent them, and since when."""
     unbooked: dict[Symbol, Millis] = field(default_factory=dict)
     """Where the venue holds more of our entries than their fills say, and since when that is known."""
     unwanted: dict[Symbol, str] = field(default_factory=dict)
@@ -189,8 +186,7 @@ class ExchangeState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VenueContext:
-    """One look at one venue for one sleeve of an account: its port, what it can, what it holds of the sleeve, and what
-    failed so far."""
+    """One look at one venue for one sleeve: its port, what it holds of the sleeve, and what failed so far."""
 
     account: AccountContext
     port: OrderVenue
@@ -242,8 +238,7 @@ class VenueContext:
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:
-        """The part of a quantity that is in whole lots; and the lot, where a rest is left. At a spot exchange alone: a
-        fee in coins leaves such rests."""
+        """Whole lots of a quantity, and the lot where a rest is left: at a spot exchange alone, of a fee in coins."""
         filters = await self.find_filters(symbol) if self.exchange.spot else None
         if filters is None or not quantity % filters.lot:
             return quantity, None

@@ -366,8 +366,7 @@ class Evaluator:
         return derive(PostMortem, words, case, summary, id=id, account=account, origin=market)
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
-        """The setup of the moment the trade was decided: as the run recalled by it, else measured again from its
-        bundle."""
+        """The setup when the trade was decided: as the run recalled by it, else measured again from its bundle."""
         if run is None:
             return NO_SETUP
         try:

@@ -89,8 +89,7 @@ class TiltBook:
         return tuple(written)
 
     async def read_core(self, gate: OrderGate, symbol: Symbol, before: Millis) -> Slot | None:
-        """What a cycle is told of the core and of tilts that were scored before its moment. None: the account has no
-        core."""
+        """What a cycle is told of the core and of tilts scored before its moment. None: the account has no core."""
         book = gate.book
         core = [sleeve for sleeve in book.sleeves if sleeve not in (DEBATE, LP_HEDGE)]
         if not core:

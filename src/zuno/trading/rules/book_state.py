@@ -151,8 +151,7 @@ SleeveCash = tuple[str, str]
 
 @dataclass(slots=True)
 class NetPosition:
-    """What an exchange with one position per symbol holds for several sleeves, at its own average. Below zero is
-    short."""
+    """What an exchange holds of a symbol for several sleeves, at its own average. Below zero is short."""
 
     quantity: Decimal
     cost: Decimal
@@ -418,8 +417,7 @@ class BookState:
         return [trade for (place, of, _), trade in self.positions.items() if place is exchange and of is symbol]
 
     def find_leverage(self, exchange: Venue, symbol: Symbol) -> int | None:
-        """Of what all sleeves hold or wait to open of a perpetual, for an exchange has one leverage for a symbol; None:
-        any may be chosen."""
+        """Of what all sleeves hold or wait to open of a perpetual: a symbol has one there. None: any may be chosen."""
         held = [int(trade.leverage) for trade in self.positions_at(exchange, symbol)]
         at = (order.request for order in self.open_orders.values() if order.purpose == "entry")
         waiting = [order.leverage for order in at if (order.exchange, order.symbol) == (exchange, symbol)]
@@ -620,8 +618,7 @@ class BookState:
         return OtherSleeves(cash={name: float(amount) for name, amount in cash.items()}, exposures=tuple(exposures))
 
     def to_pending(self, sleeve: str | None = None) -> tuple[RestingOrder, ...]:
-        """Orders that would add to a position, of one sleeve or of all: those of a person, which are the debate's, and
-        entries that are not over."""
+        """Orders that would add to a position: a person's, which are the debate's, and entries that are not over."""
         entries = (order for order in self.open_orders.values() if sleeve in (None, self.sleeve_of(order)))
         by_hand = self.resting.values() if sleeve in (None, DEBATE) else ()
         return (*by_hand, *filter(None, map(self._to_resting, entries)))

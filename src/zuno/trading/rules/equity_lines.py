@@ -51,8 +51,7 @@ class EquityLine:
 def draw_lines(
     marked: Sequence[MarkedStep], rates: Mapping[str, Decimal], markets: Collection[Symbol], *, by_sleeve: bool = False
 ) -> tuple[EquityLine, ...]:
-    """The desk first; core where it has sleeves beside the debate; hold where its markets have prices. `by_sleeve`:
-    then each sleeve."""
+    """The desk first; core where it has sleeves; hold where its markets have prices; `by_sleeve`: then each sleeve."""
     if not marked:
         return ()
     lines = [EquityLine(DESK, tuple(EquityPoint(moment.at, moment.equity) for moment in marked))]

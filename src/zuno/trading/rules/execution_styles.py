@@ -182,8 +182,7 @@ CONDITIONAL: Final = frozenset({OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MAR
 
 
 def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
-    """Why the venue would reject an order, or None. A market order's notional is left to the venue, and whether a
-    market that ends may be left."""
+    """Why the venue would reject an order, or None. It judges a market order's notional and a market that ends."""
     if not filters.trading and not order.reduce_only:
         return f"{order.symbol} is not trading"
     if (order.price is None) != (order.type is not OrderType.LIMIT):

@@ -232,8 +232,7 @@ KELLY_SHARE: Final = 0.25
 
 
 def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Veto a trade without positive EV at its size, or that loses by the Judge's own probability; explore one that only
-    lacks a proven edge."""
+    """Veto a trade without positive EV at its size or by the Judge's own odds; explore what lacks a proven edge."""
     if not draft.opens:
         return draft
     expectation = draft.expectation

@@ -63,8 +63,7 @@ class PriceMenu:
     """How far from the market levels are quoted, as a share of the price, in logarithms: the same either way."""
 
     def is_near(self, *prices: float) -> bool:
-        """Whether any of these lies within reach, or the market lies between them; so does all where nobody knows where
-        the market is."""
+        """Whether any of these lies within reach, or the market between them; all do where the market is not known."""
         if isinstance(self.now, Missing) or min(prices) <= self.now <= max(prices):
             return True
         return min(abs(round(log_of(price / self.now), RATIO_PLACES)) for price in prices) <= self.reach

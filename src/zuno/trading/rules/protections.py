@@ -426,8 +426,7 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
 
 
 def _find_sleeve_refusal(mandate: Mandate, entry: LiveEntry) -> str | None:
-    """The debate may trade without being named: its trades are bounded by margin. What bounds the others is their
-    share."""
+    """The debate may trade unnamed, bounded by margin. What bounds the others is their share."""
     named = next((sleeve for sleeve in mandate.sleeves if sleeve.name == entry.sleeve), None)
     if named is None:
         return None if entry.sleeve == DEBATE else f"the mandate does not name the sleeve {entry.sleeve}"
