@@ -168,10 +168,8 @@ async def _find_affordable(
         wallet = venue if port.simulated else venue.wallet
         share = 1 / Decimal(times) + Decimal(str(venue.taker)) / 100
         costs[wallet] = costs.get(wallet, ZERO) + state.quote.ask * (1 + SLIPPAGE_CAP) * share
-        sharing = [venue] if port.simulated else [at for at in account.venues if at.wallet == venue.wallet]
-        booked = sum((account.book.cash(at) - account.book.pending_margin(at) for at in sharing), ZERO)
         there = (await port.balance()).available  # the venue may have netted what sleeves hold, the book has not
-        free[wallet] = min(there, booked) if venue in account.book.ledger.balances else there
+        free[wallet] = min(there, account.free_cash(venue)) if venue in account.book.ledger.balances else there
     if target.cash is not None:
         costs[target.sleeve], free[target.sleeve] = sum(costs.values(), ZERO), target.cash
     return max(ZERO, min(free[place] / cost for place, cost in costs.items()))

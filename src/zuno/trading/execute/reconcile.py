@@ -374,7 +374,7 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
 async def _reconcile_cash(venue: VenueContext) -> list[str]:
     """Of venues with one wallet the first stands for all."""
     account, exchange = venue.account, venue.exchange
-    currency, mode, sharing = exchange.currency, account_mode(account.name), _list_sharing(venue)
+    currency, mode, sharing = exchange.currency, account_mode(account.name), account.list_sharing(exchange)
     if exchange is not sharing[0]:
         if exchange in venue.book.ledger.balances:
             return []
@@ -419,13 +419,7 @@ def _expect_balance(venue: VenueContext) -> Decimal:
     account, exchange, on_paper = venue.account, venue.exchange, account_mode(venue.account.name) == "paper"
     if not account.book.opened or (on_paper and exchange not in account.book.venues):
         return account.usual_cash(exchange) if on_paper else ZERO
-    return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
-
-
-def _list_sharing(venue: VenueContext) -> list[Venue]:
-    """Venues of the account with the same wallet, itself among them."""
-    wallet, alone = venue.exchange.wallet, venue.port.simulated
-    return [venue.exchange] if alone else [other for other in venue.account.venues if other.wallet == wallet]
+    return sum(map(account.book.venue_balance, account.list_sharing(exchange)), ZERO)
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
@@ -519,6 +513,6 @@ class VenueComparison:
         if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await advance(account, settle=True, entries=False)
-        first = {_list_sharing(account.at(exchange))[0]: None for exchange in account.venues}
+        first = {account.list_sharing(exchange)[0]: None for exchange in account.venues}
         differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in first}
         return {exchange: cash for exchange, cash in differences.items() if cash}

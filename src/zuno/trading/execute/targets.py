@@ -36,7 +36,6 @@ from zuno.trading.model.trade_events import (
     SleevesCrossed,
     TradeEvent,
     TradeIntent,
-    account_mode,
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
@@ -284,15 +283,9 @@ class TargetRound:
         """No more than is free in the sleeve and in the wallet. `_Settled` where that is less than the venue takes."""
         book, exchange, state = self._account.book, change.target.exchange, change.state
         sleeve = (change.sleeve, exchange.currency)
-        paper = account_mode(self._account.name) == "paper"
-        wallet = [
-            venue
-            for venue in self._account.venues
-            if venue is exchange or (not paper and venue.wallet == exchange.wallet)
-        ]
-        there = sum((book.cash(venue) - book.pending_margin(venue) for venue in wallet), ZERO)
-        spent = sum((self._spent.get(venue, ZERO) for venue in wallet), ZERO)
-        free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there - spent)
+        spent = sum((self._spent.get(venue, ZERO) for venue in self._account.list_sharing(exchange)), ZERO)
+        there = self._account.free_cash(exchange) - spent
+        free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there)
         price = max(state.quote.ask, state.quote.mark) * (1 + SLIPPAGE_CAP) * (1 + Decimal(str(exchange.taker)) / 100)
         most = round_to_step(max(ZERO, free) / price, state.filters.lot)
         if most < abs(change.difference):

@@ -14,7 +14,7 @@ from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.orders import ClientId, Filters, VenueQuote
+from zuno.trading.model.orders import ZERO, ClientId, Filters, VenueQuote
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
@@ -105,6 +105,16 @@ class AccountContext(AccountWriter):
         ordered = (self.book.sleeve_of(order) for order in self.book.open_orders.values())
         unsure = (sleeve for (place, sleeve), memory in self.memories.items() if place == exchange and memory.unsure)
         return sorted({DEBATE, *held, *wanted, *ordered, *unsure}, key=lambda sleeve: (sleeve != DEBATE, sleeve))
+
+    def list_sharing(self, exchange: Venue) -> list[Venue]:
+        """Venues of the account with the same wallet, itself among them; on paper each has one of its own."""
+        alone = self.venues[exchange].simulated
+        return [exchange] if alone else [other for other in self.venues if other.wallet == exchange.wallet]
+
+    def free_cash(self, exchange: Venue) -> Decimal:
+        """By the book, in the wallet of an exchange."""
+        book = self.book
+        return sum((book.cash(venue) - book.pending_margin(venue) for venue in self.list_sharing(exchange)), ZERO)
 
     def event_time(self) -> Millis:
         return Millis(max(self.book.newest, self.now()))
