@@ -10,7 +10,6 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
 from zuno.trading.execute.fills import (
     book_orders,
     cancel_order,
@@ -29,7 +28,6 @@ from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryStep, EntryTask, meets_minimum, next_entry_step
-from zuno.trading.rules.trading_book import TradingBook
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
@@ -135,7 +133,7 @@ async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
             await venue.attempt(_work_target_cut(venue, tracked))
             continue
         exits = venue.orders_of(tracked, "exit")
-        position, left = venue.position(symbol), find_cut_left(venue.book, tracked).get(venue.exchange, ZERO)
+        position, left = venue.position(symbol), venue.book.find_left(tracked).get(venue.exchange, ZERO)
         waiting = venue.is_closing(symbol) or any(not order.status.final for order in exits)
         if position is None or left <= 0 or waiting or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             continue
@@ -190,14 +188,6 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
         if not taking:
             exit = exit.model_copy(update=pick(plan, "type", "price", "time_in_force"))
         await plan_and_send(venue, intent.id, "exit", exit, expires=plan.expires)
-
-
-def find_cut_left(book: TradingBook, tracked: TrackedIntent) -> dict[Venue, Decimal]:
-    """What is still to go of each leg; empty where nothing is."""
-    left = {leg.exchange: leg.quantity for leg in tracked.intent.legs}
-    for order in map(book.orders.__getitem__, tracked.orders):
-        left[order.request.exchange] -= order.booked
-    return {exchange: quantity for exchange, quantity in left.items() if quantity > 0}
 
 
 async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> None:

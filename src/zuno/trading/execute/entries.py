@@ -352,13 +352,8 @@ async def why_no_mandate(
 
     def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
         """Of what is still to be filled of an entry, ordered or not."""
-        margin = ZERO
-        for leg in tracked.intent.legs:
-            orders = (book.orders[id] for id in tracked.orders)
-            entries = (order for order in orders if order.purpose == "entry")
-            entered = (order.booked for order in entries if order.request.exchange == leg.exchange)
-            margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
-        return margin
+        left = book.find_left(tracked)
+        return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
 
     def used_today(tracked: TrackedIntent) -> Decimal:
         """What has ended without being filled gives its margin back."""

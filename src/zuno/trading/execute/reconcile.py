@@ -19,7 +19,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.closes import (
-    find_cut_left,
     is_closed,
     is_closed_leg,
     is_worked,
@@ -223,7 +222,7 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
     asked for the cut."""
     intent, at = tracked.intent, account.event_time()
     (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
-    if find_cut_left(account.book, tracked):
+    if any(left > 0 for left in account.book.find_left(tracked).values()):
         if is_closed_leg(account, tracked):
             await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason="the symbol is closed")])
         return

@@ -202,9 +202,7 @@ class TargetRound:
         if leg is None or intent.take_at is None or intent.symbol is not target.symbol or not target.quantity:
             return False
         held = book.position(target.exchange, target.symbol, intent.sleeve)
-        orders = (book.orders[id] for id in tracked.orders)
-        worked = (order.booked for order in orders if order.purpose in ("entry", "exit"))
-        left = leg.quantity - sum(worked, ZERO)
+        left = book.find_left(tracked)[leg.exchange]
         sign = intent.side.sign if intent.kind is IntentKind.OPEN else -intent.side.sign
         reached = (ZERO if held is None else held.signed) + sign * left
         return abs(target.quantity - reached) * leg.entry < target.band

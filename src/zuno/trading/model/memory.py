@@ -71,7 +71,7 @@ class RealisedPath(Wire):
     """Of the time it was held: no whole candle is recorded of it, so that what happened in it is not known."""
 
 
-class Case(Wire):
+class RememberedTrade(Wire):
     """A closed trade, whatever is kept of it."""
 
     id: Id
@@ -88,14 +88,14 @@ class Case(Wire):
     verdict: Verdict
 
 
-class Worded(Wire):
+class WordedRecord(Wire):
     source: Literal["model", "rules"]
     """Who wrote the sentences. Figures are code's in both cases."""
     why_rules: str = ""
     """Why no model did, where one was to."""
 
 
-class PostMortem(Case, Worded):
+class PostMortem(RememberedTrade, WordedRecord):
     """One closed trade as it is remembered, in the seed's three parts. Written once per trade."""
 
     setup: SetupText
@@ -135,7 +135,7 @@ class MemoryForgotten(Wire):
     id: Id
 
 
-class CaseRecord(Case):
+class CaseRecord(RememberedTrade):
     """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
 
     judge: JudgeKind | None
@@ -254,7 +254,7 @@ class LessonNote(Wire):
     source: Literal["model", "rules"]
 
 
-class Lesson(LessonNote, Worded):
+class Lesson(LessonNote, WordedRecord):
     """A rule of thumb from resolved cases that agree. It expires, and later outcomes are held against it."""
 
     origin: str
@@ -283,7 +283,7 @@ class LessonStanding(Wire):
     """Post-mortems of its setup and side that closed after it was written, by whether they came out so too."""
 
 
-class LessonReview(Worded):
+class LessonReview(WordedRecord):
     """What became of a lesson that later outcomes contradicted."""
 
     id: Id

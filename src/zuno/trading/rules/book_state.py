@@ -516,6 +516,14 @@ class BookState:
         """Whether an entry, a cut or a close of it is not over."""
         return bool(self.list_intents(symbol=symbol, sleeve=sleeve))
 
+    def find_left(self, tracked: TrackedIntent) -> dict[Venue, Decimal]:
+        """What is still to be filled of each leg, ordered or not."""
+        left = {leg.exchange: leg.quantity for leg in tracked.intent.legs}
+        for order in map(self.orders.__getitem__, tracked.orders):
+            if order.purpose in ("entry", "exit"):
+                left[order.request.exchange] -= order.booked
+        return left
+
     def is_matched(self, hedge: TradeIntent) -> bool:
         """Whether its legs are within one lot of each other."""
         net = sum((trade.side.sign * trade.quantity for trade in self.legs_of(hedge)), ZERO)

@@ -4,7 +4,6 @@ Whatever depends on the path (a band, a switch, the drawdown scaler) is folded f
 nowhere: the same function backtests, shadows and trades. A view therefore reaches back to the first day there is.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -76,7 +75,7 @@ class DayColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class CoreStrategy(ABC):
+class CoreStrategy:
     """A pure function of the view, for one day or for all. It knows no venue, no clock and no other sleeve."""
 
     name: str
@@ -87,21 +86,21 @@ class CoreStrategy(ABC):
     legs: int = 1
     """Two: a weight is held long and short at once, and earns funding alone."""
 
-    @abstractmethod
     def weigh_days(self, columns: DayColumns) -> Floats:
         """Targets at the end of each day: a row for each market, a column for each day."""
+        raise NotImplementedError
 
-    @abstractmethod
     def list_markets(self, columns: DayColumns) -> NDArray[np.bool_]:
         """Which markets share the capital at the end of each day."""
+        raise NotImplementedError
 
-    @abstractmethod
     def earn(self, columns: DayColumns) -> Floats:
         """What a weight of 1 earns on each day, costs aside."""
+        raise NotImplementedError
 
-    @abstractmethod
     def explain(self, columns: DayColumns, weights: Sequence[float]) -> Iterable[str]:
         """Why each market has its weight at the end of the last day."""
+        raise NotImplementedError
 
     def targets(self, view: StrategyView) -> dict[str, TargetWeight]:
         """A target for every market of the view; one that is left out of the strategy has weight 0 and says why."""
