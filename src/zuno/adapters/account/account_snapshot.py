@@ -164,7 +164,7 @@ def dump_live(book: AccountHistory) -> bytes:
     own.update(
         locks=[*book.locks.values()], lifted=lifted, dust=book.dust, moves=book.moves, sleeves=sleeves, nets=nets
     )
-    return _LIVE.dump_json(LivePart(keys=book.keys, **own))
+    return _LIVE.dump_json(LivePart(keys=[*book.keys], **own))
 
 
 def dump_past(book: AccountHistory, sealed: SealedParts) -> bytes:
@@ -205,7 +205,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         raise Broken("A snapshot of an account does not hold one.") from error
     book.orders = _PackedDict(orders, TypeAdapter(TrackedOrder))
     book.intents = _PackedDict(intents, TypeAdapter(TrackedIntent))
-    book.restore_bookings(_PackedDict(fills, TypeAdapter(Fill)), payments)
+    book.booked, book.paid = _PackedDict(fills, TypeAdapter(Fill)), dict.fromkeys(payments)
     for name, shape in _LISTS.items():
         setattr(book, name, _PackedList(lists[name], TypeAdapter(shape)))
     for name in _AS_THEY_ARE:
@@ -221,7 +221,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     for place, balances, debits, credits in now.sleeves:
         ledger.balances[place], ledger.debits[place], ledger.credits[place] = balances, debits, credits
     book.nets = {(venue, symbol): net for venue, symbol, net in now.nets}
-    book.restore_keys(now.keys)
+    book.keys = dict.fromkeys(now.keys)
     for exchange in book.venues:
         book.check_ledger(exchange)
     mark_sealed(book)

@@ -30,11 +30,7 @@ class AccountWriter:
     """The book of one account and the only way to write to it."""
 
     def __init__(
-        self,
-        log: AccountLog,
-        account: str,
-        venues: Sequence[Venue] = DEFAULT_VENUES,
-        opening: Opening | None = None,
+        self, log: AccountLog, account: str, venues: Sequence[Venue] = DEFAULT_VENUES, opening: Opening | None = None
     ) -> None:
         self.name, self._opening = account, opening
         self._acts_at = tuple(venues)

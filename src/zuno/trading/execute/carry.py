@@ -7,16 +7,20 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable
+from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Kind, Venue, venue_of
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, describe_live_entry
-from zuno.trading.execute.intents import build_cut_intent, build_hedge_intent
+from zuno.trading.execute.entries import EntryRefused, RiskChecker, why_no_mandate
+from zuno.trading.execute.intents import LEGS_SETTLE_MS, build_cut_intent, find_size_refusal
 from zuno.trading.execute.venue_context import AccountContext, ExchangeState
+from zuno.trading.model.cycle import Style
+from zuno.trading.model.known import pick
+from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.sleeves import CASH_CARRY
-from zuno.trading.model.trade_events import ExitReason, TradeIntent
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, TradeIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import find_mandate_refusal
+from zuno.trading.rules.protections import hash_mandate
 
 LEAST_CHANGE: Final = Decimal("0.02")
 """Of a leg: less is not traded, for it would cost more than it mends."""
@@ -70,10 +74,9 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     """The next intent toward a target; None: both legs are to be closed. Raises `NothingToChange`, `EntryRefused`,
     `NotFound`, or `Unavailable` where it has to be asked for again."""
     book, symbol, sleeve, pair = account.book, target.symbol, target.sleeve, (target.bought, target.sold)
-    ordered = (order for order in book.open_orders.values() if order.request.symbol is symbol)
-    if book.is_worked(symbol, sleeve) or any(book.sleeve_of(order) == sleeve for order in ordered):
+    if book.is_worked(symbol, sleeve) or book.list_ordered(sleeve, symbol):
         raise Unavailable(f"{symbol} is being opened, cut or closed; the next change waits for it")
-    trades = [trade for trade in book.positions.values() if (trade.symbol, trade.sleeve) == (symbol, sleeve)]
+    trades = book.list_held(sleeve, symbol)
     if any(trade.exchange not in pair or book.find_hedge(trade) is None for trade in trades):
         raise EntryRefused(f"{sleeve} holds {symbol} already, and not as the legs of {' and '.join(pair)}")
     if not target.quantity:
@@ -110,24 +113,53 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     if most < change and not is_taken(most):
         raise EntryRefused(f"{sleeve} has money for {most} more of {symbol}, less than {' or '.join(pair)} takes")
     change = min(change, most)
-    mandate = book.active_mandate(account.now()) if account.gate.live else None
-    intent = build_hedge_intent(
-        id, target.request, symbol, change, account.now(), sleeve, bought, sold, leverage, mandate
-    )
-    if isinstance(intent, str):
-        raise EntryRefused(intent)
-    if account.gate.live:
-        entry = await describe_live_entry(account, risk, intent, dict(zip(pair, (bought, sold), strict=True)))
-        if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
-            raise EntryRefused(why)
+    intent = _build_intent(account, target, id, round_to_step(change, lot), leverage, bought, sold)
+    places = dict(zip(pair, (bought, sold), strict=True))
+    if account.gate.live and (why := await why_no_mandate(account, risk, intent, places)) is not None:
+        raise EntryRefused(why)
     return intent
+
+
+def _build_intent(
+    account: AccountContext,
+    target: HedgeTarget,
+    id: str,
+    quantity: Decimal,
+    leverage: int,
+    bought: ExchangeState,
+    sold: ExchangeState,
+) -> TradeIntent:
+    """To buy at one venue and to sell as much short at another. It is as good at any price: the mark may go where it
+    will while the legs are filled. `leverage`: of the short."""
+    legs: list[IntentLeg] = []
+    for state, side in ((bought, None), (sold, Side.SHORT)):
+        place, mark = state.quote.exchange, state.quote.mark
+        if (refusal := find_size_refusal(quantity, mark, state.filters)) is not None:
+            raise EntryRefused(f"{place}: {refusal}")
+        times = 1 if side is None else leverage
+        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=times, side=side))
+    mandate = account.book.active_mandate(account.now()) if account.gate.live else None
+    return TradeIntent(
+        **pick(target, "symbol", "sleeve"),
+        id=id,
+        decision=target.request,
+        kind=IntentKind.OPEN,
+        mode=Mode.POSITION,
+        side=Side.LONG,
+        style=Style.MOMENTUM_SNIPER,
+        legs=tuple(legs),
+        valid_until=Millis(account.now() + LEGS_SETTLE_MS),
+        mark=sold.quote.mark,
+        atr=sold.quote.mark,
+        mandate=None if mandate is None else hash_mandate(mandate),
+        hedge_lot=max(bought.filters.lot, sold.filters.lot),
+    )
 
 
 async def _find_affordable(
     account: AccountContext, target: HedgeTarget, leverage: int, states: Sequence[ExchangeState]
 ) -> Decimal:
-    """How much can be added to both legs, with margin and fees: a leg that is refused for want of money would undo the
-    other."""
+    """How much can be added to both legs with margin and fees: a leg refused for want of money undoes the other."""
     costs: dict[str, Decimal] = {}
     free: dict[str, Decimal] = {}
     for state, times in zip(states, (1, leverage), strict=True):
@@ -136,10 +168,8 @@ async def _find_affordable(
         wallet = venue if port.simulated else venue.wallet
         share = 1 / Decimal(times) + Decimal(str(venue.taker)) / 100
         costs[wallet] = costs.get(wallet, ZERO) + state.quote.ask * (1 + SLIPPAGE_CAP) * share
-        sharing = [venue] if port.simulated else [at for at in account.venues if at.wallet == venue.wallet]
-        booked = sum((account.book.cash(at) - account.book.pending_margin(at) for at in sharing), ZERO)
         there = (await port.balance()).available  # the venue may have netted what sleeves hold, the book has not
-        free[wallet] = min(there, booked) if venue in account.book.ledger.balances else there
+        free[wallet] = min(there, account.free_cash(venue)) if venue in account.book.ledger.balances else there
     if target.cash is not None:
         costs[target.sleeve], free[target.sleeve] = sum(costs.values(), ZERO), target.cash
     return max(ZERO, min(free[place] / cost for place, cost in costs.items()))

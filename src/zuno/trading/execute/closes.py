@@ -10,7 +10,6 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
-from zuno.markets.venues import Venue
 from zuno.trading.execute.fills import (
     book_orders,
     cancel_order,
@@ -24,20 +23,11 @@ from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import (
-    ZERO,
-    ClientId,
-    OrderStatus,
-    OrderType,
-    TimeInForce,
-    client_order_id,
-    opening_side,
-)
+from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, TimeInForce, client_order_id, opening_side
 from zuno.trading.model.sleeves import DEBATE
-from zuno.trading.model.trade_events import ExitReason, IntentStored, Protection, SleevesCrossed
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
-from zuno.trading.rules.execution_styles import EntryOrder, EntryStep, EntryTask, meets_minimum, next_entry_step
-from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.rules.execution_styles import EntryStep, EntryTask, meets_minimum, next_entry_step
 
 MAX_EXIT_TRIES: Final = 3
 UNPROTECTED_MS: Final = MINUTE_MS
@@ -55,12 +45,10 @@ async def store_close(
 ) -> str | None:
     """Write down that what a sleeve has of a symbol is to be closed; None where nothing of it is held or ordered."""
     book = account.book
-    for tracked in account.open_closes(symbol, sleeve):
+    for tracked in book.list_intents(IntentKind.CLOSE, symbol, sleeve):
         return tracked.intent.id
-    held = _list_held(book, symbol, sleeve)
-    orders = any(_list_ordered(account, symbol, sleeve))
-    entries = account.open_entries(symbol, sleeve)
-    if not held and not orders and not entries:
+    held, entries = book.list_held(sleeve, symbol), book.list_intents(IntentKind.OPEN, symbol, sleeve)
+    if not held and not entries and not book.list_ordered(sleeve, symbol):
         return None
     side = held[0].side if held else Side.LONG
     mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
@@ -72,17 +60,8 @@ async def store_close(
     return id
 
 
-def _list_held(book: TradingBook, symbol: Symbol, sleeve: str) -> list[OpenTrade]:
-    return [trade for trade in book.positions.values() if trade.symbol == symbol and trade.sleeve == sleeve]
-
-
-def _list_ordered(account: AccountContext, symbol: Symbol, sleeve: str) -> list[TrackedOrder]:
-    ordered = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-    return [order for order in ordered if account.book.sleeve_of(order) == sleeve]
-
-
 async def work_closes(venue: VenueContext, symbol: Symbol) -> None:
-    for tracked in venue.account.open_closes(symbol, venue.sleeve):
+    for tracked in venue.book.list_intents(IntentKind.CLOSE, symbol, venue.sleeve):
         await venue.attempt(_work_close(venue, tracked))
 
 
@@ -130,9 +109,8 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
 
 
 async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: OpenTrade) -> bool:
-    """What is too small for an order that does not only reduce, or what the exchange refused again and again, as it
-    does without margin for the rest, goes to a sleeve that holds the other side, at the mark: at the exchange the two
-    are none."""
+    """What is too small for an order that does not only reduce, or what the exchange refused again and again, goes to a
+    sleeve that holds the other side, at the mark: at the exchange the two are none."""
     held = [] if venue.exchange.spot else venue.book.positions_at(venue.exchange, position.symbol)
     others = [trade for trade in held if trade.side is not position.side and trade.quantity >= position.quantity]
     if not others or (filters := await venue.find_filters(position.symbol)) is None:
@@ -149,14 +127,13 @@ async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: Ope
 
 
 async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
-    """The next exit of a leg of which a part goes. One that the venue refuses again and again is left to the close of
-    both legs."""
-    for tracked in venue.account.open_cuts(symbol, venue.sleeve):
+    """The next exit of a leg of which a part goes; one that is refused again and again is left to a close of both."""
+    for tracked in venue.book.list_intents(IntentKind.CUT, symbol, venue.sleeve):
         if tracked.intent.take_at is not None:
             await venue.attempt(_work_target_cut(venue, tracked))
             continue
         exits = venue.orders_of(tracked, "exit")
-        position, left = venue.position(symbol), find_cut_left(venue.book, tracked).get(venue.exchange, ZERO)
+        position, left = venue.position(symbol), venue.book.find_left(tracked).get(venue.exchange, ZERO)
         waiting = venue.is_closing(symbol) or any(not order.status.final for order in exits)
         if position is None or left <= 0 or waiting or len(_find_rejected(exits)) >= MAX_EXIT_TRIES:
             continue
@@ -191,7 +168,7 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
             filters=filters,
             now=venue.now(),
         )
-        step = next_entry_step(task, list(map(to_entry_order, exits)))
+        step = next_entry_step(task, exits)
         for number in step.cancel:
             await cancel_order(venue, exits[number])
         if not step.cancel:
@@ -211,14 +188,6 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
         if not taking:
             exit = exit.model_copy(update=pick(plan, "type", "price", "time_in_force"))
         await plan_and_send(venue, intent.id, "exit", exit, expires=plan.expires)
-
-
-def find_cut_left(book: TradingBook, tracked: TrackedIntent) -> dict[Venue, Decimal]:
-    """What is still to go of each leg; empty where nothing is."""
-    left = {leg.exchange: leg.quantity for leg in tracked.intent.legs}
-    for order in map(book.orders.__getitem__, tracked.orders):
-        left[order.request.exchange] -= order.booked
-    return {exchange: quantity for exchange, quantity in left.items() if quantity > 0}
 
 
 async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> None:
@@ -289,16 +258,17 @@ async def _cancel_entries(venue: VenueContext, symbol: Symbol) -> None:
         if order.purpose == "entry":
             await venue.attempt(cancel_order(venue, order))
     account = venue.account
-    for tracked in account.open_entries(symbol, venue.sleeve):
+    for tracked in account.book.list_intents(IntentKind.OPEN, symbol, venue.sleeve):
         for leg in tracked.intent.legs:
             if leg.exchange == venue.exchange or leg.exchange not in account.venues:
                 account.ended_legs.setdefault((tracked.intent.id, leg.exchange), "the symbol is closed")
 
 
 def is_closed(account: AccountContext, symbol: Symbol, sleeve: str) -> bool:
-    if _list_held(account.book, symbol, sleeve) or _list_ordered(account, symbol, sleeve):
+    book = account.book
+    if book.list_held(sleeve, symbol) or book.list_ordered(sleeve, symbol):
         return False
-    return all(is_worked(account, tracked) for tracked in account.open_entries(symbol, sleeve))
+    return all(is_worked(account, tracked) for tracked in book.list_intents(IntentKind.OPEN, symbol, sleeve))
 
 
 def is_closed_leg(account: AccountContext, cut: TrackedIntent) -> bool:
@@ -306,10 +276,6 @@ def is_closed_leg(account: AccountContext, cut: TrackedIntent) -> bool:
     intent = cut.intent
     held = (account.book.position(leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
     return account.is_closing(intent.symbol, intent.sleeve) or not any(held)
-
-
-def to_entry_order(order: TrackedOrder) -> EntryOrder:
-    return EntryOrder(order.status, order.filled, order.expires, order.request.type, order.request.time_in_force)
 
 
 def is_worked(account: AccountContext, tracked: TrackedIntent) -> bool:
@@ -320,7 +286,7 @@ def why_not_closed(account: AccountContext, tracked: TrackedIntent) -> str | Non
     """Why an exit is given up: the venue refused it again and again, or what is left is too small to be sold. Its stop
     stands, and a later close may try."""
     symbol, sleeve = tracked.intent.symbol, tracked.intent.sleeve
-    left = [trade.exchange for trade in _list_held(account.book, symbol, sleeve)]
+    left = [trade.exchange for trade in account.book.list_held(sleeve, symbol)]
     venues = [account.at(exchange, sleeve) for exchange in account.venues if exchange in left]
     small = [venue.memory.unsellable[symbol] for venue in venues if symbol in venue.memory.unsellable]
     if left and len(small) == len(left):

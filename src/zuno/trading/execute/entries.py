@@ -11,7 +11,6 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.closes import to_entry_order
 from zuno.trading.execute.fills import (
     SENDING_MS,
     book_orders,
@@ -93,7 +92,7 @@ class RiskChecker:
         gate = self._account.gate
         locks = active_locks(await self.read_risk_state(symbol), gate.limits)
         locks = add_kill(locks, gate.killed(), self._account.now())
-        if symbol is not None and symbol in self._open_symbols():
+        if symbol is not None and symbol in self.open_symbols():
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks
 
@@ -131,9 +130,9 @@ class RiskChecker:
                 events.append(lock.model_copy(update={"at": account.event_time()}))
         await account.write(events)
         granted = account.book.mandate
-        if not account.gate.live or granted is None or not account.open_entries():
+        if not account.gate.live or granted is None or not account.book.list_intents(IntentKind.OPEN):
             return None
-        lost, most = self.sum_lost_today(state), granted.mandate.max_daily_loss_usd
+        lost, most = find_day_loss(state), granted.mandate.max_daily_loss_usd
         if isinstance(lost, Missing):
             self._unknown_since = self._unknown_since or account.now()
             unknown = account.now() - self._unknown_since >= JUDGE_EVERY_MS
@@ -163,10 +162,6 @@ class RiskChecker:
         await account.write([mark])
         return mark
 
-    def sum_lost_today(self, state: RiskState) -> Known[Decimal]:
-        """Net, since midnight UTC, with what open positions have lost; below zero is a gain."""
-        return find_day_loss(state, 0)
-
     async def read_risk_state(self, symbol: Symbol | None) -> RiskState:
         book, venues = self._account.book, self._account.venues
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
@@ -186,7 +181,7 @@ class RiskChecker:
             **pick(book, "closed", "results", "lifted", "day_marks"),
             capital_usd=sum_capital_usd(book, rates),
             now=self._account.now(),
-            open_symbols=self._open_symbols(),
+            open_symbols=self.open_symbols(),
             equity_usd=equity,
             unrealised_usd=unrealised,
             rates=rates,
@@ -196,14 +191,19 @@ class RiskChecker:
 
     async def read_sleeve_equity(self, sleeve: str, currency: str) -> Known[Decimal]:
         """At the marks of now."""
-        book, marks = self._account.book, dict[Place, Decimal]()
-        for trade in book.trades.values():
-            if trade.sleeve == sleeve and trade.exchange.currency == currency:
+        marks = await self._read_marks(sleeve, currency)
+        return marks if isinstance(marks, Missing) else self._account.book.sleeve_equity(sleeve, currency, marks)
+
+    async def _read_marks(self, sleeve: str, currency: str | None = None) -> Known[dict[Place, Decimal]]:
+        """Of what a sleeve holds, in a currency or in all."""
+        marks: dict[Place, Decimal] = {}
+        for trade in self._account.book.trades.values():
+            if trade.sleeve == sleeve and currency in (None, trade.exchange.currency):
                 quote = await self.known_quote(trade.exchange, trade.symbol)
                 if isinstance(quote, Missing):
                     return quote
                 marks[trade.exchange, trade.symbol] = quote.mark
-        return book.sleeve_equity(sleeve, currency, marks)
+        return marks
 
     async def require_sleeve_equity(self, sleeve: str, currency: str) -> Decimal:
         """`Unavailable` without a price of what it holds."""
@@ -219,20 +219,16 @@ class RiskChecker:
 
     async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[SleeveWorth]:
         """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
-        book, marks, equity, capital = self._account.book, dict[Place, Decimal](), ZERO, ZERO
-        held = [trade for trade in book.trades.values() if trade.sleeve == sleeve]
-        for trade in held:
-            quote = await self.known_quote(trade.exchange, trade.symbol)
-            if isinstance(quote, Missing):
-                return quote
-            marks[trade.exchange, trade.symbol] = quote.mark
+        book, equity, capital = self._account.book, ZERO, ZERO
+        if isinstance(marks := await self._read_marks(sleeve), Missing):
+            return marks
         for currency in dict.fromkeys(venue.currency for venue in book.venues):
             rate = rates.get(currency, Missing(f"nothing is quoted in {currency} here"))
             if not isinstance(rate, Missing):
                 equity += book.sleeve_equity(sleeve, currency, marks) / rate
                 balances = book.sleeve_balances(sleeve, currency)
                 capital -= (balances[LedgerAccount.CAPITAL] + balances[LedgerAccount.ADJUSTMENTS]) / rate
-            elif any(trade.exchange.currency == currency for trade in held):
+            elif any(exchange.currency == currency for exchange, _ in marks):
                 return rate
         return SleeveWorth(equity, capital)
 
@@ -263,8 +259,7 @@ class RiskChecker:
     def _equity_usd(
         self, quotes: Mapping[Place, Known[VenueQuote]], rates: Mapping[str, Known[Decimal]]
     ) -> tuple[Known[Decimal], Known[Decimal]]:
-        """Equity and unrealised PnL in dollars. Cash in a currency without a rate counts nothing; a position there
-        makes both unknown."""
+        """In dollars. Cash in a currency without a rate counts nothing; a position there makes both unknown."""
         equity = unrealised = ZERO
         book = self._account.book
         for exchange in book.venues:
@@ -284,10 +279,12 @@ class RiskChecker:
             unrealised += sum((trade.unrealised_pnl(marks[trade.symbol]) for trade in trades), ZERO) / rate
         return equity, unrealised
 
-    def _open_symbols(self) -> frozenset[Symbol]:
+    def open_symbols(self) -> tuple[Symbol, ...]:
         """Of the debate: its own count of open trades is bounded."""
-        held = {trade.symbol for trade in self._account.book.trades.values() if trade.sleeve == DEBATE}
-        return frozenset(held | {tracked.intent.symbol for tracked in self._account.open_entries(sleeve=DEBATE)})
+        book = self._account.book
+        held = [trade.symbol for trade in book.trades.values() if trade.sleeve == DEBATE]
+        held += [tracked.intent.symbol for tracked in book.list_intents(IntentKind.OPEN, sleeve=DEBATE)]
+        return tuple(dict.fromkeys(held))
 
 
 # -- may it be
@@ -299,9 +296,9 @@ async def prepare_entry(
     """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
     gate = account.gate
     await risk.mark_day()
-    held = [trade.symbol for trade in account.book.trades.values() if trade.sleeve == DEBATE]
-    held += [tracked.intent.symbol for tracked in account.open_entries(sleeve=DEBATE)]
-    others = (symbol for symbol in held if symbol.base == order.symbol.base and symbol is not order.symbol)
+    others = (
+        symbol for symbol in risk.open_symbols() if symbol.base == order.symbol.base and symbol is not order.symbol
+    )
     if (other := next(others, None)) is not None:
         raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
     if (why := await risk.why_no_risk(order.symbol, dict.fromkeys(leg.venue for leg in order.ruling.legs))) is not None:
@@ -321,8 +318,7 @@ async def prepare_entry(
     if gate.live:
         policy: EvPolicy = "record" if order.ruling.card is None else order.ruling.card.policy
         failed = order.judge_failed
-        entry = await describe_live_entry(account, risk, intent, places, judge_failed=failed, policy=policy)
-        if (why := find_mandate_refusal(mandate, entry, account.now())) is not None:
+        if (why := await why_no_mandate(account, risk, intent, places, judge_failed=failed, policy=policy)) is not None:
             raise EntryRefused(why)
     return intent, _tighten_stops(account, intent)
 
@@ -337,7 +333,7 @@ def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEv
     return events
 
 
-async def describe_live_entry(
+async def why_no_mandate(
     account: AccountContext,
     risk: RiskChecker,
     intent: TradeIntent,
@@ -345,7 +341,8 @@ async def describe_live_entry(
     *,
     judge_failed: bool = False,
     policy: EvPolicy = "record",
-) -> LiveEntry:
+) -> str | None:
+    """Why the mandate does not cover an entry with money, if so."""
     mark, book = intent.mark, account.book
     place = intent.symbol, intent.sleeve
     midnight = account.now() // DAY_MS * DAY_MS
@@ -355,13 +352,8 @@ async def describe_live_entry(
 
     def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
         """Of what is still to be filled of an entry, ordered or not."""
-        margin = ZERO
-        for leg in tracked.intent.legs:
-            orders = (book.orders[id] for id in tracked.orders)
-            entries = (order for order in orders if order.purpose == "entry")
-            entered = (order.booked for order in entries if order.request.exchange == leg.exchange)
-            margin += max(ZERO, leg.quantity - sum(entered, ZERO)) * mark / leg.leverage
-        return margin
+        left = book.find_left(tracked)
+        return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
 
     def used_today(tracked: TrackedIntent) -> Decimal:
         """What has ended without being filled gives its margin back."""
@@ -380,13 +372,13 @@ async def describe_live_entry(
         if tracked.state == "open" and tracked.stored < midnight
     )
     held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
-    pending = (unfilled_usd(tracked, mark) for tracked in account.open_entries(*place))
-    lost = risk.sum_lost_today(await risk.read_risk_state(intent.symbol))
+    pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
+    lost = find_day_loss(await risk.read_risk_state(intent.symbol))
     if isinstance(lost, Missing):
-        raise EntryRefused(f"what was lost today is not known: {lost.reason}")
+        return f"what was lost today is not known: {lost.reason}"
     granted = book.active_mandate(account.now())
     named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
-    return LiveEntry(
+    entry = LiveEntry(
         symbol=intent.symbol,
         exchanges=tuple(leg.exchange for leg in intent.legs),
         margin_usd=margin_usd(intent, mark),
@@ -402,6 +394,7 @@ async def describe_live_entry(
         sleeve_share=book.shares.of(intent.sleeve),
         sleeve_fall=await risk.find_sleeve_fall(intent.sleeve) if named else ZERO,
     )
+    return find_mandate_refusal(granted, entry, account.now())
 
 
 # -- its orders
@@ -444,10 +437,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if orders and not waiting and intent.style is Style.SMART_DCA:
         account.ended_legs[intent.id, exchange] = ""
         return
-    step = next_entry_step(
-        await _build_task(venue, tracked, leg, anew=not orders),
-        list(map(to_entry_order, orders)),
-    )
+    step = next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
     for number in step.cancel:
         await cancel_order(venue, orders[number])
     if step.done:
@@ -483,8 +473,7 @@ async def _place_entries(
 
 
 async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placing: bool) -> None:
-    """An entry that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
-    still wanted."""
+    """An entry that a process planned and may not have sent: it is placed if the venue has it not and it is wanted."""
     if not placing and may_arrive(venue, tracked):
         order = await find_order(venue, tracked)
         if order is None:
@@ -574,7 +563,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
 
 async def end_entries(account: AccountContext, reason: str, intent: str | None = None) -> None:
     """Write down that nothing more is entered: of one intent, or of all. A look at the venues cancels what waits."""
-    ending = (tracked for tracked in account.open_entries() if intent in (None, tracked.intent.id))
+    ending = (tracked for tracked in account.book.list_intents(IntentKind.OPEN) if intent in (None, tracked.intent.id))
     await account.write([end_entry(account, tracked, reason) for tracked in ending])
 
 

@@ -1,5 +1,4 @@
-"""An order at its venue: sent once, found again, cancelled; what became of it, its fills and its funding, each booked
-once."""
+"""An order at its venue: sent once, found again, cancelled; its fills and its funding, each booked once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -47,8 +46,7 @@ LISTED_MS: Final = 15_000
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
-"""How often funding is asked for while a position is open: also when an hour is full, for then it is settled, and when
-a trade closes."""
+"""How often funding is asked for while a position is open; also after each full hour, and when a trade closes."""
 FUNDING_AGAIN_MS: Final = MINUTE_MS // 2
 """How soon it is asked for again after it could not be read."""
 LATE_FUNDING_MS: Final = 10 * MINUTE_MS
@@ -179,8 +177,7 @@ async def cancel_protection(
 
 
 async def take_news(venue: VenueContext, symbol: Symbol) -> None:
-    """What became of every order of a symbol at the venue, and what was filled. An order that cannot be read keeps
-    the others from nothing."""
+    """What became of every order of a symbol, and its fills. An order that cannot be read keeps back no other."""
     orders: list[Order] = []
     unread: ZunoError | None = None
     for tracked in venue.open_orders(symbol):
@@ -320,7 +317,7 @@ async def _read_order_fills(venue: VenueContext, orders: Sequence[Order]) -> lis
 
 
 def _list_new(venue: VenueContext, fills: Sequence[Fill]) -> list[Fill]:
-    return [fill for fill in fills if not venue.book.has_fill(venue.exchange, fill.id)]
+    return [fill for fill in fills if (venue.exchange, fill.id) not in venue.book.booked]
 
 
 def _find_short(venue: VenueContext, orders: Sequence[Order], fills: Sequence[Fill]) -> list[TrackedOrder]:
@@ -389,7 +386,7 @@ async def _try_funding(venue: VenueContext, symbol: Symbol) -> list[FundingPayme
         return []
     memory.funding_troubles.pop(symbol, None)
     memory.funding_from[symbol] = Millis(max(since, now - LATE_FUNDING_MS))
-    return [payment for payment in paid if not venue.book.has_payment(venue.exchange, payment.id)]
+    return [payment for payment in paid if (venue.exchange, payment.id) not in venue.book.paid]
 
 
 def _is_funding_troubled(venue: VenueContext, symbol: Symbol) -> bool:

@@ -39,8 +39,7 @@ LEGS_SETTLE_MS: Final = MINUTE_MS
 MOST_EXITS: Final = 16
 """Of one close: more are not looked for."""
 EXIT_SERIES: Final = {"exit": ExitReason.OWNER, "kill": ExitReason.KILL_SWITCH}
-"""Words that client ids of exits are made with, and the reason each stands for: an exit that no log has can be told
-apart by its id alone."""
+"""Words in the client ids of exits, and the reason each stands for: an exit that no log has is told by its id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +73,7 @@ class UnloggedClose:
 
 
 def intent_id(account: str, order: RulingToExecute) -> str:
-    """The same for every run that rules the same about a symbol at a moment: two identical decisions make one
-    intent."""
+    """The same for every run that rules the same at a moment: two identical decisions make one intent."""
     return build_id(account, order.symbol, order.mode, order.as_of, order.ruling.decision)
 
 
@@ -84,27 +82,18 @@ def close_id(account: str, symbol: Symbol, trades: tuple[str, ...], number: int)
     return build_id(account, symbol, "close", list(trades), number)
 
 
-def _list_opened(book: TradingBook, symbol: Symbol, sleeve: str) -> list[TradeIntent]:
-    opened = (tracked.intent for tracked in book.open_intents.values() if tracked.intent.symbol == symbol)
-    return [intent for intent in opened if intent.sleeve == sleeve]
-
-
 def find_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
     """Of the close of a symbol that is being worked, or else of the next one."""
-    opened = _list_opened(book, symbol, sleeve)
-    closing = (intent.id for intent in opened if intent.kind is IntentKind.CLOSE)
+    closing = (tracked.intent.id for tracked in book.list_intents(IntentKind.CLOSE, symbol, sleeve))
     return next(closing, None) or find_next_close_id(book, account, symbol, sleeve)
 
 
 def find_next_close_id(book: TradingBook, account: str, symbol: Symbol, sleeve: str = DEBATE) -> str:
     """Of the next close of what is held or ordered, as if none were being worked."""
-    opened = _list_opened(book, symbol, sleeve)
-    held = (trade for trade in book.positions.values() if trade.symbol == symbol)
-    ordered = (order for order in book.open_orders.values() if order.request.symbol == symbol)
     names = (
-        tuple(trade.id for trade in held if trade.sleeve == sleeve)
-        or tuple(order.request.client_id for order in ordered if book.sleeve_of(order) == sleeve)
-        or tuple(intent.id for intent in opened if intent.kind is IntentKind.OPEN)
+        tuple(trade.id for trade in book.list_held(sleeve, symbol))
+        or tuple(order.request.client_id for order in book.list_ordered(sleeve, symbol))
+        or tuple(tracked.intent.id for tracked in book.list_intents(IntentKind.OPEN, symbol, sleeve))
     )
     return find_close_id_of(book, account, symbol, names)
 
@@ -270,50 +259,6 @@ def build_close_intent(
     )
 
 
-def hedge_id(account: str, symbol: Symbol, request: str) -> str:
-    return build_id(account, symbol, "hedge", request)
-
-
-def build_hedge_intent(
-    id: str,
-    request: str,
-    symbol: Symbol,
-    quantity: Decimal,
-    now: Millis,
-    sleeve: str,
-    bought: ExchangeState,
-    sold: ExchangeState,
-    leverage: int = 1,
-    mandate: Mandate | None = None,
-) -> TradeIntent | str:
-    """The intent to buy at one venue and to sell as much short at another, or why there is none. It is as good at any
-    price: the mark may go where it will while the legs are filled. `leverage`: of the short."""
-    lot = max(bought.filters.lot, sold.filters.lot)
-    quantity, legs = round_to_step(quantity, lot), list[IntentLeg]()
-    for state, side in ((bought, None), (sold, Side.SHORT)):
-        if (refusal := _find_size_refusal(quantity, state.quote.mark, state.filters)) is not None:
-            return f"{state.quote.exchange}: {refusal}"
-        place, mark = state.quote.exchange, state.quote.mark
-        times = 1 if side is None else leverage
-        legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=times, side=side))
-    return TradeIntent(
-        id=id,
-        decision=request,
-        kind=IntentKind.OPEN,
-        symbol=symbol,
-        mode=Mode.POSITION,
-        side=Side.LONG,
-        style=Style.MOMENTUM_SNIPER,
-        legs=tuple(legs),
-        valid_until=Millis(now + LEGS_SETTLE_MS),
-        mark=sold.quote.mark,
-        atr=sold.quote.mark,
-        mandate=None if mandate is None else hash_mandate(mandate),
-        sleeve=sleeve,
-        hedge_lot=lot,
-    )
-
-
 def build_cut_intent(
     hedge: TradeIntent, id: str, quantity: Decimal, mark: Decimal, reason: ExitReason | None = None
 ) -> TradeIntent:
@@ -358,7 +303,7 @@ def _find_leg_refusal(
     side: Side, quantity: Decimal, entry: Decimal, stop: Decimal, target: Decimal, state: ExchangeState
 ) -> str | None:
     filters = state.filters
-    if (refusal := _find_size_refusal(quantity, entry, filters)) is not None:
+    if (refusal := find_size_refusal(quantity, entry, filters)) is not None:
         return refusal
     venue = filters.exchange
     fee = Decimal(str(venue.taker)) / 100 if venue.fee_in_base else 0
@@ -370,7 +315,7 @@ def _find_leg_refusal(
     return None
 
 
-def _find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
+def find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
     if not filters.trading:
         return f"{filters.symbol} is not traded there"
     if not meets_minimum(quantity, entry, filters):

@@ -25,7 +25,7 @@ from zuno.trading.execute.carry import HedgeTarget, NothingToChange, find_carry_
 from zuno.trading.execute.closes import close_unlogged, store_close
 from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, prepare_entry
 from zuno.trading.execute.fills import cancel_order
-from zuno.trading.execute.intents import RulingToExecute, hedge_id, intent_id
+from zuno.trading.execute.intents import RulingToExecute, build_id, intent_id
 from zuno.trading.execute.protection import is_tighter, leave_part, set_levels
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.targets import TargetPosition, TargetResult, TargetRound
@@ -57,7 +57,7 @@ from zuno.trading.model.trade_events import (
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
-from zuno.trading.rules.protections import check_grant, hash_mandate, share_out
+from zuno.trading.rules.protections import check_grant, hash_mandate
 from zuno.trading.rules.sleeve_funds import build_transfer, plan_transfers
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -155,8 +155,7 @@ class OrderGate:
     ) -> tuple[str, ...]:
         """Close a trade by its id, everything of a symbol, or everything; of one sleeve if one is named. Entries that
         wait there are cancelled. It is done though the log cannot be written, which is `Unavailable` then."""
-        act = partial(self._close, which, reason, request, sleeve)
-        return await self._close_though_unlogged(act, reason, which, sleeve)
+        return await self._close_though_unlogged(which, reason, request, sleeve)
 
     async def end_entries(self, reason: str) -> tuple[str, ...]:
         """Cancel entries that wait and end their intents, as a process does that goes away: nothing may be filled that
@@ -186,12 +185,7 @@ class OrderGate:
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
         """Cancel everything, close everything, and lock until `unlock`. `Unavailable` where the log cannot be written:
         cancelled and closed all the same, but not locked."""
-
-        async def act() -> tuple[str, ...]:
-            await self._account.set_lock(Protection.KILL_SWITCH, reason)
-            return await self._close(None, ExitReason.KILL_SWITCH, "kill")
-
-        return await self._close_though_unlogged(act, ExitReason.KILL_SWITCH, None)
+        return await self._close_though_unlogged(None, ExitReason.KILL_SWITCH, "kill", lock=reason)
 
     @_exclusive
     async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
@@ -224,10 +218,8 @@ class OrderGate:
         check_grant(mandate, self._account.now())
         at = self._account.event_time()
         granted = MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
-        shares = share_out(mandate)
-        await self._account.write(
-            [granted, *([] if shares is None else [SleevesSet(at=at, shares=shares.to_record())])]
-        )
+        shares = SleevesSet(at=at, shares=mandate.shares.to_record())
+        await self._account.write([granted, shares] if mandate.sleeves else [granted])
         return granted
 
     @_exclusive
@@ -343,7 +335,8 @@ class OrderGate:
             return await self._execute_close(order, id)
         if self._account.now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
-        if self._has_opposite(order.symbol, side):
+        wanted = (tracked.intent.side for tracked in self.book.list_intents(IntentKind.OPEN, order.symbol, DEBATE))
+        if any(other not in (None, side) for other in (self.book.side_of(order.symbol), *wanted)):
             # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
             return await self._execute_close(order, id)
         if self._ended_opposite(order, side):
@@ -396,8 +389,7 @@ class OrderGate:
 
     @_exclusive
     async def restore_shares(self, request: str) -> tuple[str, ...]:
-        """Transfers that bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of
-        what is held."""
+        """Bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of what is held."""
         account = self._account
         await advance(account)
         equity = {sleeve: await self.read_capital(sleeve) for sleeve in account.book.sleeves}
@@ -439,7 +431,7 @@ class OrderGate:
 
     async def _set_hedge(self, target: HedgeTarget) -> ExecutionResult:
         account = self._account
-        id = hedge_id(account.name, target.symbol, target.request)
+        id = build_id(account.name, target.symbol, "hedge", target.request)
         await advance(account)
         if id in account.book.intents:
             return self._describe_intent(id)
@@ -511,7 +503,7 @@ class OrderGate:
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        if self._account.open_entries() or any(map(is_entry, self._account.book.open_orders.values())):
+        if self.book.list_intents(IntentKind.OPEN) or any(map(is_entry, self._account.book.open_orders.values())):
             await advance(self._account)
 
     # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
@@ -541,15 +533,18 @@ class OrderGate:
 
     async def _close_though_unlogged(
         self,
-        act: Callable[[], Awaitable[tuple[str, ...]]],
-        reason: ExitReason,
         which: Symbol | str | None,
+        reason: ExitReason,
+        request: str,
         of_sleeve: str | None = None,
+        lock: str | None = None,
     ) -> tuple[str, ...]:
-        """What the exchanges hold does not wait for room on a disk."""
+        """What the exchanges hold does not wait for room on a disk. `lock`: why a kill locks the desk first."""
         self._account.failure = None
         try:
-            done = await act()
+            if lock is not None:
+                await self._account.set_lock(Protection.KILL_SWITCH, lock)
+            done = await self._close(which, reason, request, of_sleeve)
         except ZunoError:
             if self._account.failure is None:
                 raise
@@ -600,10 +595,6 @@ class OrderGate:
         return tuple(change.id for change in changes)
 
     # -- parts
-
-    def _has_opposite(self, symbol: Symbol, side: Side) -> bool:
-        wanted = (tracked.intent.side for tracked in self._account.open_entries(symbol, DEBATE))
-        return any(other not in (None, side) for other in (self._account.book.side_of(symbol), *wanted))
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""

@@ -13,15 +13,8 @@ from zuno.trading.execute.intents import build_cut_intent, build_exit, build_id
 from zuno.trading.execute.venue_context import VenueContext
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
-from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, OrderType, client_order_id, opening_side
-from zuno.trading.model.trade_events import (
-    ExitReason,
-    IntentKind,
-    IntentStored,
-    LevelsSet,
-    Protection,
-    TradeIntent,
-)
+from zuno.trading.model.orders import ZERO, OrderStatus, OrderType, client_order_id, opening_side
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, LevelsSet, Protection, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade, TrackedOrder
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
 from zuno.trading.rules.margin import liquidation_price
@@ -65,8 +58,7 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
 
 
 async def _trail(venue: VenueContext, position: OpenTrade) -> None:
-    """Once what leaves at the target is gone, the stop of the rest follows the mark: only ever nearer, and no oftener
-    than it is worth an order."""
+    """Once what leaves at the target is gone, the stop of the rest follows the mark: nearer alone, and in steps."""
     if position.leaves is None or position.leaving or position.trail <= 0 or position.stop is None:
         return
     mark = (await venue.port.quote(position.symbol)).mark
@@ -106,8 +98,7 @@ async def _leave(venue: VenueContext, position: OpenTrade, passed: ExitReason) -
 
 
 async def _watch_margin(venue: VenueContext, position: OpenTrade, hedge: TradeIntent) -> None:
-    """A short whose liquidation comes near by the mark is cut with its other leg. Legs that are being filled or cut
-    are given their time."""
+    """A short whose liquidation comes near by the mark is cut with its other leg, but not while legs are worked."""
     account, symbol = venue.account, position.symbol
     if position.side is Side.LONG or account.book.is_worked(symbol, venue.sleeve):
         return
@@ -157,8 +148,7 @@ async def _place_level(
     trigger: Decimal | None,
     amount: Decimal,
 ) -> None:
-    """The new order stands before the old one goes: there is no moment without a stop, but where the old one binds what
-    the new one is to sell."""
+    """The new order stands before the old one goes, but where the old one binds what the new one is to sell."""
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
     exits = [order.left for order in venue.open_orders(position.symbol) if order.purpose == "exit"]
     free = position.quantity - (sum(exits, ZERO) if venue.binds_balance else ZERO)
@@ -171,17 +161,10 @@ async def _place_level(
                 await cancel_protection(venue, position.symbol)
                 if venue.position(position.symbol) is not position:
                     return
-            request = OrderRequest(
-                client_id=client_order_id(position.intent, venue.exchange, purpose, len(tried)),
-                exchange=venue.exchange,
-                symbol=position.symbol,
-                side=opening_side(position.side).opposite,
-                type=_TYPES[purpose],
-                quantity=quantity,
-                trigger=trigger,
-                reduce_only=True,
-                leverage=max(1, int(position.leverage)),
-            )
+            id = client_order_id(position.intent, venue.exchange, purpose, len(tried))
+            side = opening_side(position.side).opposite
+            at_market = build_exit(id, venue.exchange, position.symbol, side, quantity, position)
+            request = at_market.model_copy(update={"type": _TYPES[purpose], "trigger": trigger})
             await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
             wanted = venue.book.orders.get(request.client_id)
             if wanted is None:
@@ -219,8 +202,7 @@ def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
 
 
 async def _is_taken(venue: VenueContext, position: OpenTrade, quantity: Decimal, trigger: Decimal) -> bool:
-    """Whether a spot exchange takes an order of that size at the level; the desk watches the level where it does
-    not."""
+    """Whether a spot exchange takes an order of that size at the level; else the desk watches the level."""
     filters = await venue.find_filters(position.symbol) if venue.exchange.spot else None
     return filters is None or meets_minimum(quantity, trigger, filters)
 

@@ -19,7 +19,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.closes import (
-    find_cut_left,
     is_closed,
     is_closed_leg,
     is_worked,
@@ -56,8 +55,7 @@ from zuno.trading.rules.trading_book import TradingBook
 MAX_PASSES: Final = 24
 """Rounds at one exchange in one go; each goes on from what the one before booked."""
 CASH_TOLERANCE: Final = Decimal("0.0005")
-"""Share of the balance by which the venue's cash may differ and be adopted: roundings and rebates. More stops the
-desk."""
+"""By what share the venue's cash may differ and be adopted: roundings and rebates. More stops the desk."""
 MOST_LOOKS: Final = 3
 """A difference counts when it is found twice, with the news taken in between; so often it is looked for."""
 SETTLING_MS: Final = 2 * MINUTE_MS
@@ -121,8 +119,7 @@ def _note_missing(account: AccountContext) -> None:
 
 
 async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> None:
-    """Symbol by symbol, and in each what is held comes first. What fails for one keeps no other from being closed or
-    protected."""
+    """In each symbol what is held comes first. What fails for one keeps no other from being closed or protected."""
     read: list[Symbol] = []
     for _ in range(MAX_PASSES):
         before = venue.book.count
@@ -163,8 +160,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
 
 
 async def _resolve_planned(venue: VenueContext, symbol: Symbol, *purposes: Purpose) -> None:
-    """Orders that a process planned and nobody knows to be sent: the venue says; what it has not is placed if it is
-    still wanted."""
+    """Orders that a process planned and may not have sent: what the venue has not is placed if it is still wanted."""
     for order in venue.open_orders(symbol):
         if order.status is OrderStatus.PLANNED and order.purpose in purposes:
             await venue.attempt(send_exit_again(venue, order))
@@ -176,7 +172,7 @@ async def _work_entries(venue: VenueContext, symbol: Symbol, *, placing: bool) -
         if order.status is OrderStatus.PLANNED and order.purpose == "entry":
             await venue.attempt(send_entry_again(venue, order, placing=placing))
             await protect(venue, symbol)
-    for tracked in venue.account.open_entries(symbol, venue.sleeve):
+    for tracked in venue.book.list_intents(IntentKind.OPEN, symbol, venue.sleeve):
         if not venue.is_closing(symbol):
             await venue.attempt(work_entry(venue, tracked, placing=placing))
             await protect(venue, symbol)
@@ -205,16 +201,14 @@ async def _end_intents(account: AccountContext) -> None:
 async def _settle_hedges(account: AccountContext) -> None:
     """Both legs are to go where they do not match, or were not cut alike, in time. An order of which nobody knows
     whether it was filled is waited for."""
-    for tracked in account.open_cuts():
+    for tracked in account.book.list_intents(IntentKind.CUT):
         if tracked.intent.hedge_lot is not None:
             await _finish_cut(account, tracked)
     for hedge in account.book.list_hedges():
-        symbol, sleeve, cuts = hedge.symbol, hedge.sleeve, account.open_cuts(hedge.symbol, hedge.sleeve)
-        begun = [tracked.stored for tracked in (*cuts, *account.open_entries(symbol, sleeve))]
-        settling = any(account.now() - at < LEGS_SETTLE_MS for at in begun)
-        orders = (order for order in account.book.open_orders.values() if order.request.symbol == symbol)
-        planned = (order for order in orders if order.status is OrderStatus.PLANNED)
-        unknown = any(account.book.sleeve_of(order) == sleeve for order in planned)
+        symbol, sleeve = hedge.symbol, hedge.sleeve
+        cuts, entries = (account.book.list_intents(kind, symbol, sleeve) for kind in (IntentKind.CUT, IntentKind.OPEN))
+        settling = any(account.now() - tracked.stored < LEGS_SETTLE_MS for tracked in (*cuts, *entries))
+        unknown = any(order.status is OrderStatus.PLANNED for order in account.book.list_ordered(sleeve, symbol))
         if settling or unknown or (not cuts and account.book.is_matched(hedge)):
             continue
         for leg in account.book.legs_of(hedge):
@@ -228,7 +222,7 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
     asked for the cut."""
     intent, at = tracked.intent, account.event_time()
     (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
-    if find_cut_left(account.book, tracked):
+    if any(left > 0 for left in account.book.find_left(tracked).values()):
         if is_closed_leg(account, tracked):
             await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason="the symbol is closed")])
         return
@@ -282,8 +276,7 @@ async def reconcile_venue(venue: VenueContext) -> list[str]:
 
 
 async def find_cash_difference(venue: VenueContext) -> Decimal:
-    """By how much the venue's balance is above the book's. `Refused` where positions differ too: their cash is not
-    the owner's to adopt."""
+    """By how much the venue's balance is above the book's. `Refused` where positions differ too."""
     _check_news(venue)
     differing = await find_differing_positions(venue.port, venue.book)
     if differing:
@@ -380,7 +373,7 @@ def find_unbooked_orders(standing: Iterable[Order], book: TradingBook) -> list[O
 async def _reconcile_cash(venue: VenueContext) -> list[str]:
     """Of venues with one wallet the first stands for all."""
     account, exchange = venue.account, venue.exchange
-    currency, mode, sharing = exchange.currency, account_mode(account.name), _list_sharing(venue)
+    currency, mode, sharing = exchange.currency, account_mode(account.name), account.list_sharing(exchange)
     if exchange is not sharing[0]:
         if exchange in venue.book.ledger.balances:
             return []
@@ -425,13 +418,7 @@ def _expect_balance(venue: VenueContext) -> Decimal:
     account, exchange, on_paper = venue.account, venue.exchange, account_mode(venue.account.name) == "paper"
     if not account.book.opened or (on_paper and exchange not in account.book.venues):
         return account.usual_cash(exchange) if on_paper else ZERO
-    return sum(map(account.book.venue_balance, _list_sharing(venue)), ZERO)
-
-
-def _list_sharing(venue: VenueContext) -> list[Venue]:
-    """Venues of the account with the same wallet, itself among them."""
-    wallet, alone = venue.exchange.wallet, venue.port.simulated
-    return [venue.exchange] if alone else [other for other in venue.account.venues if other.wallet == wallet]
+    return sum(map(account.book.venue_balance, account.list_sharing(exchange)), ZERO)
 
 
 async def ask_exchange(venue: OrderVenue, book: TradingBook, now: Callable[[], Millis]) -> ExchangeAnswer:
@@ -481,8 +468,7 @@ class VenueComparison:
 
     async def compare(self, exchanges: Sequence[Venue], patience: int = 0) -> list[str]:
         """Hold the book against exchanges. One that does not answer, for longer than `patience` since it was compared,
-        locks the desk until it does: it is asked again by the watch, and the lock has an end of its own should nobody
-        ask."""
+        locks the desk until it does; the lock has an end of its own, should nobody ask again."""
         report, unknown, account = list[str](), False, self._account
         for exchange in exchanges:
             try:
@@ -526,6 +512,6 @@ class VenueComparison:
         if not account.venues:
             raise Unavailable("No exchange of this account can be asked here: its keys, or a mandate, are missing.")
         await advance(account, settle=True, entries=False)
-        first = {_list_sharing(account.at(exchange))[0]: None for exchange in account.venues}
+        first = {account.list_sharing(exchange)[0]: None for exchange in account.venues}
         differences = {exchange: await find_cash_difference(account.at(exchange)) for exchange in first}
         return {exchange: cash for exchange, cash in differences.items() if cash}

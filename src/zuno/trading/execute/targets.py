@@ -17,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import store_close, why_unsellable
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, describe_live_entry, end_entry
+from zuno.trading.execute.entries import RiskChecker, end_entry, why_no_mandate
 from zuno.trading.execute.fills import cancel_protection
 from zuno.trading.execute.intents import CLOSE_LIFE, build_id
 from zuno.trading.execute.protection import set_levels
@@ -36,11 +36,10 @@ from zuno.trading.model.trade_events import (
     SleevesCrossed,
     TradeEvent,
     TradeIntent,
-    account_mode,
 )
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import find_mandate_refusal, hash_mandate
+from zuno.trading.rules.protections import hash_mandate
 
 LEAST_STOP: Final = Decimal("0.25")
 STOP_SIGMAS: Final = Decimal(8)
@@ -60,8 +59,7 @@ class TargetPosition:
     stop_distance: Decimal = LEAST_STOP
     """Of the disaster stop, a fraction of the price (`stop_distance`)."""
     band: Decimal = ZERO
-    """A smaller difference, in the venue's currency, is not ordered; a position that is to end is ended all the
-    same."""
+    """A smaller difference, in the venue's currency, is not ordered; but a position that is to end is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,9 +202,7 @@ class TargetRound:
         if leg is None or intent.take_at is None or intent.symbol is not target.symbol or not target.quantity:
             return False
         held = book.position(target.exchange, target.symbol, intent.sleeve)
-        orders = (book.orders[id] for id in tracked.orders)
-        worked = (order.booked for order in orders if order.purpose in ("entry", "exit"))
-        left = leg.quantity - sum(worked, ZERO)
+        left = book.find_left(tracked)[leg.exchange]
         sign = intent.side.sign if intent.kind is IntentKind.OPEN else -intent.side.sign
         reached = (ZERO if held is None else held.signed) + sign * left
         return abs(target.quantity - reached) * leg.entry < target.band
@@ -267,8 +263,10 @@ class TargetRound:
             if (why := too_much or await self._why_no_increase(sleeve, target, state)) is not None:
                 raise _Settled("refused", why)
             self._fit_cash(change)
-            if (why := await self._why_no_mandate(change)) is not None:
-                raise _Settled("refused", why)
+            if account.gate.live:
+                intent, states = await self._build_intent(change), {exchange: change.state}
+                if (why := await why_no_mandate(account, self._risk, intent, states)) is not None:
+                    raise _Settled("refused", why)
         return change
 
     async def _why_no_increase(self, sleeve: str, target: TargetPosition, state: ExchangeState) -> str | None:
@@ -283,15 +281,9 @@ class TargetRound:
         """No more than is free in the sleeve and in the wallet. `_Settled` where that is less than the venue takes."""
         book, exchange, state = self._account.book, change.target.exchange, change.state
         sleeve = (change.sleeve, exchange.currency)
-        paper = account_mode(self._account.name) == "paper"
-        wallet = [
-            venue
-            for venue in self._account.venues
-            if venue is exchange or (not paper and venue.wallet == exchange.wallet)
-        ]
-        there = sum((book.cash(venue) - book.pending_margin(venue) for venue in wallet), ZERO)
-        spent = sum((self._spent.get(venue, ZERO) for venue in wallet), ZERO)
-        free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there - spent)
+        spent = sum((self._spent.get(venue, ZERO) for venue in self._account.list_sharing(exchange)), ZERO)
+        there = self._account.free_cash(exchange) - spent
+        free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there)
         price = max(state.quote.ask, state.quote.mark) * (1 + SLIPPAGE_CAP) * (1 + Decimal(str(exchange.taker)) / 100)
         most = round_to_step(max(ZERO, free) / price, state.filters.lot)
         if most < abs(change.difference):
@@ -391,18 +383,6 @@ class TargetRound:
             sleeve=change.sleeve,
             take_at=Millis(now + gate.take_after),
         )
-
-    async def _why_no_mandate(self, change: _Change) -> str | None:
-        account = self._account
-        if not account.gate.live:
-            return None
-        mandate, exchange = account.book.active_mandate(account.now()), change.target.exchange
-        intent = await self._build_intent(change)
-        try:
-            entry = await describe_live_entry(account, self._risk, intent, {exchange: change.state})
-        except EntryRefused as error:
-            return str(error)
-        return find_mandate_refusal(mandate, entry, account.now())
 
     def _renew_stops(self, changes: Iterable[_Change]) -> list[TradeEvent]:
         at = self._account.event_time()

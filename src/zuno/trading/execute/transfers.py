@@ -20,7 +20,7 @@ async def make_transfers(account: AccountContext, transfers: Iterable[SleeveTran
     """Those that were not made yet. `Refused` for more than a sleeve has free. What has to be moved by hand is said."""
     by_hand: list[str] = []
     for transfer in transfers:
-        if account.book.has_key(transfer.key):
+        if transfer.key in account.book.keys:
             continue
         free = account.book.sleeve_free(transfer.source, transfer.currency)
         if transfer.amount > free:

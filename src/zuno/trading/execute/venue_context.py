@@ -14,7 +14,7 @@ from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.known import Known
 from zuno.trading.model.market import MINUTE_MS
-from zuno.trading.model.orders import ClientId, Filters, VenueQuote
+from zuno.trading.model.orders import ZERO, ClientId, Filters, VenueQuote
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
@@ -47,8 +47,7 @@ class GateContext:
     why_no_entries: str = "this process was not permitted to open trades in the account"
     """What is said of an entry where none is placed."""
     compare_every: Millis | None = None
-    """How often the book is held against the exchanges again after the start; None: never, for nobody else trades
-    there."""
+    """How often the book is held against the exchanges after the start; None: never, for nobody else trades there."""
     killed: Callable[[], str | None] = lambda: None
     """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
@@ -56,8 +55,7 @@ class GateContext:
     find_stale: Callable[[Venue], Awaitable[str | None]] | None = None
     """Why a venue's list of markets does not serve for entries, if so; asked before each. None: any serves."""
     rates: Callable[[], Awaitable[Mapping[str, Known[Decimal]]]] | None = None
-    """What a dollar is in each currency, by the market that is read: for an account none of whose venues counts in
-    dollars."""
+    """What a dollar is in each currency by the market that is read, for an account with no venue in dollars."""
     opening: Opening | None = None
     """What the account begins with if it is new; None: with the usual cash."""
     sleeve_places: Callable[[str], Mapping[Venue, Decimal]] = lambda sleeve: {}
@@ -108,6 +106,16 @@ class AccountContext(AccountWriter):
         unsure = (sleeve for (place, sleeve), memory in self.memories.items() if place == exchange and memory.unsure)
         return sorted({DEBATE, *held, *wanted, *ordered, *unsure}, key=lambda sleeve: (sleeve != DEBATE, sleeve))
 
+    def list_sharing(self, exchange: Venue) -> list[Venue]:
+        """Venues of the account with the same wallet, itself among them; on paper each has one of its own."""
+        alone = self.venues[exchange].simulated
+        return [exchange] if alone else [other for other in self.venues if other.wallet == exchange.wallet]
+
+    def free_cash(self, exchange: Venue) -> Decimal:
+        """By the book, in the wallet of an exchange."""
+        book = self.book
+        return sum((book.cash(venue) - book.pending_margin(venue) for venue in self.list_sharing(exchange)), ZERO)
+
     def event_time(self) -> Millis:
         return Millis(max(self.book.newest, self.now()))
 
@@ -118,28 +126,13 @@ class AccountContext(AccountWriter):
                 return (await port.quote(symbol)).mark
         return None
 
-    def open_entries(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        """`sleeve`: None for all."""
-        return self._open_intents(IntentKind.OPEN, symbol, sleeve)
-
-    def open_closes(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CLOSE, symbol, sleeve)
-
     def hedges(self) -> list[TradeIntent]:
         """Whose legs are held, or being entered or cut."""
         opened = (tracked.intent for tracked in self.book.open_intents.values())
         return [*self.book.list_hedges(), *(intent for intent in opened if intent.hedge_lot is not None)]
 
-    def open_cuts(self, symbol: Symbol | None = None, sleeve: str | None = None) -> list[TrackedIntent]:
-        return self._open_intents(IntentKind.CUT, symbol, sleeve)
-
-    def _open_intents(self, kind: IntentKind, symbol: Symbol | None, sleeve: str | None) -> list[TrackedIntent]:
-        of_kind = (tracked for tracked in self.book.open_intents.values() if tracked.intent.kind is kind)
-        of_symbol = (tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol))
-        return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
-
     def is_closing(self, symbol: Symbol, sleeve: str) -> bool:
-        return bool(self.open_closes(symbol, sleeve))
+        return bool(self.book.list_intents(IntentKind.CLOSE, symbol, sleeve))
 
     # -- locks
 
@@ -181,8 +174,7 @@ class VenueMemory:
 
     filters: dict[Symbol, Filters] = field(default_factory=dict)
     unsure: dict[ClientId, Millis] = field(default_factory=dict)
-    """Orders whose reply did not come or is not booked, or that were given up while another process may have sent
-    them, and since when."""
+    """Orders without a booked reply, or given up while another process may have sent them, and since when."""
     unbooked: dict[Symbol, Millis] = field(default_factory=dict)
     """Where the venue holds more of our entries than their fills say, and since when that is known."""
     unwanted: dict[Symbol, str] = field(default_factory=dict)
@@ -204,8 +196,7 @@ class ExchangeState:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VenueContext:
-    """One look at one venue for one sleeve of an account: its port, what it can, what it holds of the sleeve, and what
-    failed so far."""
+    """One look at one venue for one sleeve: its port, what it holds of the sleeve, and what failed so far."""
 
     account: AccountContext
     port: OrderVenue
@@ -257,8 +248,7 @@ class VenueContext:
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:
-        """The part of a quantity that is in whole lots; and the lot, where a rest is left. At a spot exchange alone: a
-        fee in coins leaves such rests."""
+        """Whole lots of a quantity, and the lot where a rest is left: at a spot exchange alone, of a fee in coins."""
         filters = await self.find_filters(symbol) if self.exchange.spot else None
         if filters is None or not quantity % filters.lot:
             return quantity, None

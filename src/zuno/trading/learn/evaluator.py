@@ -145,26 +145,17 @@ async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees
     """Those that are resolved by a moment of the market."""
     scores: list[VetoScore] = []
     for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
-        scores += await _play(symbol, [each for each in due if each.summary.symbol is symbol], store, fees, at)
-    return scores
-
-
-async def _play(
-    symbol: Symbol, due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis
-) -> list[VetoScore]:
-    since = min(waiting.wanted.at for waiting in due)
-    until = Millis(min(at, max(waiting.wanted.hold_until for waiting in due)))
-    bars = BarColumns(await read_bars(store, symbol.venue, symbol, since, until, known_by=at))
-    funding = await read_funding(store, symbol, since, until, known_by=at)
-    taken = 2 * fees.at(symbol.venue).taker
-    assumed = store.origin.candles_only and not funding
-    scores = []
-    for waiting in due:
-        played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
-        if played is None:
-            continue
-        own = {"side": waiting.wanted.side, "decided": waiting.summary.as_of}
-        scores.append(derive(VetoScore, waiting, waiting.summary, played, **own))
+        here = [waiting for waiting in due if waiting.summary.symbol is symbol]
+        since = min(waiting.wanted.at for waiting in here)
+        until = Millis(min(at, max(waiting.wanted.hold_until for waiting in here)))
+        bars = BarColumns(await read_bars(store, symbol.venue, symbol, since, until, known_by=at))
+        funding = await read_funding(store, symbol, since, until, known_by=at)
+        assumed, taken = store.origin.candles_only and not funding, 2 * fees.at(symbol.venue).taker
+        for waiting in here:
+            played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
+            if played is not None:
+                own = {"side": waiting.wanted.side, "decided": waiting.summary.as_of}
+                scores.append(derive(VetoScore, waiting, waiting.summary, played, **own))
     return scores
 
 
@@ -375,8 +366,7 @@ class Evaluator:
         return derive(PostMortem, words, case, summary, id=id, account=account, origin=market)
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
-        """The setup of the moment the trade was decided: as the run recalled by it, else measured again from its
-        bundle."""
+        """The setup when the trade was decided: as the run recalled by it, else measured again from its bundle."""
         if run is None:
             return NO_SETUP
         try:

@@ -111,8 +111,7 @@ async def _add_missing(book: MemoryBook, index: MemoryIndex, tell: TellProgress 
 
 
 class MemoryIndexes:
-    """Indexes that are compared with the journal when a process begins and when something is new. The last one is
-    asked."""
+    """Compared with the journal when a process begins and when something is new. The last one is asked."""
 
     def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
         self._book = book
@@ -194,8 +193,7 @@ class LessonBook:
     async def list_standings(
         self, post_mortems: Iterable[memory.PostMortem], origin: str, before: Millis
     ) -> tuple[memory.LessonStanding, ...]:
-        """The lessons of a market as they stood at a moment, the newest first. `post_mortems`: all that are
-        remembered."""
+        """The lessons of a market as they stood, the newest first. `post_mortems`: all that are remembered."""
         ours = [lesson for lesson in (await self.read()).values() if lesson.origin == origin]
         return review_lessons(ours, post_mortems, before)
 

@@ -89,8 +89,7 @@ class TiltBook:
         return tuple(written)
 
     async def read_core(self, gate: OrderGate, symbol: Symbol, before: Millis) -> Slot | None:
-        """What a cycle is told of the core and of tilts that were scored before its moment. None: the account has no
-        core."""
+        """What a cycle is told of the core and of tilts scored before its moment. None: the account has no core."""
         book = gate.book
         core = [sleeve for sleeve in book.sleeves if sleeve not in (DEBATE, LP_HEDGE)]
         if not core:
@@ -98,7 +97,7 @@ class TiltBook:
         days, marks = await self.read(gate.account, before), await gate.marks()
         holdings = []
         for sleeve in core:
-            held = [trade for trade in book.positions.values() if trade.sleeve == sleeve]
+            held = book.list_held(sleeve)
             if all((trade.exchange, trade.symbol) in marks for trade in held):
                 for trade in (trade for trade in held if trade.symbol is symbol):
                     equity = book.sleeve_equity(sleeve, trade.exchange.currency, marks)

@@ -71,8 +71,8 @@ class RealisedPath(Wire):
     """Of the time it was held: no whole candle is recorded of it, so that what happened in it is not known."""
 
 
-class PostMortem(Wire):
-    """One closed trade as it is remembered, in the seed's three parts. Written once per trade."""
+class RememberedTrade(Wire):
+    """A closed trade, whatever is kept of it."""
 
     id: Id
     """From account and trade."""
@@ -85,17 +85,25 @@ class PostMortem(Wire):
     regime: Regime | None
     closed: Timestamp
     """By the market's clock: nothing before this moment may know of it."""
+    verdict: Verdict
+
+
+class WordedRecord(Wire):
+    source: Literal["model", "rules"]
+    """Who wrote the sentences. Figures are code's in both cases."""
+    why_rules: str = ""
+    """Why no model did, where one was to."""
+
+
+class PostMortem(RememberedTrade, WordedRecord):
+    """One closed trade as it is remembered, in the seed's three parts. Written once per trade."""
+
     setup: SetupText
     """What stood at the entry, in the words of `measure/setup.py`; recall goes by similarity to it."""
     outcome: Sentence
     constraint: Sentence
-    verdict: Verdict
     path: RealisedPath
     summary: TradeSummary
-    source: Literal["model", "rules"]
-    """Who wrote the three sentences. Figures are code's in both cases."""
-    why_rules: str = ""
-    """Why no model did, where one was to."""
 
 
 class AgentClaim(Wire):
@@ -127,26 +135,17 @@ class MemoryForgotten(Wire):
     id: Id
 
 
-class CaseRecord(Wire):
+class CaseRecord(RememberedTrade):
     """data_synthesis: one labelled record per closed trade, for whoever trains or audits on it."""
 
-    id: Id
-    account: Annotated[str, Field(min_length=1, max_length=200)]
-    origin: str
-    symbol: Symbol
-    side: Side
-    mode: Mode | None
     judge: JudgeKind | None
     family: RegimeFamily | None
-    regime: Regime | None
     opened: Timestamp
-    closed: Timestamp
     reason: ExitReason
     decision: Id | None
     bundle: str | None
     """The hash of what was known at the decision."""
     r: float | None
-    verdict: Verdict
     fees: float
     funding: float
     claims: tuple[AgentClaim, ...] = ()
@@ -237,11 +236,10 @@ class RecallResult(Wire):
     """Why a fallback answered."""
 
 
-class Lesson(Wire):
-    """A rule of thumb from resolved cases that agree. It expires, and later outcomes are held against it."""
+class LessonNote(Wire):
+    """What a cycle is given of a lesson."""
 
     id: Id
-    origin: str
     written: Timestamp
     """By the market's clock: when the last of its cases closed."""
     expires: Timestamp
@@ -253,12 +251,15 @@ class Lesson(Wire):
     text: Sentence
     cases: Annotated[tuple[Id, ...], Field(min_length=5)]
     """Post-mortems it was drawn from: those that came out so, in the order they closed."""
+    source: Literal["model", "rules"]
+
+
+class Lesson(LessonNote, WordedRecord):
+    """A rule of thumb from resolved cases that agree. It expires, and later outcomes are held against it."""
+
+    origin: str
     against: tuple[Id, ...] = ()
     """Post-mortems of the same setup and side that came out otherwise."""
-    source: Literal["model", "rules"]
-    """Who wrote the text. Figures are code's in both cases."""
-    why_rules: str = ""
-    """Why no model did, where one was to."""
 
 
 class LessonState(StrEnum):
@@ -282,7 +283,7 @@ class LessonStanding(Wire):
     """Post-mortems of its setup and side that closed after it was written, by whether they came out so too."""
 
 
-class LessonReview(Wire):
+class LessonReview(WordedRecord):
     """What became of a lesson that later outcomes contradicted."""
 
     id: Id
@@ -290,8 +291,6 @@ class LessonReview(Wire):
     text: Sentence
     confirmed: tuple[Id, ...]
     contradicted: tuple[Id, ...]
-    source: Literal["model", "rules"]
-    why_rules: str = ""
 
 
 RECORD: Final = "record"
@@ -391,21 +390,6 @@ class MemorySlot(Wire):
     note: str = ""
     """Why a fallback answered, or nobody."""
     memories: Annotated[tuple[MemoryNote, ...], Field(max_length=MOST_MEMORIES)] = ()
-
-
-class LessonNote(Wire):
-    """A lesson that is valid at this moment and about its setup."""
-
-    id: Id
-    side: Side
-    condition: SetupText
-    text: Sentence
-    verdict: Verdict
-    """What its cases agree on."""
-    cases: Annotated[tuple[Id, ...], Field(min_length=5)]
-    written: Timestamp
-    expires: Timestamp
-    source: Literal["model", "rules"]
 
 
 class FeedbackSlot(Wire):

@@ -41,6 +41,7 @@ class TiltScored(Wire):
     beta: float | None
     """Standard deviations of a day that a full tilt earned; None: nothing was said that the core did not hold."""
     se: float | None
+    """Clustered by day: coins move together."""
     weight: Annotated[float, Field(ge=0, le=1)]
     """λ_τ: how much of a tilt counts."""
     days: Annotated[int, Field(ge=0)]

@@ -202,10 +202,11 @@ class Mandate(Wire):
 
     @property
     def shares(self) -> SleeveShares:
-        """Of all sleeves: the debate has what is left."""
-        named = {sleeve.name: sleeve.share for sleeve in self.sleeves if sleeve.name != DEBATE}
+        """Of all sleeves: the debate has what the others leave, where it is not named. `UsageError` where they do not
+        add up."""
+        named = {sleeve.name: sleeve.share for sleeve in self.sleeves}
         left = 1 - sum(named.values(), Decimal(0))
-        return check_shares(named | ({DEBATE: left} if left else {}))
+        return check_shares(named if DEBATE in named or left <= 0 else {**named, DEBATE: left})
 
 
 # -- events

@@ -28,6 +28,7 @@ from zuno.trading.model.trade_events import (
     CashMoved,
     DayMarked,
     ExitReason,
+    IntentKind,
     LockSet,
     Mandate,
     MandateGranted,
@@ -150,8 +151,7 @@ SleeveCash = tuple[str, str]
 
 @dataclass(slots=True)
 class NetPosition:
-    """What an exchange with one position per symbol holds for several sleeves, at its own average. Below zero is
-    short."""
+    """What an exchange holds of a symbol for several sleeves, at its own average. Below zero is short."""
 
     quantity: Decimal
     cost: Decimal
@@ -341,11 +341,12 @@ class BookState:
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
-        self._fills: dict[tuple[Venue, str], Fill] = {}
-        self._payments: dict[tuple[Venue, str], None] = {}
+        self.booked: dict[tuple[Venue, str], Fill] = {}
+        self.paid: dict[tuple[Venue, str], None] = {}
+        """Funding payments that were booked."""
         self.moves: list[CashMoved] = []
         """Of the last time cash was moved between venues: their wallets may not have followed yet."""
-        self._keys: dict[str, None] = {}
+        self.keys: dict[str, None] = {}
         """Of transfers, moves and crossings: each happens once."""
 
     def recorded_moment(self, *, live: bool) -> Millis | None:
@@ -416,16 +417,33 @@ class BookState:
         return [trade for (place, of, _), trade in self.positions.items() if place is exchange and of is symbol]
 
     def find_leverage(self, exchange: Venue, symbol: Symbol) -> int | None:
-        """Of what all sleeves hold or wait to open of a perpetual, for an exchange has one leverage for a symbol; None:
-        any may be chosen."""
+        """Of what all sleeves hold or wait to open of a perpetual: a symbol has one there. None: any may be chosen."""
         held = [int(trade.leverage) for trade in self.positions_at(exchange, symbol)]
         at = (order.request for order in self.open_orders.values() if order.purpose == "entry")
         waiting = [order.leverage for order in at if (order.exchange, order.symbol) == (exchange, symbol)]
         return None if exchange.spot else max((1, *(held or waiting))) if held or waiting else None
 
-    def side_of(self, symbol: Symbol, sleeve: str = DEBATE) -> Side | None:
-        """Which way a sleeve holds a symbol, at whatever exchange."""
-        held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == sleeve)
+    def list_held(self, sleeve: str, symbol: Symbol | None = None) -> list[OpenTrade]:
+        """What the desk traded for a sleeve; never what a person wrote down."""
+        own = (trade for trade in self.positions.values() if trade.sleeve == sleeve)
+        return [trade for trade in own if symbol in (None, trade.symbol)]
+
+    def list_ordered(self, sleeve: str, symbol: Symbol) -> list[TrackedOrder]:
+        """Its orders that are not final."""
+        of_symbol = (order for order in self.open_orders.values() if order.request.symbol is symbol)
+        return [order for order in of_symbol if self.sleeve_of(order) == sleeve]
+
+    def list_intents(
+        self, kind: IntentKind | None = None, symbol: Symbol | None = None, sleeve: str | None = None
+    ) -> list[TrackedIntent]:
+        """Those that are not over; None: of all."""
+        of_kind = (tracked for tracked in self.open_intents.values() if kind in (None, tracked.intent.kind))
+        of_symbol = (tracked for tracked in of_kind if symbol in (None, tracked.intent.symbol))
+        return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
+
+    def side_of(self, symbol: Symbol) -> Side | None:
+        """Which way the debate holds a symbol, at whatever exchange."""
+        held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == DEBATE)
         return next((trade.side for trade in held), None)
 
     def sum_held(self, symbol: Symbol, sleeve: str) -> Decimal:
@@ -476,18 +494,6 @@ class BookState:
         tracked = self.intents.get(order.intent)
         return DEBATE if tracked is None else tracked.intent.sleeve
 
-    @property
-    def keys(self) -> list[str]:
-        return [*self._keys]
-
-    def restore_keys(self, keys: Iterable[str]) -> None:
-        """Those of a snapshot."""
-        self._keys = dict.fromkeys(keys)
-
-    def has_key(self, key: str) -> bool:
-        """Whether a transfer, a move or a crossing was made already."""
-        return key in self._keys
-
     # -- positions whose legs hedge each other
 
     def find_hedge(self, trade: OpenTrade) -> TradeIntent | None:
@@ -508,8 +514,15 @@ class BookState:
 
     def is_worked(self, symbol: Symbol, sleeve: str) -> bool:
         """Whether an entry, a cut or a close of it is not over."""
-        intents = (tracked.intent for tracked in self.open_intents.values())
-        return any((intent.symbol, intent.sleeve) == (symbol, sleeve) for intent in intents)
+        return bool(self.list_intents(symbol=symbol, sleeve=sleeve))
+
+    def find_left(self, tracked: TrackedIntent) -> dict[Venue, Decimal]:
+        """What is still to be filled of each leg, ordered or not."""
+        left = {leg.exchange: leg.quantity for leg in tracked.intent.legs}
+        for order in map(self.orders.__getitem__, tracked.orders):
+            if order.purpose in ("entry", "exit"):
+                left[order.request.exchange] -= order.booked
+        return left
 
     def is_matched(self, hedge: TradeIntent) -> bool:
         """Whether its legs are within one lot of each other."""
@@ -518,23 +531,8 @@ class BookState:
 
     def sum_proceeds(self, orders: Collection[ClientId]) -> Decimal:
         """What these orders brought in, less what they cost."""
-        fills = (fill for fill in self._fills.values() if fill.client_id in orders)
+        fills = (fill for fill in self.booked.values() if fill.client_id in orders)
         return sum((-fill.side.sign * fill.quantity * fill.price - fill.fee for fill in fills), ZERO)
-
-    def has_fill(self, exchange: Venue, id: str) -> bool:
-        return (exchange, id) in self._fills
-
-    def has_payment(self, exchange: Venue, id: str) -> bool:
-        return (exchange, id) in self._payments
-
-    @property
-    def payments(self) -> list[tuple[Venue, str]]:
-        """Funding payments that were booked."""
-        return [*self._payments]
-
-    def restore_bookings(self, fills: dict[tuple[Venue, str], Fill], payments: Iterable[tuple[Venue, str]]) -> None:
-        """Those of a snapshot: none of them is booked again."""
-        self._fills, self._payments = fills, dict.fromkeys(payments)
 
     def is_update(self, order: Order) -> bool:
         """Whether the venue reports something new about an order: late and repeated reports are not."""
@@ -628,8 +626,7 @@ class BookState:
         return OtherSleeves(cash={name: float(amount) for name, amount in cash.items()}, exposures=tuple(exposures))
 
     def to_pending(self, sleeve: str | None = None) -> tuple[RestingOrder, ...]:
-        """Orders that would add to a position, of one sleeve or of all: those of a person, which are the debate's, and
-        entries that are not over."""
+        """Orders that would add to a position: a person's, which are the debate's, and entries that are not over."""
         entries = (order for order in self.open_orders.values() if sleeve in (None, self.sleeve_of(order)))
         by_hand = self.resting.values() if sleeve in (None, DEBATE) else ()
         return (*by_hand, *filter(None, map(self._to_resting, entries)))

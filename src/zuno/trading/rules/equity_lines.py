@@ -51,8 +51,7 @@ class EquityLine:
 def draw_lines(
     marked: Sequence[MarkedStep], rates: Mapping[str, Decimal], markets: Collection[Symbol], *, by_sleeve: bool = False
 ) -> tuple[EquityLine, ...]:
-    """The desk first; core where it has sleeves beside the debate; hold where its markets have prices. `by_sleeve`:
-    then each sleeve."""
+    """The desk first; core where it has sleeves; hold where its markets have prices; `by_sleeve`: then each sleeve."""
     if not marked:
         return ()
     lines = [EquityLine(DESK, tuple(EquityPoint(moment.at, moment.equity) for moment in marked))]
@@ -60,7 +59,7 @@ def draw_lines(
     if core := [sleeve for sleeve in sleeves if sleeve != LP_HEDGE]:
         lines.append(_draw(CORE, marked, _grow_sleeves(rates, core)))
     if any(symbol in moment.marks for moment in marked for symbol in markets):
-        lines.append(_draw(HOLD, marked, _HoldGrowth(markets).grow))
+        lines.append(_draw(HOLD, marked, _grow_markets(markets)))
     for sleeve in (DEBATE, *sleeves) if by_sleeve else ():
         lines.append(_draw(sleeve, marked, _grow_sleeves(rates, (sleeve,))))
     return tuple(lines)
@@ -100,20 +99,18 @@ def _capital_usd(moment: MarkedStep, rates: Mapping[str, Decimal], sleeves: Coll
     return given
 
 
-class _HoldGrowth:
+def _grow_markets(markets: Collection[Symbol]) -> Grow:
     """Of equal weights: what a market of the day's first prices became since, the mean of all."""
+    first, today, so_far = dict[Symbol, Decimal](), -1, Decimal(1)
 
-    def __init__(self, markets: Collection[Symbol]) -> None:
-        self._markets = markets
-        self._first: dict[Symbol, Decimal] = {}
-        self._day: int | None = None
-        self._grown = Decimal(1)
-
-    def grow(self, before: MarkedStep, after: MarkedStep) -> Decimal:
-        if self._day != (day := (after.at - 1) // DAY_MS):
-            self._day, self._grown = day, Decimal(1)
-            self._first = {symbol: before.marks[symbol] for symbol in self._markets if symbol in before.marks}
-        grown = [after.marks[symbol] / first for symbol, first in self._first.items()]
+    def grow(before: MarkedStep, after: MarkedStep) -> Decimal:
+        nonlocal first, today, so_far
+        if today != (day := (after.at - 1) // DAY_MS):
+            today, so_far = day, Decimal(1)
+            first = {symbol: before.marks[symbol] for symbol in markets if symbol in before.marks}
+        grown = [after.marks[symbol] / price for symbol, price in first.items()]
         whole = sum(grown, ZERO) / len(grown) if grown else Decimal(1)
-        step, self._grown = whole / self._grown, whole
+        step, so_far = whole / so_far, whole
         return step
+
+    return grow

@@ -19,6 +19,7 @@ from zuno.trading.model.orders import (
     TimeInForce,
     VenueQuote,
 )
+from zuno.trading.rules.book_state import TrackedOrder
 
 MAX_DRIFT_ATR: Final = Decimal("0.5")
 """How far the mark may be from the ruling's, in ATR(1h), for a new entry order."""
@@ -33,17 +34,6 @@ SNIPER_TRIES: Final = 2
 DCA_PARTS: Final = ((Decimal("0.40"), ZERO), (Decimal("0.35"), Decimal("0.5")), (Decimal("0.25"), Decimal("1.0")))
 """Share of the quantity, and how many ATR(1h) better than the market it waits for."""
 DCA_LIFE_MS: Final = 4 * HOUR_MS
-
-
-@dataclass(frozen=True, slots=True)
-class EntryOrder:
-    """An entry order that was planned, as far as the venue has told."""
-
-    status: OrderStatus
-    filled: Decimal
-    expires: Millis | None
-    type: OrderType
-    time_in_force: TimeInForce
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,7 @@ def has_drifted(task: EntryTask, most_atr: Decimal = MAX_DRIFT_ATR) -> bool:
     return abs(task.quote.mark - task.mark) > most_atr * task.atr
 
 
-def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
+def next_entry_step(task: EntryTask, orders: Sequence[TrackedOrder]) -> EntryStep:
     """`orders`: every entry order of this exchange so far, by number."""
     overdue = tuple(
         number
@@ -119,11 +109,12 @@ def next_entry_step(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
         return EntryStep(done=True)
     if (why := _why_no_more(task)) is not None:
         return EntryStep(done=True, why=why)
-    if task.take_at is not None and task.now < task.take_at and _count_refused(orders) <= REPRICES:
+    refused = sum(order.status is OrderStatus.REJECTED for order in orders)
+    if task.take_at is not None and task.now < task.take_at and refused <= REPRICES:
         return EntryStep(place=(_passive(task, left, task.take_at),))
     if task.style is Style.PASSIVE_MAKER and task.take_at is None:
         return _step_passive(task, orders, left)
-    if sum(order.time_in_force is not TimeInForce.POST_ONLY for order in orders) >= SNIPER_TRIES:
+    if sum(order.request.time_in_force is not TimeInForce.POST_ONLY for order in orders) >= SNIPER_TRIES:
         return EntryStep(done=True, why="the rest was not filled within the slippage cap")
     return EntryStep(place=(_marketable(task, left),))
 
@@ -136,8 +127,8 @@ def _why_no_more(task: EntryTask) -> str | None:
     return None
 
 
-def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) -> EntryStep:
-    passive = sum(order.time_in_force is TimeInForce.POST_ONLY for order in orders)
+def _step_passive(task: EntryTask, orders: Sequence[TrackedOrder], left: Decimal) -> EntryStep:
+    passive = sum(order.request.time_in_force is TimeInForce.POST_ONLY for order in orders)
     if passive <= REPRICES and passive == len(orders):
         return EntryStep(place=(_passive(task, left, task.valid_until),))
     if len(orders) > passive:
@@ -147,10 +138,6 @@ def _step_passive(task: EntryTask, orders: Sequence[EntryOrder], left: Decimal) 
             done=True, why=f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
         )
     return EntryStep(place=(_marketable(task, left),))
-
-
-def _count_refused(orders: Sequence[EntryOrder]) -> int:
-    return sum(order.status is OrderStatus.REJECTED for order in orders)
 
 
 def _passive(task: EntryTask, quantity: Decimal, until: Millis) -> EntryPlan:
@@ -169,7 +156,7 @@ def to_market(plan: EntryPlan) -> EntryPlan:
     return EntryPlan(OrderType.MARKET, plan.quantity, None, TimeInForce.GTC)
 
 
-def _step_dca(task: EntryTask, orders: Sequence[EntryOrder]) -> EntryStep:
+def _step_dca(task: EntryTask, orders: Sequence[TrackedOrder]) -> EntryStep:
     if orders:
         return EntryStep(done=all(order.status.final for order in orders))
     if (why := _why_no_more(task)) is not None:
@@ -195,8 +182,7 @@ CONDITIONAL: Final = frozenset({OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MAR
 
 
 def find_filter_breach(order: OrderRequest, filters: Filters) -> str | None:
-    """Why the venue would reject an order, or None. A market order's notional is left to the venue, and whether a
-    market that ends may be left."""
+    """Why the venue would reject an order, or None. It judges a market order's notional and a market that ends."""
     if not filters.trading and not order.reduce_only:
         return f"{order.symbol} is not trading"
     if (order.price is None) != (order.type is not OrderType.LIMIT):

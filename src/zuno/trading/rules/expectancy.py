@@ -232,8 +232,7 @@ KELLY_SHARE: Final = 0.25
 
 
 def require_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    """Veto a trade without positive EV at its size, or that loses by the Judge's own probability; explore one that only
-    lacks a proven edge."""
+    """Veto a trade without positive EV at its size or by the Judge's own odds; explore what lacks a proven edge."""
     if not draft.opens:
         return draft
     expectation = draft.expectation
@@ -370,18 +369,18 @@ def first_touch(
     if isinstance(steps, Missing):
         return steps
     hold = min(hold_bars, MAX_HOLD_BARS)
-    ends = _walk_paths(
+    reached, lost, lasted, squared = _walk_paths(
         _bootstrap_blocks(steps, side),
         abs(int(nano_log(take) - nano_log(entry))),
         -abs(int(nano_log(stop) - nano_log(entry))),
         hold,
         seed,
     )
-    reached, lost, late = (count / PATHS for count in (ends.reached, ends.lost, PATHS - ends.reached - ends.lost))
-    mean = ends.lasted / PATHS
-    spread = max(0.0, ends.lasted_squared / PATHS - mean * mean) / hold**2
-    error = sqrt(max(spread, *(share * (1 - share) for share in (reached, lost, late))) / PATHS)
-    return TouchOdds(reached, lost, late, mean, error)
+    shares = reached / PATHS, lost / PATHS, (PATHS - reached - lost) / PATHS
+    mean = lasted / PATHS
+    spread = max(0.0, squared / PATHS - mean * mean) / hold**2
+    error = sqrt(max(spread, *(share * (1 - share) for share in shares)) / PATHS)
+    return TouchOdds(*shares, mean, error)
 
 
 def fill_share(bars: Bars, away: int, side: Side) -> Known[float]:
@@ -449,17 +448,8 @@ def _bootstrap_blocks(steps: Ints, side: Side) -> _Blocks:
     return blocks
 
 
-@dataclass(frozen=True, slots=True)
-class _PathEnds:
+def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -> tuple[int, int, int, int]:
     """Paths that touched the target and the stop first, the bars all of them lasted, and the sum of their squares."""
-
-    reached: int
-    lost: int
-    lasted: int
-    lasted_squared: int
-
-
-def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -> _PathEnds:
     generator, count = np.random.PCG64(seed), blocks.close.shape[1]
     close, highest, lowest = (table.ravel() for table in (blocks.close, blocks.highest, blocks.lowest))
     at = np.zeros(PATHS, dtype=np.int64)
@@ -485,4 +475,4 @@ def _walk_paths(blocks: _Blocks, target: int, stop: int, hold: int, seed: int) -
         at = (at + close.take(end))[~done]
         if not len(at):
             break
-    return _PathEnds(reached, lost, lasted + hold * len(at), squared + hold * hold * len(at))
+    return reached, lost, lasted + hold * len(at), squared + hold * hold * len(at)

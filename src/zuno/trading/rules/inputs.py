@@ -63,14 +63,8 @@ ESSENTIAL: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Figures without which nothing new is risked, and what a person calls them."""
 _FIGURES: Final = (
-    "atr",
-    "mark",
-    "funding_next",
-    "day_volatility_rank",
-    "curve_change",
-    "longs_liquidated",
-    "shorts_liquidated",
-)
+    "atr", "mark", "funding_next", "day_volatility_rank", "curve_change", "longs_liquidated", "shorts_liquidated",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

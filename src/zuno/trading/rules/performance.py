@@ -17,7 +17,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue, sort_venues
 from zuno.trading.model import trade_events
-from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.ports.trade_log import TradeLog
@@ -321,7 +320,11 @@ class AccountHistory(TradingBook):
 
     @property
     def fills(self) -> list[Fill]:
-        return [*self._fills.values()]
+        return [*self.booked.values()]
+
+    @property
+    def payments(self) -> list[tuple[Venue, str]]:
+        return [*self.paid]
 
     def apply(self, event: trade_events.TradeEvent) -> None:
         # A paper account that nobody opened starts just before its first event.
@@ -445,13 +448,7 @@ def _describe_event(event: trade_events.TradeEvent) -> str:
 def current_step(book: TradingBook, at: Millis) -> AccountStep:
     """What an account holds at a moment, as its equity is counted."""
     held = tuple(
-        OpenQuantity(
-            trade.exchange,
-            trade.symbol,
-            trade.quantity if trade.side is Side.LONG else -trade.quantity,
-            trade.entry,
-            trade.sleeve,
-        )
+        OpenQuantity(trade.exchange, trade.symbol, trade.signed, trade.entry, trade.sleeve)
         for trade in book.trades.values()
     )
     cash = {venue: book.cash(venue) + book.margin(venue) for venue in book.venues}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf, isfinite, log10, sqrt
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -63,8 +63,7 @@ class PriceMenu:
     """How far from the market levels are quoted, as a share of the price, in logarithms: the same either way."""
 
     def is_near(self, *prices: float) -> bool:
-        """Whether any of these lies within reach, or the market lies between them; so does all where nobody knows where
-        the market is."""
+        """Whether any of these lies within reach, or the market between them; all do where the market is not known."""
         if isinstance(self.now, Missing) or min(prices) <= self.now <= max(prices):
             return True
         return min(abs(round(log_of(price / self.now), RATIO_PLACES)) for price in prices) <= self.reach
@@ -115,13 +114,13 @@ def build_price_menu(bundle: Bundle, features: Features) -> PriceMenu:
     known = None if isinstance(atr, Missing) or isinstance(frame, Missing) else frame.structure.log_atr
     bounds = PriceMenu((), atr, 0.0, now, reach=inf if known is None else LEVEL_REACH_ATR * known)
     measured = (frame for _, frame in features.frames if not isinstance(frame, Missing))
-    levels = ((level.id, level.kind, level.price) for frame in measured for level in frame.structure.levels)
+    levels = (MenuLevel(level.id, level.kind, level.price) for frame in measured for level in frame.structure.levels)
     current = filter(lambda level: _is_current(level, bounds), levels)
     candidates = (*current, *_range_levels(now, atr), *_liquidation_pools(bundle, rows, bounds))
     catalogue, _ = read_markets(bundle)
     tick = catalogue.find(bundle.symbol.venue, bundle.symbol).tick
-    rounded = ((round_to_tick(price, tick), id_, kind) for id_, kind, price in candidates)
-    kept = [MenuLevel(id_, kind, price) for price, id_, kind in sorted(rounded) if price > 0]
+    rounded = (replace(level, price=round_to_tick(level.price, tick)) for level in candidates)
+    kept = sorted((level for level in rounded if level.price > 0), key=attrgetter("price", "id", "kind"))
     return replace(bounds, levels=tuple(kept), tick=tick)
 
 
@@ -165,34 +164,30 @@ def price_now(bundle: Bundle, features: Features) -> Known[float]:
     return close
 
 
-_Found: TypeAlias = tuple[str, str, float]
-"""The id, the kind and the price of a level."""
-
-
-def _is_current(level: _Found, bounds: PriceMenu) -> bool:
+def _is_current(level: MenuLevel, bounds: PriceMenu) -> bool:
     """Whether a measured level is within reach, and on its own side of the market: a line of support above the price,
     which the running bar fell through, supports nothing."""
-    id_, _, price = level
+    price = level.price
     if price <= 0 or not bounds.is_near(price):
         return False
     if isinstance(bounds.now, Missing):
         return True
     broken = "line_support" if price > bounds.now else "line_resistance" if price < bounds.now else None
-    return broken is None or not id_.endswith(broken)
+    return broken is None or not level.id.endswith(broken)
 
 
-def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[_Found]:
+def _range_levels(now: Known[float], atr: Known[float]) -> Iterator[MenuLevel]:
     if isinstance(now, Missing):
         return
-    yield "mark", MARK, now
+    yield MenuLevel("mark", MARK, now)
     if isinstance(atr, Missing):
         return
     for step in RANGE_STEPS_ATR:
-        yield f"range_up_{step:g}", RANGE, now + step * atr
-        yield f"range_down_{step:g}", RANGE, now - step * atr
+        yield MenuLevel(f"range_up_{step:g}", RANGE, now + step * atr)
+        yield MenuLevel(f"range_down_{step:g}", RANGE, now - step * atr)
 
 
-def _liquidation_pools(bundle: Bundle, rows: Known[Sequence[Candle]], bounds: PriceMenu) -> Iterator[_Found]:
+def _liquidation_pools(bundle: Bundle, rows: Known[Sequence[Candle]], bounds: PriceMenu) -> Iterator[MenuLevel]:
     """The largest liquidation pools above and below the market, from the chart's heat map model."""
     now, atr = bounds.now, bounds.atr
     if isinstance(now, Missing) or isinstance(atr, Missing) or isinstance(rows, Missing):
@@ -207,4 +202,4 @@ def _liquidation_pools(bundle: Bundle, rows: Known[Sequence[Candle]], bounds: Pr
     for name, beyond in (("above", middles > now), ("below", middles < now)):
         places = [place for place in fullest if beyond[place] and standing[place] > 0][:LIQ_CLUSTERS_PER_SIDE]
         for rank, place in enumerate(places, 1):
-            yield f"pool_{name}_{rank}", LIQ_CLUSTER, float(middles[place])
+            yield MenuLevel(f"pool_{name}_{rank}", LIQ_CLUSTER, float(middles[place]))

@@ -2,7 +2,7 @@
 mandate. Exits are never kept back. What cannot be judged counts as hit; what a mandate does not name is not allowed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import accumulate
@@ -18,7 +18,7 @@ from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.sleeves import DEBATE, SleeveShares, check_shares
+from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import DayMarked, ExitReason, LockSet, Mandate, Protection, TradeSummary
 from zuno.trading.rules.account import rate_of
 from zuno.trading.rules.book_state import BookState, LedgerAccount, RealisedResult
@@ -60,7 +60,7 @@ class ProtectionLimits:
 @dataclass(frozen=True, slots=True)
 class RiskState:
     now: Millis
-    open_symbols: frozenset[Symbol]
+    open_symbols: Collection[Symbol]
     closed: Sequence[TradeSummary]
     """In the order they were closed."""
     results: Sequence[RealisedResult]
@@ -187,7 +187,7 @@ def find_day_mark(state: RiskState) -> DayMarked | None:
     return newest if newest is not None and newest.at // DAY_MS == state.now // DAY_MS else None
 
 
-def find_day_loss(state: RiskState, since: int) -> Known[Decimal]:
+def find_day_loss(state: RiskState, since: int = 0) -> Known[Decimal]:
     """What was lost of the account today, booked or open; below zero is a gain. `since`: what was booked before counts
     no more, and nothing that is open does."""
     midnight = state.now // DAY_MS * DAY_MS
@@ -381,19 +381,9 @@ def check_grant(mandate: Mandate, now: Millis) -> None:
     if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
         raise Refused(f"{twice} stands twice among the sleeves of the mandate.")
     try:
-        share_out(mandate)
+        _ = mandate.shares
     except UsageError as error:
         raise Refused(str(error)) from error
-
-
-def share_out(mandate: Mandate) -> SleeveShares | None:
-    """What share each sleeve has under a mandate: the debate what the others leave, where it is not named. None: no
-    sleeve is named, and the shares stay as they are. `UsageError` where they do not add up."""
-    if not mandate.sleeves:
-        return None
-    shares = {sleeve.name: sleeve.share for sleeve in mandate.sleeves}
-    left = 1 - sum(shares.values(), ZERO)
-    return check_shares(shares if DEBATE in shares or left <= 0 else {**shares, DEBATE: left})
 
 
 def find_sleeve_fall(sleeve: str, worth: SleeveWorth, marks: Iterable[DayMarked]) -> Known[Decimal]:
@@ -436,8 +426,7 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
 
 
 def _find_sleeve_refusal(mandate: Mandate, entry: LiveEntry) -> str | None:
-    """The debate may trade without being named: its trades are bounded by margin. What bounds the others is their
-    share."""
+    """The debate may trade unnamed, bounded by margin. What bounds the others is their share."""
     named = next((sleeve for sleeve in mandate.sleeves if sleeve.name == entry.sleeve), None)
     if named is None:
         return None if entry.sleeve == DEBATE else f"the mandate does not name the sleeve {entry.sleeve}"

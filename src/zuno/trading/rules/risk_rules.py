@@ -5,15 +5,13 @@ from dataclasses import replace
 from math import fsum
 from typing import Final
 
-from zuno.trading.model.cycle import LEVERAGE_CAP, Style, Target
+from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
 from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 from zuno.trading.rules.routing import (
-    LegCut,
-    Placement,
     allocation_pct_of,
     leg_notional_usd,
     raise_to_minimum,
@@ -55,34 +53,26 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if side is None or routed_to is None:
         return draft
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    placed = size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
-    for rule, cuts in _cuts_by_rule(placed):
-        for cut in cuts:
-            if rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
-                continue
-            unknown = rule is RuleName.RATE and isinstance(inputs.rate(cut.exchange), Missing)
-            name = f"legs.{cut.exchange.value}.margin"
-            draft = record_change(
-                draft, rule, name, _round_figure(cut.meant), _round_figure(cut.left), cut.why, unknown=unknown
-            )
-    if not placed.legs:
-        reasons = [(rule, cuts[-1]) for rule, cuts in _cuts_by_rule(placed) if cuts]
-        if not reasons:
-            return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
-        rule, cut = reasons[-1]  # the one that left nothing
-        return veto_trade(draft, rule, f"no leg is left: at {cut.exchange.value} {cut.why}")
-    allocation = min(draft.allocation_pct, allocation_pct_of(placed.legs, inputs.marked_account))
-    target = target_of(placed.legs, inputs)
-    resized = replace(draft, legs=placed.legs, allocation_pct=allocation, target=target)
+    legs, cuts = size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
+    for cut in cuts:
+        if cut.rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
+            continue
+        unknown = cut.rule is RuleName.RATE and isinstance(inputs.rate(cut.exchange), Missing)
+        name, meant, left = f"legs.{cut.exchange.value}.margin", _round_figure(cut.meant), _round_figure(cut.left)
+        draft = record_change(draft, cut.rule, name, meant, left, cut.why, unknown=unknown)
+    if not legs and not cuts:
+        return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
+    if not legs:
+        gone = cuts[-1]  # the one that left nothing
+        return veto_trade(draft, gone.rule, f"no leg is left: at {gone.exchange.value} {gone.why}")
+    resized = _with_legs(draft, inputs, legs, draft.allocation_pct)
     return resized if draft.expectation is None else raise_to_minimum(resized, inputs, draft.legs)
 
 
-def _cuts_by_rule(placed: Placement) -> tuple[tuple[RuleName, tuple[LegCut, ...]], ...]:
-    return (
-        (RuleName.ALREADY_HELD, placed.cut_by_held),
-        (RuleName.VENUE_CAP, placed.capped),
-        (RuleName.RATE, placed.dropped),
-    )
+def _with_legs(draft: RulingDraft, inputs: RulingInputs, legs: tuple[Leg, ...], most: float) -> RulingDraft:
+    """`most`: the allocation that was meant; what the legs take of the equity may be less."""
+    allocation = min(most, allocation_pct_of(legs, inputs.marked_account))
+    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
 
 
 # -- the rules, by their numbers
@@ -200,14 +190,15 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     if asked.allocation_pct is None or asked.allocation_pct >= draft.allocation_pct:
         return draft
     share = max(0.0, asked.allocation_pct) / draft.allocation_pct
-    legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in draft.legs) if leg.margin > 0)
-    if not legs:
+    if not (legs := _shrink_legs(draft.legs, share)):
         return veto_trade(draft, RuleName.TIGHTENED, why)
-    left = min(draft.allocation_pct * share, allocation_pct_of(legs, inputs.marked_account))
-    changed = record_change(
-        draft, RuleName.TIGHTENED, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(left), why
-    )
-    return replace(changed, legs=legs, allocation_pct=left, target=target_of(legs, inputs))
+    smaller = _with_legs(draft, inputs, legs, draft.allocation_pct * share)
+    before, after = _round_figure(draft.allocation_pct), _round_figure(smaller.allocation_pct)
+    return record_change(smaller, RuleName.TIGHTENED, "allocation_pct", before, after, why)
+
+
+def _shrink_legs(legs: tuple[Leg, ...], share: float) -> tuple[Leg, ...]:
+    return tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in legs) if leg.margin > 0)
 
 
 def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, why: str) -> RulingDraft:
@@ -247,12 +238,8 @@ def _move_legs(draft: RulingDraft, inputs: RulingInputs, route: Target) -> Rulin
     after = fsum(leg_notional_usd(leg, inputs) for leg in moved.legs)
     if not moved.opens or after <= 0:
         return None
-    share = min(1.0, before / after)
-    legs = tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in moved.legs) if leg.margin > 0)
-    if not legs:
-        return None
-    allocation = min(draft.allocation_pct, allocation_pct_of(legs, inputs.marked_account))
-    return replace(moved, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
+    legs = _shrink_legs(moved.legs, min(1.0, before / after))
+    return _with_legs(moved, inputs, legs, draft.allocation_pct) if legs else None
 
 
 def _round_figure(value: float) -> float:

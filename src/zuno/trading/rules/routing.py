@@ -17,29 +17,19 @@ from zuno.trading.rules.account import MarkedAccount
 from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
+_CUT_BY: Final = (RuleName.ALREADY_HELD, RuleName.VENUE_CAP, RuleName.RATE)
+"""What is held already, the exchange's room, and what keeps a leg from being placed at all."""
 MIN_NOTIONAL_BUFFER: Final = 1.02
 """What a spot position is worth at its stop above the least order: prices and rates move until it is sold."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegCut:
+    rule: RuleName
     exchange: Venue
     meant: float
     left: float
     why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The legs that can be placed, and the cuts made by reason."""
-
-    legs: tuple[Leg, ...]
-    cut_by_held: tuple[LegCut, ...]
-    """Part of it is held already."""
-    capped: tuple[LegCut, ...]
-    """The exchange's room is used up."""
-    dropped: tuple[LegCut, ...]
-    """The leg cannot be placed at all."""
 
 
 def choose_target(call: Call, leverage: float, mode: Mode) -> Target:
@@ -65,13 +55,14 @@ def choose_style(inputs: RulingInputs) -> Style:
     return Style.PASSIVE_MAKER if inputs.breakout is False and inputs.high_volatility is False else Style.SMART_DCA
 
 
-def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs) -> Placement:
+def size_legs(
+    side: Side, allocation_pct: float, leverage: float, target: Target, inputs: RulingInputs
+) -> tuple[tuple[Leg, ...], list[LegCut]]:
     """Each exchange's part of the allocation, of its own equity, less what is held of the symbol that way, within its
-    cap. A leg that cannot be placed is dropped, never moved."""
-    placed = Placement((), (), (), ())
+    cap; and what was cut, rule by rule. A leg that cannot be placed is dropped, never moved."""
     account = inputs.marked_account
     if isinstance(account, Missing):
-        return placed
+        return (), []
     meant = {
         venue: _leg(venue, side, allocation_pct / 100 * share * max(0.0, account.equity.get(venue, 0.0)), leverage)
         for venue, share in inputs.routes.shares[target].items()
@@ -80,9 +71,9 @@ def size_legs(side: Side, allocation_pct: float, leverage: float, target: Target
     held, new = held_usd(account, inputs.symbol, side), 1.0
     if held > 0:  # by size over all exchanges together
         new = max(0.0, 1 - held / whole) if whole > 0 else 0.0
-    for leg in meant.values():
-        placed = _size_leg(placed, leg, new, account, inputs)
-    return placed
+    sized = [_size_leg(leg, new, account, inputs) for leg in meant.values()]
+    cuts = sorted((cut for _, several in sized for cut in several), key=lambda cut: _CUT_BY.index(cut.rule))
+    return tuple(leg for leg, _ in sized if leg is not None and leg.margin > 0), cuts
 
 
 def margin_room(account: MarkedAccount, leg: Leg, fees: Fees) -> float:
@@ -116,18 +107,6 @@ def least_notional(exchange: Venue, entry: float, stop: float | None, inputs: Ru
     return market.min_notional * entry / stop * MIN_NOTIONAL_BUFFER + rest
 
 
-def lot_quantity(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> float:
-    """Base units the leg buys, in whole lots, rounded down; 0 below the minimum order or without a price."""
-    price = price_at(leg.venue, entry, inputs)
-    if isinstance(price, Missing) or price <= 0:
-        return 0.0
-    lot = inputs.market(leg.venue).lot
-    lots = floor(leg.notional / price / lot + 1e-9)
-    quantity = round(lots * lot, 8)
-    least = least_notional(leg.venue, entry, stop, inputs)
-    return quantity if quantity * price >= least * (1 - 1e-12) else 0.0
-
-
 def minimum_margin(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> Known[float]:
     """The least margin that buys whole lots of the least notional the exchange takes."""
     price = price_at(leg.venue, entry, inputs)
@@ -140,8 +119,12 @@ def minimum_margin(leg: Leg, entry: float, stop: float | None, inputs: RulingInp
 
 def with_lots(leg: Leg, entry: float, stop: float | None, inputs: RulingInputs) -> Leg | None:
     """The leg in whole lots, with the margin that these take; None below the least the exchange takes."""
-    quantity, price = lot_quantity(leg, entry, stop, inputs), price_at(leg.venue, entry, inputs)
-    if quantity <= 0 or isinstance(price, Missing):
+    price = price_at(leg.venue, entry, inputs)
+    if isinstance(price, Missing) or price <= 0:
+        return None
+    lot = inputs.market(leg.venue).lot
+    quantity = round(floor(leg.notional / price / lot + 1e-9) * lot, 8)
+    if quantity <= 0 or quantity * price < least_notional(leg.venue, entry, stop, inputs) * (1 - 1e-12):
         return None
     margin = min(leg.margin, _margin_of(leg, quantity, price))
     return leg.model_copy(update={"quantity": quantity, "margin": margin, "notional": margin * leg.leverage})
@@ -175,25 +158,22 @@ def _leg(exchange: Venue, side: Side, margin: float, leverage: float) -> Leg:
     )
 
 
-def _size_leg(placed: Placement, leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> Placement:
-    topped, capped, lost = placed.cut_by_held, placed.capped, placed.dropped
+def _size_leg(leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> tuple[Leg | None, list[LegCut]]:
     exchange, meant = leg.venue, leg.margin
     if (why := _find_obstacle(leg, inputs)) is not None:
-        return Placement(placed.legs, topped, capped, (*lost, LegCut(exchange, meant, 0.0, why)))
+        return None, [LegCut(RuleName.RATE, exchange, meant, 0.0, why)]
     equity = account.equity.get(exchange, 0.0)
     if equity <= 0:
-        why = f"the equity is {equity:,.2f} {exchange.currency}"
-        return Placement(placed.legs, topped, (*capped, LegCut(exchange, 0.0, 0.0, why)), lost)
-    new = meant * share
+        return None, [LegCut(RuleName.VENUE_CAP, exchange, 0.0, 0.0, f"the equity is {equity:,.2f} {leg.currency}")]
+    new, cuts = meant * share, list[LegCut]()
     if new < meant:
-        topped = (*topped, LegCut(exchange, meant, new, "part of it is held already"))
+        cuts.append(LegCut(RuleName.ALREADY_HELD, exchange, meant, new, "part of it is held already"))
     room = margin_room(account, leg, inputs.fees)
     if room < new:
         used = account.margin[exchange].total
-        why = f"{used:,.2f} {exchange.currency} of at most {used + room:,.2f} are used"
-        capped = (*capped, LegCut(exchange, new, max(0.0, room), why))
-    leg = with_margin(leg, min(new, room))
-    return Placement((*placed.legs, leg) if leg.margin > 0 else placed.legs, topped, capped, lost)
+        why = f"{used:,.2f} {leg.currency} of at most {used + room:,.2f} are used"
+        cuts.append(LegCut(RuleName.VENUE_CAP, exchange, new, max(0.0, room), why))
+    return with_margin(leg, min(new, room)), cuts
 
 
 def _find_obstacle(leg: Leg, inputs: RulingInputs) -> str | None:

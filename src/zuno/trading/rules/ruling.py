@@ -80,17 +80,10 @@ def expire_ruling(ruling: cycle.Ruling) -> cycle.Ruling:
     change = cycle.RuleChange(
         by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=cycle.Call.HOLD.value, why=why
     )
-    return cycle.Ruling(
-        decision=cycle.Call.HOLD,
-        allocation_pct=0.0,
-        leverage=1.0,
-        target_exchange=None,
-        execution_style=None,
-        legs=(),
-        veto=RuleName.EXPIRED.value,
-        valid_until=ruling.valid_until,
-        changes=(*ruling.changes, change),
-    )
+    nothing = {"decision": cycle.Call.HOLD, "allocation_pct": 0.0, "leverage": 1.0, "legs": (), "closes": ()}
+    unsent = dict.fromkeys(("target_exchange", "execution_style", "card"))
+    why_not = {"veto": RuleName.EXPIRED.value, "changes": (*ruling.changes, change)}
+    return ruling.model_copy(update=nothing | unsent | why_not)
 
 
 def held_sides(inputs: RulingInputs) -> tuple[Side, ...]:
@@ -363,7 +356,8 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | No
     notional = quantity * entry
     loss = notional * routing.stop_loss_pct(worth) / 100
     equity = inputs.marked_account.equity_usd
-    margin = fsum(routing.leg_notional_usd(leg, inputs) / leg.leverage for leg in draft.legs)
+    sizes = [routing.leg_notional_usd(leg, inputs) for leg in draft.legs]
+    margin = fsum(size / leg.leverage for size, leg in zip(sizes, draft.legs, strict=True))
     return cycle.TradeCard(
         side=side,
         entry=entry,
@@ -381,22 +375,10 @@ def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | No
         liquidation=_liquidation_price(draft.legs, side, entry, tick),
         hold=draft.decision.hold_duration,
         gross_pct=round_digits(gross_ev(worth)),
-        llm_cost_pct=round_digits(
-            llm_cost_pct(worth, fsum(routing.leg_notional_usd(leg, inputs) for leg in draft.legs))
-        ),
+        llm_cost_pct=round_digits(llm_cost_pct(worth, fsum(sizes))),
         exploration=draft.exploration,
-        **pick(
-            worth,
-            "policy",
-            "duration_hours",
-            "fair",
-            "edge",
-            "ev_pct",
-            "fees_pct",
-            "slippage_pct",
-            "funding_pct",
-            "fill",
-        ),
+        **pick(worth, "policy", "duration_hours", "fair", "edge", "fill"),
+        **pick(worth, "ev_pct", "fees_pct", "slippage_pct", "funding_pct"),
     )
 
 

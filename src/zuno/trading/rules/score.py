@@ -33,8 +33,7 @@ def entry_stance(entry: ExpertOpinion, flow: cycle.Stance = 0) -> cycle.Stance:
 
 
 def flow_stance(anomaly: cycle.FlowAnomaly, features: Features) -> cycle.Stance:
-    """Which way a flow anomaly points: a divergence where it points, else as large takers lean; a hunt against the
-    hunted side."""
+    """Of a divergence where it points, else as large takers lean; of a hunt against the hunted side."""
     if anomaly == "whale_cvd_divergence":
         whales = features.whales_day
         return _divergence_stance(features) or _sign(figure_in(whales, "net_usd"))

@@ -71,8 +71,7 @@ def build_transfer(at: Millis, request: str, source: str, target: str, amount: D
 
 
 def plan_transfers(book: BookState, equity: Mapping[str, Decimal], at: Millis, request: str) -> list[SleeveTransferred]:
-    """Toward the shares, from sleeves that have more to those that have less, never more than is free. `equity`: of
-    each sleeve in dollars."""
+    """From sleeves above their share to those below, never more than is free. `equity`: of each sleeve in dollars."""
     total = sum(equity.values(), ZERO)
     over = {name: worth - total * book.shares.of(name) for name, worth in equity.items()}
     transfers: list[SleeveTransferred] = []

@@ -211,7 +211,7 @@ class TradingBook(BookState):
     # -- money
 
     def _book_fill(self, fill: Fill) -> None:
-        known = self._fills.get((fill.exchange, fill.id))
+        known = self.booked.get((fill.exchange, fill.id))
         if known is not None:
             if known != fill:
                 raise Refused(f"The fill {fill.id} of {fill.exchange} is booked with other numbers.")
@@ -231,33 +231,33 @@ class TradingBook(BookState):
         self.require_account()
         signed = fill.side.sign * fill.quantity, fill.side.sign * value
         self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
-        self._fills[fill.exchange, fill.id] = fill
+        self.booked[fill.exchange, fill.id] = fill
         if order is not None:
             order.booked += fill.executed
+        intent, leverage, lot = None, 1, None
+        if order is not None:
+            intent, leverage, lot = self.intents.get(order.intent), order.request.leverage, order.lot
         for sleeve, part in parts:
-            self._book_part(part, order, sleeve)
+            self._book_part(part, round_money(part.fee), sleeve, intent, leverage, lot)
         self._forget_net(fill.exchange, fill.symbol)
 
-    def _book_part(self, fill: Fill, order: TrackedOrder | None, sleeve: str) -> None:
-        trade, fee = self.position(fill.exchange, fill.symbol, sleeve), round_money(fill.fee)
-        closing = trade is not None and fill.side is not opening_side(trade.side)
-        closed = min(fill.quantity, trade.quantity) if trade is not None and closing else ZERO
-        rest = fill.quantity - closed
-        if trade is None or not closing:
-            value = round_money(fill.quantity * fill.price)
-            self._enter(trade or self._begin_with_fill(fill, order, sleeve), rest, value, fee, LedgerAccount.FEES)
-        else:
-            left = trade.quantity - closed
-            if left and order is not None and order.lot is not None and left < order.lot:
+    def _book_part(
+        self, fill: Fill, fee: Decimal, sleeve: str, intent: TrackedIntent | None, leverage: int, lot: Decimal | None
+    ) -> None:
+        """`lot`: less than this, left of what is reduced, ends with it."""
+        trade, rest = self.position(fill.exchange, fill.symbol, sleeve), fill.quantity
+        if trade is not None and fill.side is not opening_side(trade.side):
+            closed = min(fill.quantity, trade.quantity)
+            left, rest = trade.quantity - closed, fill.quantity - closed
+            if left and lot is not None and left < lot:
                 trade.quantity = closed
                 self.dust.setdefault(fill.exchange, {})[fill.symbol] = left
-            closing_fee = fee if not rest else round_money(fee * closed / fill.quantity)
-            closed_value = round_money(closed * fill.price)
-            self._reduce_trade(trade, closed, closed_value, closing_fee, fill.at, fill.liquidation)
-            if rest:
-                value = round_money(rest * fill.price)
-                begun = self._begin_with_fill(fill, order, sleeve)
-                self._enter(begun, rest, value, fee - closing_fee, LedgerAccount.FEES)
+            closing_fee = round_money(fee * closed / fill.quantity) if rest and fee else fee
+            self._reduce_trade(trade, closed, round_money(closed * fill.price), closing_fee, fill.at, fill.liquidation)
+            trade, fee = None, fee - closing_fee
+        if rest:
+            begun = trade or self._begin_trade(fill, sleeve, intent, leverage)
+            self._enter(begun, rest, round_money(rest * fill.price), fee, LedgerAccount.FEES)
 
     def _split_fill(self, fill: Fill, order: TrackedOrder | None) -> list[tuple[str, Fill]]:
         """Whose a fill is: the order's. Of none of ours, as a liquidation is, the sleeve's whose position it reduces;
@@ -300,9 +300,9 @@ class TradingBook(BookState):
             del self.nets[exchange, symbol]
 
     def _take_key(self, key: str) -> None:
-        if key in self._keys:
+        if key in self.keys:
             raise Refused(f"{key} is booked already.")
-        self._keys[key] = None
+        self.keys[key] = None
 
     def _transfer(self, event: trade_events.SleeveTransferred) -> None:
         """`Refused` for more than the source has free."""
@@ -332,7 +332,7 @@ class TradingBook(BookState):
 
     def _cross(self, event: trade_events.SleevesCrossed) -> None:
         """What the seller held long ends at the mark, or it is short by so much more; the buyer's the other way."""
-        value = round_money(event.quantity * event.price)
+        round_money(event.quantity * event.price)  # refused here before anything moved
         self.require_account()
         if event.seller == event.buyer:
             raise Refused(f"{event.seller} cannot sell to itself.")
@@ -343,22 +343,12 @@ class TradingBook(BookState):
         if not event.exchange.spot and (event.exchange, event.symbol) not in self.nets:
             self.nets[event.exchange, event.symbol] = sum_net(self.positions_at(event.exchange, event.symbol))
         for sleeve, side in ((event.seller, OrderSide.SELL), (event.buyer, OrderSide.BUY)):
-            trade, left = self.position(event.exchange, event.symbol, sleeve), event.quantity
-            if trade is not None and side is not opening_side(trade.side):
-                closed = min(left, trade.quantity)
-                closed_value = value if closed == left else round_money(closed * event.price)
-                self._reduce_trade(trade, closed, closed_value, ZERO, event.at, liquidation=False)
-                left, trade = left - closed, None
-            if left:
-                entered = value if left == event.quantity else round_money(left * event.price)
-                id, opened = f"{event.key} {sleeve}", Side.LONG if side is OrderSide.BUY else Side.SHORT
-                intent = self.intents.get(event.intents.get(sleeve, ""))
-                legs = () if intent is None else intent.intent.legs
-                times = next((leg.leverage for leg in legs if leg.exchange is event.exchange), 1)
-                held = trade or self._begin_trade(
-                    event.exchange, event.symbol, opened, event.at, id, sleeve, intent, times
-                )
-                self._enter(held, left, entered, ZERO, LedgerAccount.FEES)
+            intent = self.intents.get(event.intents.get(sleeve, ""))
+            legs = () if intent is None else intent.intent.legs
+            leverage = next((leg.leverage for leg in legs if leg.exchange is event.exchange), 1)
+            known = pick(event, "exchange", "symbol", "quantity", "price", "at")
+            part = Fill.model_construct(id=f"{event.key} {sleeve}", side=side, liquidation=False, **known)
+            self._book_part(part, ZERO, sleeve, intent, leverage, None)
         self._forget_net(event.exchange, event.symbol)
 
     def _check_may_open(self, fill: Fill, order: TrackedOrder | None) -> None:
@@ -384,25 +374,16 @@ class TradingBook(BookState):
         self._post(trade.exchange, trade.sleeve, (asset, put), (LedgerAccount.CASH, -put - fee), (expense, fee))
         self.realise(trade.exchange, -fee)
 
-    def _begin_trade(
-        self,
-        exchange: Venue,
-        symbol: Symbol,
-        side: Side,
-        at: Millis,
-        first: str,
-        sleeve: str,
-        tracked: TrackedIntent | None,
-        leverage: int = 1,
-    ) -> OpenTrade:
-        """`first`: what names its first fill."""
+    def _begin_trade(self, fill: Fill, sleeve: str, tracked: TrackedIntent | None, leverage: int) -> OpenTrade:
+        """`fill`: its first."""
+        exchange, symbol = fill.exchange, fill.symbol
         trade = OpenTrade(
-            id=f"trd_{digest(canonical([exchange, symbol, first]))[:12]}",
+            id=f"trd_{digest(canonical([exchange, symbol, fill.id]))[:12]}",
             exchange=exchange,
             symbol=symbol,
-            side=side,
+            side=Side.LONG if fill.side is OrderSide.BUY else Side.SHORT,
             leverage=Decimal(1 if exchange.spot else leverage),
-            opened=at,
+            opened=fill.at,
             quantity=self.dust.get(exchange, {}).pop(symbol, ZERO),
             sleeve=sleeve,
         )
@@ -410,12 +391,6 @@ class TradingBook(BookState):
             _take_from_intent(trade, tracked.intent)
         self.trades[trade.id] = self.positions[exchange, symbol, sleeve] = trade
         return trade
-
-    def _begin_with_fill(self, fill: Fill, order: TrackedOrder | None, sleeve: str) -> OpenTrade:
-        tracked = None if order is None else self.intents.get(order.intent)
-        side = Side.LONG if fill.side is OrderSide.BUY else Side.SHORT
-        leverage = 1 if order is None else order.request.leverage
-        return self._begin_trade(fill.exchange, fill.symbol, side, fill.at, fill.id, sleeve, tracked, leverage)
 
     def _reduce_trade(
         self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, at: Millis, liquidation: bool
@@ -448,11 +423,11 @@ class TradingBook(BookState):
 
     def _book_funding(self, event: trade_events.FundingBooked) -> Venue:
         payment = event.payment
-        if (payment.exchange, payment.id) in self._payments:
+        if (payment.exchange, payment.id) in self.paid:
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
         amount = round_money(payment.amount)
         self.require_account()
-        self._payments[payment.exchange, payment.id] = None
+        self.paid[payment.exchange, payment.id] = None
         self.realise(payment.exchange, amount)
         late = (trade for trade in self.finished.values() if trade.exchange is payment.exchange)
         of_late = [trade for trade in late if trade.symbol is payment.symbol]

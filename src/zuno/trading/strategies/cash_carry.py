@@ -1,6 +1,6 @@
 """`cash-carry`: long spot and short perpetual of one venue while funding pays for it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,15 +9,7 @@ from numpy.typing import NDArray
 
 from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.model.sleeves import CASH_CARRY
-from zuno.trading.strategies.port import (
-    DAYS_PER_YEAR,
-    DayColumns,
-    Floats,
-    StrategyView,
-    TargetWeight,
-    align_days,
-    format_share,
-)
+from zuno.trading.strategies.port import DAYS_PER_YEAR, CoreStrategy, DayColumns, Floats, format_share
 from zuno.trading.strategies.trend import explain_unlisted
 
 FUNDING_DAYS: Final = 7
@@ -31,7 +23,7 @@ LEG: Final = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class CashCarry:
+class CashCarry(CoreStrategy):
     """Weight 0.75/N for each leg, on above 5 % of funding a year and off below 1 %; N counts the markets with spot and
     with known funding. Missing funding switches it off."""
 
@@ -40,8 +32,8 @@ class CashCarry:
         "long spot and short perpetual of one venue, 75 % of the capital a leg; on when seven days of funding pay more "
         "than 5 % a year, off below 1 %"
     )
-    legs: int = 2
     cost: float = 0.0015
+    legs: int = 2
 
     def weigh_days(self, columns: DayColumns) -> Floats:
         rate, _ = measure_funding(columns)
@@ -59,30 +51,20 @@ class CashCarry:
     def earn(self, columns: DayColumns) -> Floats:
         return np.where(np.isnan(columns.funding), 0.0, columns.funding)
 
-    def targets(self, view: StrategyView) -> Mapping[str, TargetWeight]:
-        columns = align_days(view)
-        if not columns.days.size:
-            return {name: TargetWeight(0.0, "no closed day is known") for name in columns.names}
-        weights = self.weigh_days(columns)[:, -1].tolist()
-        return {
-            name: TargetWeight(weight, self._explain(columns, place, weight))
-            for place, (name, weight) in enumerate(zip(columns.names, weights, strict=True))
-        }
-
-    def _explain(self, columns: DayColumns, place: int, weight: float) -> str:
-        rate, known = measure_funding(columns)
-        if not columns.spot[place]:
-            return "its venue has no spot market of it"
-        if not columns.closed[place, -1]:
-            return explain_unlisted(columns, place, 1)
-        if known[place, -1] < LEAST_KNOWN:
-            return (
-                f"funding is known for {known[place, -1]} of the last {FUNDING_DAYS} days: nothing is held without it"
-            )
-        paid = f"funding of {FUNDING_DAYS} days at {100 * rate[place, -1]:.1f} % a year"
-        if weight:
-            return f"{paid}: long spot and short perpetual, {100 * weight:.1f} % of the sleeve each"
-        return f"{paid}: it opens above {format_share(ON_ABOVE)}"
+    def explain(self, columns: DayColumns, weights: Sequence[float]) -> Iterator[str]:
+        rates, known = measure_funding(columns)
+        for place, weight in enumerate(weights):
+            days, paid = known[place, -1], f"funding of {FUNDING_DAYS} days at {100 * rates[place, -1]:.1f} % a year"
+            if not columns.spot[place]:
+                yield "its venue has no spot market of it"
+            elif not columns.closed[place, -1]:
+                yield explain_unlisted(columns, place, 1)
+            elif days < LEAST_KNOWN:
+                yield f"funding is known for {days} of the last {FUNDING_DAYS} days: nothing is held without it"
+            elif weight:
+                yield f"{paid}: long spot and short perpetual, {100 * weight:.1f} % of the sleeve each"
+            else:
+                yield f"{paid}: it opens above {format_share(ON_ABOVE)}"
 
 
 def measure_funding(columns: DayColumns) -> tuple[Floats, NDArray[np.int64]]:

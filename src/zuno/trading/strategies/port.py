@@ -4,9 +4,9 @@ Whatever depends on the path (a band, a switch, the drawdown scaler) is folded f
 nowhere: the same function backtests, shadows and trades. A view therefore reaches back to the first day there is.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,37 +52,6 @@ class TargetWeight:
     """One sentence for the owner."""
 
 
-class CoreStrategy(Protocol):
-    """A pure function of the view, for one day or for all. It knows no venue, no clock and no other sleeve."""
-
-    @property
-    def name(self) -> str: ...
-
-    def targets(self, view: StrategyView) -> Mapping[str, TargetWeight]:
-        """A target for every market of the view; one that is left out of the strategy has weight 0 and says why."""
-
-    @property
-    def rule(self) -> str:
-        """In one sentence."""
-
-    @property
-    def legs(self) -> int:
-        """Two: a weight is held long and short at once, and earns funding alone."""
-
-    @property
-    def cost(self) -> float:
-        """Of a change of a weight by 1: fees and slippage, a fraction."""
-
-    def weigh_days(self, columns: "DayColumns") -> Floats:
-        """Targets at the end of each day: a row for each market, a column for each day."""
-
-    def list_markets(self, columns: "DayColumns") -> NDArray[np.bool_]:
-        """Which markets share the capital at the end of each day."""
-
-    def earn(self, columns: "DayColumns") -> Floats:
-        """What a weight of 1 earns on each day, costs aside."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class DayColumns:
     """Histories side by side: a row for each market, a column for each day from the first to the last that was over."""
@@ -103,6 +72,43 @@ class DayColumns:
         known = self.closes[:, :-1] > 0
         moves[:, 1:] = np.where(known, self.closes[:, 1:] / np.where(known, self.closes[:, :-1], 1.0) - 1, 0.0)
         return moves
+
+
+@dataclass(frozen=True, slots=True)
+class CoreStrategy:
+    """A pure function of the view, for one day or for all. It knows no venue, no clock and no other sleeve."""
+
+    name: str
+    rule: str
+    """In one sentence."""
+    cost: float
+    """Of a change of a weight by 1: fees and slippage, a fraction."""
+    legs: int = 1
+    """Two: a weight is held long and short at once, and earns funding alone."""
+
+    def weigh_days(self, columns: DayColumns) -> Floats:
+        """Targets at the end of each day: a row for each market, a column for each day."""
+        raise NotImplementedError
+
+    def list_markets(self, columns: DayColumns) -> NDArray[np.bool_]:
+        """Which markets share the capital at the end of each day."""
+        raise NotImplementedError
+
+    def earn(self, columns: DayColumns) -> Floats:
+        """What a weight of 1 earns on each day, costs aside."""
+        raise NotImplementedError
+
+    def explain(self, columns: DayColumns, weights: Sequence[float]) -> Iterable[str]:
+        """Why each market has its weight at the end of the last day."""
+        raise NotImplementedError
+
+    def targets(self, view: StrategyView) -> dict[str, TargetWeight]:
+        """A target for every market of the view; one that is left out of the strategy has weight 0 and says why."""
+        columns = align_days(view)
+        if not columns.days.size:
+            return {name: TargetWeight(0.0, "no closed day is known") for name in columns.names}
+        weights = self.weigh_days(columns)[:, -1].tolist()
+        return dict(zip(columns.names, map(TargetWeight, weights, self.explain(columns, weights)), strict=True))
 
 
 def align_days(view: StrategyView) -> DayColumns:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.strategies.port import WEIGHT_PLACES, CoreStrategy, DayColumns, Floats, StrategyView, align_days
+from zuno.trading.strategies.port import WEIGHT_PLACES, CoreStrategy, Floats, StrategyView, align_days
 
 HIGH_DAYS: Final = 365
 NOTHING_AT: Final = 0.30
@@ -88,8 +88,10 @@ def size_targets(
     `tilts`: multipliers by market, which act on strategies of one leg alone."""
     columns = align_days(view)
     targets = strategy.targets(view)
-    scale = measure_scale(strategy, columns)
-    count = int(strategy.list_markets(columns)[:, -1].sum()) if columns.days.size else 0
+    scale, count = 1.0, 0
+    if columns.days.size:
+        scale = float(simulate(strategy.weigh_days(columns), strategy.earn(columns), strategy.cost).scale()[-1])
+        count = int(strategy.list_markets(columns)[:, -1].sum())
     sized = {}
     for name, target in targets.items():
         alone = strategy.legs == 1
@@ -99,13 +101,6 @@ def size_targets(
             adjust_weight(target.weight, scale, tilt, cap), target.weight, scale, tilt, target.why
         )
     return sized
-
-
-def measure_scale(strategy: CoreStrategy, columns: DayColumns) -> float:
-    """K by the view's last day."""
-    if not columns.days.size:
-        return 1.0
-    return float(simulate(strategy.weigh_days(columns), strategy.earn(columns), strategy.cost).scale()[-1])
 
 
 def adjust_weight(weight: float, scale: float, tilt: float = 1.0, cap: float | None = None) -> float:

@@ -1,6 +1,6 @@
 """The debate's tilt of the core: what it says of a day, what that was worth on the next, and its weight."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import Final
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from zuno.trading.measure.portable import NANO, RATIO_PLACES
 from zuno.trading.model.market import DAY_MS
+from zuno.trading.model.tilts import TiltScored
 from zuno.trading.strategies.port import DAYS_PER_YEAR, Floats, StrategyView, align_days
 from zuno.trading.strategies.trend import measure_trend
 
@@ -35,18 +36,8 @@ class DayTilt:
     """τ: −1 to +1."""
 
 
-@dataclass(frozen=True, slots=True)
-class TiltScore:
-    """What tilts were worth on the day after theirs, all markets together."""
-
-    beta: float | None
-    """Standard deviations of a day that a full tilt earned; None where nothing was said that the core did not hold."""
-    se: float | None
-    """Clustered by day: coins move together."""
-    weight: float
-    """λ, 0 to 1."""
-    days: int
-    residuals: Mapping[str, float]
+class TiltScore(TiltScored):
+    residuals: dict[str, float]
     """τ̃ of the last day, by market: what was said beyond the core's own trend."""
 
     def multiplier(self, market: str) -> float:
@@ -84,15 +75,15 @@ def score_tilts(tilts: Sequence[DayTilt], view: StrategyView) -> TiltScore:
         squares += [float(residuals[row, day]) ** 2 for row in spoken]
     total, count = fsum(squares), len(by_day)
     if not total:
-        return TiltScore(None, None, 0.0, count, last)
+        return TiltScore(beta=None, se=None, weight=0.0, days=count, residuals=last)
     beta, error = fsum(by_day) / total, sqrt(fsum(each * each for each in by_day)) / total
     weight = count / (count + PRIOR_DAYS) * min(1.0, max(0.0, (beta - ERRORS * error) / FULL_SLOPE))
     return TiltScore(
-        round(beta, RATIO_PLACES),
-        round(error, RATIO_PLACES),
-        round(weight, RATIO_PLACES) if count >= LEAST_DAYS else 0.0,
-        count,
-        last,
+        beta=round(beta, RATIO_PLACES),
+        se=round(error, RATIO_PLACES),
+        weight=round(weight, RATIO_PLACES) if count >= LEAST_DAYS else 0.0,
+        days=count,
+        residuals=last,
     )
 
 

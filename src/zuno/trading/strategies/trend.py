@@ -1,6 +1,6 @@
 """`trend`: long what has risen, sized by its volatility. And `vol-hold`, the same without a view of the trend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
@@ -16,11 +16,9 @@ from zuno.trading.strategies.port import (
     DAYS_PER_YEAR,
     LONGEST_GAP_DAYS,
     WEIGHT_PLACES,
+    CoreStrategy,
     DayColumns,
     Floats,
-    StrategyView,
-    TargetWeight,
-    align_days,
     format_share,
 )
 
@@ -118,18 +116,17 @@ def _count_markets(listed: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class Trend(CoreStrategy):
     """Long only, daily, over markets with at least 121 closed days."""
 
     name: str = sleeves.TREND
-    by_trend: bool = True
-    """False: the weight follows volatility alone."""
     rule: str = (
         "long only: the share of six lookbacks (10 to 120 days) over which a market has risen, sized to 30 % of "
         "volatility a year, at most its equal share; a change of less than a tenth of that share is not made"
     )
-    legs: int = 1
     cost: float = 0.0009
+    by_trend: bool = True
+    """False: the weight follows volatility alone."""
 
     def weigh_days(self, columns: DayColumns) -> Floats:
         trend = measure_trend(columns)
@@ -141,32 +138,21 @@ class Trend:
     def earn(self, columns: DayColumns) -> Floats:
         return columns.measure_moves()
 
-    def targets(self, view: StrategyView) -> Mapping[str, TargetWeight]:
-        columns = align_days(view)
-        if not columns.days.size:
-            return {name: TargetWeight(0.0, "no closed day is known") for name in columns.names}
+    def explain(self, columns: DayColumns, weights: Sequence[float]) -> Iterator[str]:
         trend = measure_trend(columns)
         wished = self._wish(trend)
-        weights = keep_band(wished, trend.listed)
-        return {
-            name: TargetWeight(
-                float(weights[place, -1]),
-                self._explain(trend, place, float(weights[place, -1]), float(wished[place, -1]))
-                if trend.listed[place, -1]
-                else explain_unlisted(columns, place),
-            )
-            for place, name in enumerate(columns.names)
-        }
+        for place, weight in enumerate(weights):
+            if not trend.listed[place, -1]:
+                yield explain_unlisted(columns, place)
+                continue
+            trends = f"{trend.up[place, -1]} of {len(LOOKBACKS)} trends up, " if self.by_trend else ""
+            held, wanted = format_share(weight), format_share(float(wished[place, -1]))
+            band = "" if held == wanted else f", kept: {wanted} is inside the band"
+            volatility = format_share(float(trend.volatility[place, -1]))
+            yield f"{trends}volatility {volatility}: {held} of the sleeve{band}"
 
     def _wish(self, trend: TrendColumns) -> Floats:
         return wish_weights(trend, trend.up if self.by_trend else np.full_like(trend.up, len(LOOKBACKS)))
-
-    def _explain(self, trend: TrendColumns, place: int, weight: float, wish: float) -> str:
-        trends = f"{trend.up[place, -1]} of {len(LOOKBACKS)} trends up, " if self.by_trend else ""
-        held, wanted = format_share(weight), format_share(wish)
-        band = "" if held == wanted else f", kept: {wanted} is inside the band"
-        volatility = format_share(float(trend.volatility[place, -1]))
-        return f"{trends}volatility {volatility}: {held} of the sleeve{band}"
 
 
 TREND: Final = Trend()

@@ -18,6 +18,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, MINUTE_MS
 from zuno.trading.model.trade_events import Mandate
 from zuno.trading.rules.book_state import RealisedResult
+from zuno.trading.rules.protections import find_day_loss
 
 PLACE = Venue("HYPERLIQUID")
 
@@ -63,7 +64,7 @@ async def test_a_day_s_loss_is_counted_by_the_rate_of_the_market_that_is_read() 
         balance = (await here.venue.balance()).total
         assert state.equity_usd == (balance + state.unrealised_usd * Decimal("1.25")) / Decimal("1.25")  # type: ignore[operator]
         desk.gate.book.results.append(RealisedResult(state.now, PLACE, Decimal(-125)))
-        lost = risk.sum_lost_today(state)
+        lost = find_day_loss(state)
         assert not isinstance(lost, Missing)
         assert lost >= 100
 

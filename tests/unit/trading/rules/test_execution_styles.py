@@ -14,12 +14,13 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Style
+from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS
-from zuno.trading.model.orders import Filters, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
+from zuno.trading.model.orders import Filters, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce, VenueQuote
+from zuno.trading.rules.book_state import TrackedOrder
 from zuno.trading.rules.execution_styles import (
     REPRICE_MS,
     REPRICES,
-    EntryOrder,
     EntryPlan,
     EntryTask,
     next_entry_step,
@@ -62,16 +63,25 @@ def task(style: Style, **named: Any) -> EntryTask:
     return EntryTask(**{**fields, **named})
 
 
-def ended(plan: EntryPlan, filled: str = "0") -> EntryOrder:
-    return EntryOrder(OrderStatus.CANCELED, Decimal(filled), plan.expires, plan.type, plan.time_in_force)
+def ended(plan: EntryPlan, filled: str = "0", status: OrderStatus = OrderStatus.CANCELED) -> TrackedOrder:
+    request = OrderRequest(
+        client_id="order",
+        exchange=QUOTE.exchange,
+        symbol=QUOTE.symbol,
+        side=OrderSide.BUY,
+        **pick(plan, "type", "quantity", "price", "time_in_force"),
+    )
+    tracked = TrackedOrder(request, "intent", "entry", NOW, plan.expires)
+    tracked.status, tracked.filled = status, Decimal(filled)
+    return tracked
 
 
-def resting(plan: EntryPlan) -> EntryOrder:
-    return EntryOrder(OrderStatus.OPEN, Decimal(0), plan.expires, plan.type, plan.time_in_force)
+def resting(plan: EntryPlan) -> TrackedOrder:
+    return ended(plan, status=OrderStatus.OPEN)
 
 
 def test_passive_maker_waits_at_the_touch_reprices_and_takes_the_rest_in_the_end() -> None:
-    orders: list[EntryOrder] = []
+    orders: list[TrackedOrder] = []
     passive = task(Style.PASSIVE_MAKER)
     for _ in range(1 + REPRICES):
         (plan,) = next_entry_step(passive, orders).place

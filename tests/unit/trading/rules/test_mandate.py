@@ -15,6 +15,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS
+from zuno.trading.model.sleeves import DEBATE_ALONE
 from zuno.trading.model.trade_events import DayMarked, Mandate, MandatedSleeve
 from zuno.trading.rules.protections import (
     LiveEntry,
@@ -23,7 +24,6 @@ from zuno.trading.rules.protections import (
     find_mandate_refusal,
     find_sleeve_fall,
     hash_mandate,
-    share_out,
 )
 
 NOW = Millis(20_000 * DAY_MS)
@@ -113,13 +113,9 @@ TREND = replace(ENTRY, sleeve="trend", sleeve_share=Decimal("0.6"), sleeve_fall=
 
 
 def test_what_is_left_of_the_shares_is_the_debates() -> None:
-    shares = share_out(CORE)
-    assert shares is not None
-    assert shares.to_record() == {"trend": Decimal("0.6"), "cash-carry": Decimal("0.2"), "debate": Decimal("0.2")}
-    assert share_out(mandate()) is None
-    whole = share_out(mandate(sleeves=(sleeve("trend", "1"),)))
-    assert whole is not None
-    assert whole.to_record() == {"trend": Decimal(1)}
+    assert CORE.shares.to_record() == {"trend": Decimal("0.6"), "cash-carry": Decimal("0.2"), "debate": Decimal("0.2")}
+    assert mandate().shares == DEBATE_ALONE
+    assert mandate(sleeves=(sleeve("trend", "1"),)).shares.to_record() == {"trend": Decimal(1)}
 
 
 @pytest.mark.parametrize(

@@ -139,8 +139,8 @@ def test_fills_and_funding_are_booked_once_by_their_id() -> None:
     for event in once:
         with pytest.raises(Refused):
             book.apply(event)
-    assert book.has_fill(BINANCE, "f2")
-    assert book.has_payment(BINANCE, "p1")
+    assert (BINANCE, "f2") in book.booked
+    assert (BINANCE, "p1") in book.paid
     assert (book.cash(BINANCE), book.count) == (cash, 5)
 
 
