@@ -37,14 +37,12 @@ from zuno.trading.measure.structure import (
     Break,
     BreakKind,
     Divergence,
-    DivergenceSource,
     Extreme,
     Fibonacci,
     Gap,
     Pivot,
     PriceDirection,
     Swing,
-    TakerSums,
     TrendLine,
     close_times,
     find_breaks,
@@ -54,8 +52,6 @@ from zuno.trading.measure.structure import (
     find_swings,
     find_trend_lines,
     list_neighbours,
-    make_divergence,
-    mark_divergent_moves,
     measure_fibonacci,
     select_pivots,
 )
@@ -86,18 +82,8 @@ class Structure:
 
 def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
     """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
-    turns = find_pivots(bars, shoulder)
-    return build_structure(
-        bars,
-        take_last_indicators(bars, indicators),
-        (log(bars.high), log(bars.low), log(bars.close)),
-        pivots=turns,
-        swings=find_swings(turns),
-        breaks=find_breaks(bars, turns),
-        gaps=find_fair_value_gaps(bars),
-        lines=find_trend_lines(bars, turns),
-        divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
-    )
+    now = take_last_indicators(bars, indicators)
+    return StructureHistory(bars, shoulder).structure(0, len(bars), now, indicators.rsi)
 
 
 def build_structure(
@@ -414,26 +400,16 @@ class StructureHistory:
         self._turn_times = [pivot.at for pivot in turns]
         self._turns_known = [pivot.known_at for pivot in turns]
         self._swings = find_swings(turns)
-        breaks = find_breaks(bars, turns)
-        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in breaks]
-        self._broken = [(each.pivot.at, each.way) for each in breaks]
-        self._breaks_known = [each.known_at for each in breaks]
-        gaps = find_fair_value_gaps(bars)
-        self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
-        self._gap_times = [gap.at for gap in gaps]
-        self._gaps_known = [gap.known_at for gap in gaps]
-        lines = find_trend_lines(bars, turns)
-        self._lines = [(line, replace(line, broken_at=None)) for line in lines]
-        self._lines_known = [line.known_at for line in lines]
-        pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
-        self._pairs = pairs
-        self._pairs_known = [second.known_at for _, second, _, _ in pairs]
-        self._starts = np.array([start for *_, start, _ in pairs], dtype=np.intp)
-        self._stops = np.array([stop for *_, stop in pairs], dtype=np.intp)
-        self._moved = np.array([second.price - first.price for first, second, _, _ in pairs])
-        self._divergences: dict[tuple[DivergenceSource, int], Divergence] = {}
+        self._breaks = find_breaks(bars, turns)
+        self._breaks_known = [each.known_at for each in self._breaks]
+        self._gaps = find_fair_value_gaps(bars)
+        self._gap_times = [gap.at for gap in self._gaps]
+        self._gaps_known = [gap.known_at for gap in self._gaps]
+        self._lines = find_trend_lines(bars, turns)
+        self._lines_known = [line.known_at for line in self._lines]
+        self._pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
+        self._pairs_known = [second.known_at for _, second, _, _ in self._pairs]
         self._taken = taker_delta(bars)
-        self._said = ~np.isnan(self._taken)
         self._logs = log(bars.high), log(bars.low), log(bars.close)
 
     def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
@@ -465,13 +441,11 @@ class StructureHistory:
 
     def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
         """Of pivots of the window; the first of all is a BOS."""
-        span = range(bisect_left(self._breaks_known, since), bisect_right(self._breaks_known, end))
         breaks: list[Break] = []
-        for place in span:
-            at, way = self._broken[place]
-            if at >= since:
-                turned = breaks and breaks[-1].way is not way
-                breaks.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
+        for each in self._breaks[bisect_left(self._breaks_known, since) : bisect_right(self._breaks_known, end)]:
+            if each.pivot.at >= since:
+                kind = BreakKind.CHOCH if breaks and breaks[-1].way is not each.way else BreakKind.BOS
+                breaks.append(each if each.kind is kind else replace(each, kind=kind))
         return tuple(breaks)
 
     def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
@@ -479,38 +453,25 @@ class StructureHistory:
             return ()
         begin = bisect_left(self._gap_times, int(self._bars.at[first + 1]))
         return tuple(
-            still if gap.filled_at is not None and gap.filled_at > end else gap
-            for gap, still in self._gaps[begin : bisect_right(self._gaps_known, end)]
+            replace(gap, filled_at=None) if gap.filled_at is not None and gap.filled_at > end else gap
+            for gap in self._gaps[begin : bisect_right(self._gaps_known, end)]
         )
 
     def _choose_lines(self, since: int, end: int) -> tuple[TrendLine, ...]:
         span = slice(bisect_left(self._lines_known, since), bisect_right(self._lines_known, end))
         return tuple(
-            still if line.broken_at is not None and line.broken_at > end else line
-            for line, still in self._lines[span]
+            replace(line, broken_at=None) if line.broken_at is not None and line.broken_at > end else line
+            for line in self._lines[span]
             if line.first.at >= since
         )
 
     def _choose_divergences(
         self, first: int, last: int, since: int, end: int, strength: Floats
     ) -> tuple[Divergence, ...]:
-        places = np.arange(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
-        places = places[self._starts[places] >= first + self._shoulder]
-        starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
-        divergences = [
-            (place, DivergenceSource.RSI)
-            for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
+        span = slice(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
+        pairs = [
+            (before, after, start - first, stop - first)
+            for before, after, start, stop in self._pairs[span]
+            if start >= first + self._shoulder
         ]
-        if self._said[first:last].any():
-            sums = TakerSums(self._taken[first:last])
-            divergences += [
-                (place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()
-            ]
-            divergences.sort(key=lambda each: each[0])  # of one pair the RSI's first
-        return tuple(self._divergence(gauge, place) for place, gauge in divergences)
-
-    def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
-        if (gauge, place) not in self._divergences:
-            before, after, _, _ = self._pairs[place]
-            self._divergences[gauge, place] = make_divergence(gauge, before, after)
-        return self._divergences[gauge, place]
+        return find_divergences(pairs, strength, self._taken[first:last])
