@@ -332,12 +332,13 @@ def find_divergences(
     tired = (np.abs(stronger) > _ROUNDING * 100) & (moved * stronger < 0)
     against = (unknown == 0) & (np.abs(bought) > _ROUNDING * churn) & (moved * bought < 0)
     divergences: list[Divergence] = []
-    for (first, second, _, _), *apart in zip(pairs, tired.tolist(), against.tolist(), strict=True):
+    for place in np.flatnonzero(tired | against).tolist():
+        first, second, _, _ = pairs[place]
         way = PriceDirection.DOWN if second.extreme is Extreme.HIGH else PriceDirection.UP
         divergences += [
             Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
-            for gauge, diverged in zip(DivergenceSource, apart, strict=True)
-            if diverged
+            for gauge, apart in ((DivergenceSource.RSI, tired), (DivergenceSource.CVD, against))
+            if apart[place]
         ]
     return tuple(divergences)
 
