@@ -13,6 +13,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.kernel.wire import pick
 from zuno.lab.comparisons import gain_chance, measure_rate
+from zuno.lab.lookahead import OpenModelContext
 from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import CheckView, RateView, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
@@ -21,7 +22,6 @@ from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
-from zuno.llm.ask import ModelContext
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
 from zuno.present.values import count, percent
@@ -33,7 +33,6 @@ from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE
 from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, SimulatedTrade, percent_move, simulate_trade
-from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000
 MIN_WORLDS: Final = 1_000
@@ -83,7 +82,6 @@ class WorldResult(View):
 
 
 RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
-OpenModelContext: TypeAlias = Callable[[RunJournal], ModelContext]
 ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
 """Recorded hours of the home's market, a pool for each symbol that has enough."""
 

@@ -492,8 +492,13 @@ def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) ->
             if now is not None and before is not None:
                 moves.append(now / before - 1)
         move = round(fsum(moves) / len(moves), 9) if moves else 0.0
-        kinds.append("bull" if move >= TREND else "bear" if move <= -TREND else "sideways")
+        kinds.append(name_kind(move))
     return tuple(kinds)
+
+
+def name_kind(move: float) -> str:
+    """The kind of a market that moved so far."""
+    return "bull" if move >= TREND else "bear" if move <= -TREND else "sideways"
 
 
 def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:

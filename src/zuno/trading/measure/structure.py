@@ -323,7 +323,7 @@ def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot,
 def find_divergences(
     pairs: Sequence[tuple[Pivot, Pivot, int, int]], strength: Floats, taken: Floats
 ) -> tuple[Divergence, ...]:
-    """Divergences of RSI and takers' balance between neighbours, in their order; none where a needed value is unknown."""
+    """Of RSI and takers' balance between neighbours, in their order; none where a needed value is unknown."""
     starts, stops = (np.array([pair[end] for pair in pairs], dtype=np.intp) for end in (2, 3))
     moved = np.array([second.price - first.price for first, second, _, _ in pairs])
     known = np.nan_to_num(taken)
