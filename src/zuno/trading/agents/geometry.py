@@ -24,7 +24,7 @@ from zuno.trading.agents.evidence import (
 )
 from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.measure.derivatives import normal_funding
+from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import Formation, find_pattern
@@ -143,7 +143,7 @@ def panels_of(case: Case, image: Image | None) -> Panels:
     )
     return Panels(
         cvd=any(row.taker_buy is not None for row in shown),
-        funding=any(not isinstance(normal_funding(row), Missing) for row in rates),
+        funding=any(not isinstance(funding_figures(row), Missing) for row in rates),
     )
 
 
@@ -374,7 +374,7 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
 
 def _funding_look(case: Case) -> FundingLook | None:
     weeks = (perpetual.week for perpetual in case.features.perpetuals)
-    rate = next((week for week in weeks if not isinstance(week, Missing)), None)
+    rate = next((week.per_8h for week in weeks if not isinstance(week, Missing)), None)
     if rate is None:
         return None
     if abs(rate) >= EXTREME_FUNDING:

@@ -388,7 +388,10 @@ def derivatives_section(case: Case, weight: int = 80) -> Section:
 
 
 def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
-    predicted, week = scale_figure(perpetual.predicted, 100), scale_figure(perpetual.week, 100)
+    predicted, week = (
+        scale_figure(figure_in(perpetual.predicted, "per_8h"), 100),
+        scale_figure(figure_in(perpetual.week, "per_8h"), 100),
+    )
     yield fact(f"{perpetual.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
     yield fact(f"{perpetual.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
     lower = "of the hours of its week stood lower"

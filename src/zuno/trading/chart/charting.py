@@ -20,7 +20,7 @@ from zuno.markets.feeds import perpetual_feeds, tape_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ticks, value_axis
 from zuno.trading.measure.bars import Bars, Floats, bars
-from zuno.trading.measure.derivatives import normal_funding
+from zuno.trading.measure.derivatives import FundingFigures, funding_figures
 from zuno.trading.measure.features import streams_heard
 from zuno.trading.measure.frames import Structure, measure_structure_of_window
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, build_heat_map
@@ -548,9 +548,9 @@ def _mean_within(bars: Bars, rows: Sequence[Funding]) -> tuple[Values, int]:
     dropped = 0
     for opened in bars.at.tolist():
         within = rows[bisect_right(at, opened) : bisect_right(at, opened + bars.timeframe.millis)]
-        figures = [figure for figure in map(normal_funding, within) if not isinstance(figure, Missing)]
+        figures = [figure for figure in map(funding_figures, within) if isinstance(figure, FundingFigures)]
         dropped += len(within) - len(figures)
-        means.append(100 * fsum(figures) / len(figures) if figures else None)
+        means.append(100 * fsum(figure.per_8h for figure in figures) / len(figures) if figures else None)
     return tuple(means), dropped
 
 

@@ -28,23 +28,52 @@ _FRESH_MS: Final = STALE_AFTER[Feed.OPEN_INTEREST] * 1_000
 
 
 @dataclass(frozen=True, slots=True)
+class FundingFigures:
+    """One rate, and what it amounts to. Fractions, not percentages."""
+
+    at: Millis
+    rate: float
+    interval_hours: float
+    per_8h: float
+    annualised: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeanFunding:
+    """What was paid on average, each hour counting alike."""
+
+    per_8h: float
+    used: int
+    dropped: int
+    """Rates of the time that could not be believed."""
+    hours: float
+    """How much of the time the rates that were used were paid for."""
+
+
+@dataclass(frozen=True, slots=True)
 class OpenInterestChange:
     """How open interest changed between two moments, over the venues that were there at both."""
 
     share: float
     """Of what was open at the start: 0.01 is one per cent more."""
+    start: float
+    end: float
+    """Base units, both over the same venues."""
     venues: tuple[str, ...]
+    dropped: tuple[tuple[str, str], ...]
+    """Venues left out, and why."""
 
 
-def normal_funding(row: Funding) -> Known[float]:
-    """The rate as if it were paid every eight hours, a fraction."""
-    flaw = _implausible(row)
-    return Missing(flaw) if flaw else row.rate * NORMAL_HOURS / row.interval_hours
+def funding_figures(row: Funding) -> Known[FundingFigures]:
+    """`rate · (24 / interval) · 365` a year, and the rate as if it were paid every eight hours."""
+    if flaw := _implausible(row):
+        return Missing(flaw)
+    per_8h = row.rate * NORMAL_HOURS / row.interval_hours
+    return FundingFigures(row.at, row.rate, row.interval_hours, per_8h, row.rate * (24 / row.interval_hours) * 365)
 
 
-def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[float]:
-    """The mean of the rates settled in the seven days up to `as_of`, for eight hours; an hour that two rates cover
-    counts once."""
+def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:
+    """The mean of the rates settled in the seven days up to `as_of`; an hour that two rates cover counts once."""
     lately = {row.at: row for row in rows if as_of - MEAN_DAYS * DAY_MS < row.at <= as_of}.values()
     believed = [row for row in lately if _implausible(row) is None]
     used: list[Funding] = []
@@ -57,7 +86,8 @@ def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[float]:
             f"settled rates of {hours:g} hours of the last {MEAN_DAYS} days are known, {LEAST_MEAN_HOURS} are needed "
             f"({len(lately) - len(believed)} could not be believed)"
         )
-    return fsum(row.rate for row in used) / hours * NORMAL_HOURS
+    paid = fsum(row.rate for row in used)
+    return MeanFunding(paid / hours * NORMAL_HOURS, len(used), len(lately) - len(believed), hours)
 
 
 def open_interest_change(
@@ -65,21 +95,21 @@ def open_interest_change(
 ) -> Known[OpenInterestChange]:
     """The change between two moments, over venues that have a reading in the ten minutes before both."""
     ends: dict[str, tuple[float, float]] = {}
-    dropped: list[str] = []
+    dropped: list[tuple[str, str]] = []
     for venue, rows in sorted(by_venue.items()):
         ordered = sorted(rows, key=_moment)
         first, last = _open_at(ordered, start), _open_at(ordered, end)
         if isinstance(first, Missing):
-            dropped.append(f"{venue}: at the start, {first.reason}")
+            dropped.append((venue, f"at the start, {first.reason}"))
         elif isinstance(last, Missing):
-            dropped.append(f"{venue}: at the end, {last.reason}")
+            dropped.append((venue, f"at the end, {last.reason}"))
         else:
             ends[venue] = (first, last)
     if not ends:
-        reasons = "; ".join(dropped) or "no venue was asked"
-        return Missing(f"no venue's open interest is known at both ends ({reasons})")
+        reasons = "; ".join(f"{venue}: {why}" for venue, why in dropped)
+        return Missing(f"no venue's open interest is known at both ends ({reasons or 'no venue was asked'})")
     before, after = fsum(pair[0] for pair in ends.values()), fsum(pair[1] for pair in ends.values())
-    return OpenInterestChange((after - before) / before, tuple(ends))
+    return OpenInterestChange((after - before) / before, before, after, tuple(ends), tuple(dropped))
 
 
 def basis_bps(row: MarkAndIndex) -> Known[float]:

@@ -135,9 +135,8 @@ R = TypeVar("R", bound=market.Row)
 @dataclass(frozen=True, slots=True)
 class Perpetual:
     venue: str
-    predicted: Known[float]
-    week: Known[float]
-    """Funding for eight hours: the next, and the mean of what was settled."""
+    predicted: Known[derivatives.FundingFigures]
+    week: Known[derivatives.MeanFunding]
     open_interest: Known[market.Level]
     long_share: Known[float]
     basis_bps: Known[float]
@@ -298,7 +297,7 @@ def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
     premium, basis_rank = _rank_newest(marks, derivatives.basis_bps)
     return Perpetual(
         venue,
-        predicted if isinstance(predicted, Missing) else derivatives.normal_funding(predicted),
+        predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
         settled if isinstance(settled, Missing) else derivatives.mean_funding(settled, bundle.as_of),
         _above_zero(_newest(bundle, market.open_interest(venue, symbol))),
         longs,

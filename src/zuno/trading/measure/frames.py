@@ -31,17 +31,15 @@ from zuno.trading.measure.indicators import (
     taker_delta,
     volume_profile,
 )
-from zuno.trading.measure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, find_zones, list_levels
+from zuno.trading.measure.levels import AnchoredVwap, Structure, find_zones, list_levels
 from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
 from zuno.trading.measure.structure import (
     Break,
     BreakKind,
     Divergence,
     Extreme,
-    Fibonacci,
     Gap,
     Pivot,
-    PriceDirection,
     Swing,
     TrendLine,
     close_times,
@@ -56,68 +54,13 @@ from zuno.trading.measure.structure import (
     select_pivots,
 )
 from zuno.trading.model.bundle import same_rows
-from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Candle, Timeframe
-
-
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """As of the last bar's close. What has a `known_at` stays the same from then on."""
-
-    pivots: tuple[Pivot, ...]
-    swings: tuple[Swing, ...]
-    breaks: tuple[Break, ...]
-    trend: PriceDirection | None
-    gaps: tuple[Gap, ...]
-    fibonacci: Fibonacci | None
-    lines: tuple[TrendLine, ...]
-    divergences: tuple[Divergence, ...]
-    profile: VolumeProfile | None
-    anchored: tuple[AnchoredVwap, ...]
-    levels: tuple[PriceLevel, ...]
-    zones: tuple[LevelZone, ...]
-    log_atr: float | None
-    """ATR14 of log prices: the same in a rise and in the fall that mirrors it."""
 
 
 def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
     """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
     now = take_last_indicators(bars, indicators)
     return StructureHistory(bars, shoulder).structure(0, len(bars), now, indicators.rsi)
-
-
-def build_structure(
-    bars: Bars,
-    readings: IndicatorValues,
-    logs: tuple[Floats, Floats, Floats],
-    *,
-    pivots: tuple[Pivot, ...],
-    swings: tuple[Swing, ...],
-    breaks: tuple[Break, ...],
-    gaps: tuple[Gap, ...],
-    lines: tuple[TrendLine, ...],
-    divergences: tuple[Divergence, ...],
-) -> Structure:
-    """The structure of bars whose shapes are found. `logs`: logarithms of their highs, lows and closes."""
-    fibonacci, profile, anchored = measure_fibonacci(pivots), volume_profile(bars), anchor_vwaps(bars, pivots)
-    now = close_times(bars)[-1]
-    menu = list_levels(Measured(bars.timeframe, now, readings, pivots, fibonacci, gaps, lines, profile, anchored))
-    reach = float(atr(*logs)[-1])
-    return Structure(
-        pivots=pivots,
-        swings=swings,
-        breaks=breaks,
-        trend=breaks[-1].way if breaks else None,
-        gaps=gaps,
-        fibonacci=fibonacci,
-        lines=lines,
-        divergences=divergences,
-        profile=profile,
-        anchored=anchored,
-        levels=menu,
-        zones=find_zones(menu, readings.atr),
-        log_atr=None if np.isnan(reach) else round(reach, RATIO_PLACES),
-    )
 
 
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
@@ -416,18 +359,25 @@ class StructureHistory:
         """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
         # The first bar that has its whole left shoulder in the window.
         since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
-        high, low, close = (column[first:last] for column in self._logs)
-        return build_structure(
-            self._bars.cut(slice(first, last)),
-            now,
-            (high, low, close),
-            pivots=self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)],
+        bars = self._bars.cut(slice(first, last))
+        pivots = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
+        breaks = self._choose_breaks(since, end)
+        reach = float(atr(*(column[first:last] for column in self._logs))[-1])
+        shape = Structure(
+            pivots=pivots,
             swings=self._choose_swings(since, end),
-            breaks=self._choose_breaks(since, end),
+            breaks=breaks,
+            trend=breaks[-1].way if breaks else None,
             gaps=self._choose_gaps(first, last, end),
+            fibonacci=measure_fibonacci(pivots),
             lines=self._choose_lines(since, end),
             divergences=self._choose_divergences(first, last, since, end, strength),
+            profile=volume_profile(bars),
+            anchored=anchor_vwaps(bars, pivots),
+            log_atr=None if isnan(reach) else round(reach, RATIO_PLACES),
         )
+        levels = list_levels(bars.timeframe, now, shape)
+        return replace(shape, levels=levels, zones=find_zones(levels, now.atr))
 
     def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
         """The first of a kind is held against none."""

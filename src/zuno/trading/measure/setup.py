@@ -152,7 +152,7 @@ def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
 def _describe_derivatives(features: Features) -> Iterator[str]:
     """Of the first venue that knows each."""
     rates = (each.predicted for each in features.perpetuals)
-    yield next((_bucket(_FUNDING, rate) for rate in rates if not isinstance(rate, Missing)), "")
+    yield next((_bucket(_FUNDING, rate.per_8h) for rate in rates if not isinstance(rate, Missing)), "")
     for steps, ranks in (
         (_LONGS, [each.long_rank for each in features.perpetuals]),
         (_BASIS, [each.basis_rank for each in features.perpetuals]),

@@ -15,7 +15,7 @@ from zuno.markets.market import Catalogue, Market, Symbol
 from zuno.markets.routes import DEFAULT_ROUTES, Routes
 from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import Bars
-from zuno.trading.measure.derivatives import normal_funding
+from zuno.trading.measure.derivatives import funding_figures
 from zuno.trading.measure.features import Features, fresh_rows, measure_change, read_window
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.measure.portable import price_units, round_digits
@@ -332,9 +332,9 @@ def _funding(bundle: Bundle, features: Features) -> Known[float]:
             for row in bundle.rows(funding(bundle.symbol.venue.feed, bundle.symbol.pair))
             if since <= row.at <= bundle.as_of
         ]
-        known = [rate for row in rows if not isinstance(rate := normal_funding(row), Missing)]
+        known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
         return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
-    return features.perpetuals[0].predicted
+    return figure_in(features.perpetuals[0].predicted, "per_8h")
 
 
 def _settled(symbol: Symbol) -> Series[Funding]:

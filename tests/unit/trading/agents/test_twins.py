@@ -389,7 +389,7 @@ def test_a_restless_curve_counts_on_the_side_that_is_feared(
 def test_how_funding_looks(plain: Case, rate: float, look: str) -> None:
     first, *others = plain.features.perpetuals
     assert not isinstance(first.week, Missing)
-    paid = replace(first, week=rate)
+    paid = replace(first, week=replace(first.week, per_8h=rate))
     funded = replace(plain, features=replace(plain.features, perpetuals=(paid, *others)))
     assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=True)).funding_visual == look
     assert geometry.answer_by_rules(funded, geometry.Panels(cvd=True, funding=False)).funding_visual is None

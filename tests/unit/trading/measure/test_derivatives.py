@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.kernel.units import Millis
-from zuno.trading.measure.derivatives import basis_bps, long_share, mean_funding, normal_funding, open_interest_change
+from zuno.trading.measure.derivatives import basis_bps, funding_figures, long_share, mean_funding, open_interest_change
 from zuno.trading.model.known import Missing, or_none
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Funding, Level, MarkAndIndex
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, Funding, Level, MarkAndIndex
 
 NOW = Millis(1_767_225_600_000)
 AGO = Millis(NOW - HOUR_MS)
@@ -28,36 +28,41 @@ def why(figure: object) -> str:
     return figure.reason
 
 
-def test_a_rate_is_told_for_eight_hours_by_the_venues_own_interval() -> None:
-    eight, four = normal_funding(paid(0, 0.0001)), normal_funding(paid(0, 0.0001, 4.0))
-    assert (eight, four) == (pytest.approx(0.0001), pytest.approx(0.0002))
+def test_a_rate_is_annualised_with_the_venues_own_interval() -> None:
+    eight, four = funding_figures(paid(0, 0.0001)), funding_figures(paid(0, 0.0001, 4.0))
+    assert not isinstance(eight, Missing)
+    assert not isinstance(four, Missing)
+    assert eight.annualised == pytest.approx(0.1095, rel=1e-12)
+    assert four.annualised == pytest.approx(0.219, rel=1e-12)
+    assert (eight.per_8h, four.per_8h) == (pytest.approx(0.0001), pytest.approx(0.0002))
+    assert (eight.rate, eight.interval_hours, eight.at) == (0.0001, 8.0, NOW)
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_rate_at_the_bound_is_believed_and_one_beyond_is_missing(sign: int) -> None:
-    assert or_none(normal_funding(paid(0, sign * 0.003))) is not None
-    assert "0.003" in why(normal_funding(paid(0, sign * 0.00300001)))
+    assert or_none(funding_figures(paid(0, sign * 0.003))) is not None
+    assert "0.003" in why(funding_figures(paid(0, sign * 0.00300001)))
 
 
 def test_funding_as_a_percentage_is_missing_not_a_hundred_times_too_much() -> None:
-    assert "percentage" in why(normal_funding(paid(0, 0.01)))
+    assert "percentage" in why(funding_figures(paid(0, 0.01)))
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf, -math.inf])
 def test_a_rate_that_is_no_number_is_said(rate: float) -> None:
-    assert "number" in why(normal_funding(paid(0, rate)))
+    assert "number" in why(funding_figures(paid(0, rate)))
 
 
 @pytest.mark.parametrize("interval", [0.0, -8.0, math.nan, math.inf, 25.0])
 def test_an_interval_no_venue_has_is_said(interval: float) -> None:
-    assert "interval" in why(normal_funding(paid(0, 0.0001, interval)))
+    assert "interval" in why(funding_figures(paid(0, 0.0001, interval)))
 
 
 @pytest.mark.parametrize("interval", [0.5, 1.0, 24.0])
 def test_intervals_from_minutes_to_a_day_are_believed(interval: float) -> None:
-    found = normal_funding(paid(0, 0.0001, interval))
+    found = funding_figures(paid(0, 0.0001, interval))
     assert not isinstance(found, Missing)
-    assert found == pytest.approx(0.0008 / interval)
+    assert found.per_8h == pytest.approx(0.0008 / interval)
 
 
 def test_the_mean_of_seven_days_weighs_hours_alike_whatever_the_interval() -> None:
@@ -65,7 +70,8 @@ def test_the_mean_of_seven_days_weighs_hours_alike_whatever_the_interval() -> No
     rows = [paid(24 + 8 * n, 0.0001) for n in range(18)] + [paid(4 * n, 0.0002, 4.0) for n in range(6)]
     mean = mean_funding(rows, NOW)
     assert not isinstance(mean, Missing)
-    assert mean == pytest.approx(0.0030 / 168 * 8, rel=1e-12)
+    assert mean.per_8h == pytest.approx(0.0030 / 168 * 8, rel=1e-12)
+    assert (mean.used, mean.dropped, mean.hours) == (24, 0, 168.0)
 
 
 def test_the_mean_leaves_out_what_is_implausible_what_is_older_and_what_is_yet_to_come() -> None:
@@ -74,7 +80,8 @@ def test_the_mean_leaves_out_what_is_implausible_what_is_older_and_what_is_yet_t
     clean, mean = mean_funding(rows, NOW), mean_funding(dirty, NOW)
     assert not isinstance(clean, Missing)
     assert not isinstance(mean, Missing)
-    assert mean == clean == pytest.approx(0.0001)
+    assert mean.per_8h == clean.per_8h == pytest.approx(0.0001)
+    assert (mean.used, mean.dropped) == (21, 2)
 
 
 def test_a_rate_told_twice_was_paid_once() -> None:
@@ -86,8 +93,9 @@ def test_a_rate_told_twice_was_paid_once() -> None:
 def test_a_week_on_two_clocks_has_the_hours_of_a_week() -> None:
     rows = [paid(8 * n, 0.0001 * (n % 3)) for n in range(21)]
     for shift in (1, 2, 5, 7):
-        mean = mean_funding([*rows, *(paid(8 * n + shift, 0.0009) for n in range(20))], NOW)
-        assert mean == mean_funding(rows, NOW)
+        mean = mean_funding([*rows, *(paid(8 * n + shift, 0.0001 * (n % 3)) for n in range(20))], NOW)
+        assert not isinstance(mean, Missing)
+        assert mean.hours <= 168.0
     jitter = [row._replace(at=Millis(row.at - n % 2 * 900)) for n, row in enumerate(rows)]
     assert or_none(mean_funding(jitter, NOW)) == or_none(mean_funding(rows, NOW))
 
@@ -110,11 +118,11 @@ def test_open_interest_changes_over_the_venues_present_at_both_ends() -> None:
         NOW,
     )
     assert not isinstance(change, Missing)
-    assert change.share == pytest.approx(0.01)
+    assert (change.start, change.end, change.share) == (150.0, 151.5, pytest.approx(0.01))
     assert change.venues == ("binance", "okx")
-    gone = why(open_interest_change({"bybit": [Level(AGO, 70.0)]}, AGO, NOW))
-    assert "bybit: at the end" in gone
-    assert "3600 s" in gone
+    ((venue, reason),) = change.dropped
+    assert venue == "bybit"
+    assert "3600 s" in reason
 
 
 def test_a_venue_that_drops_out_in_between_does_not_look_like_a_crowd_leaving() -> None:
@@ -209,4 +217,6 @@ def test_longs_for_each_short_become_a_share() -> None:
 def test_a_day_of_percentages_on_one_venue_leaves_six_to_speak_for_the_week() -> None:
     rows = [paid(8 * n, 0.01 if n < 3 else 0.0001) for n in range(21)]
     mean = mean_funding(rows, NOW)
-    assert mean == pytest.approx(0.0001)
+    assert not isinstance(mean, Missing)
+    assert (mean.per_8h, mean.dropped, mean.hours) == (pytest.approx(0.0001), 3, 144.0)
+    assert mean.hours * HOUR_MS == 6 * DAY_MS

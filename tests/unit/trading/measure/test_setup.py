@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.wire.desk_bundles import World, bundle_of
+from zuno.trading.measure.derivatives import FundingFigures
 from zuno.trading.measure.features import Features, PriceContext, measure_features, read_price_context
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.setup import NOTHING_MEASURED, describe_setup
@@ -91,12 +92,17 @@ def frame_of(found: Features, timeframe: Timeframe) -> Frame:
 def test_funding_has_five_words(rate: float, phrase: str) -> None:
     found, context = measured(WORLDS[0])
     first, *others = found.perpetuals
-    assert not isinstance(first.predicted, Missing)
-    said = phrases(replace(found, perpetuals=(replace(first, predicted=rate), *others)), context)
+    paid = (
+        FundingFigures(first.predicted.at, rate, 8, rate, rate * 1_095)
+        if not isinstance(first.predicted, Missing)
+        else None
+    )
+    assert paid is not None
+    said = phrases(replace(found, perpetuals=(replace(first, predicted=paid), *others)), context)
     assert [each for each in said if each.startswith("funding")] == [phrase]
     # a bound itself is met with either neighbour of its last bit
     for side in (0.0, inf):
-        beside = nextafter(rate, side)
+        beside = replace(paid, per_8h=nextafter(rate, side))
         assert phrases(replace(found, perpetuals=(replace(first, predicted=beside), *others)), context) == said
 
 

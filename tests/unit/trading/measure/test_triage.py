@@ -161,7 +161,7 @@ def test_a_venue_that_drops_out_during_the_hour_makes_no_cascade() -> None:
     found = spike(usual(1.5, 20.0), by_venue)
     assert found.label is None
     assert isinstance(found.open_interest, OpenInterestChange)
-    assert "okx" not in found.open_interest.venues
+    assert [venue for venue, _ in found.open_interest.dropped] == ["okx"]
 
 
 def test_a_spike_does_not_depend_on_what_a_coin_costs() -> None:
