@@ -5,7 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Final, TypeAlias
+from statistics import stdev
+from typing import Final
 
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
@@ -79,11 +80,6 @@ class WorldResult(View):
     gained: bool
     """Whether the trades made money after costs, too clearly for chance."""
     gained_before_costs: bool
-
-
-RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
-ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
-"""Recorded hours of the home's market, a pool for each symbol that has enough."""
 
 
 class WorldKindView(View):
@@ -193,8 +189,9 @@ class NoEdgeView(CheckView):
 
 @dataclass(frozen=True, slots=True)
 class NoEdgeStudy:
-    run_worlds: RunWorlds
-    read_pools: ReadPools
+    run_worlds: RunTasks[WorldsPlan, WorldResult]
+    read_pools: Callable[[], Awaitable[Sequence[HourPool]]]
+    """Recorded hours of the home's market, a pool for each symbol that has enough."""
 
     async def study(
         self,
@@ -370,8 +367,4 @@ def _mean(micros: Sequence[int]) -> float | None:
 
 
 def _standard_error(micros: Sequence[int]) -> float | None:
-    count = len(micros)
-    if count < 2:
-        return None
-    squares = count * sum(micro * micro for micro in micros) - sum(micros) ** 2  # whole numbers: no rounding yet
-    return round(sqrt(squares / (count * count * (count - 1))) / _MICRO, 6)
+    return round(stdev(micros) / sqrt(len(micros)) / _MICRO, 6) if len(micros) > 1 else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -16,21 +17,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars, join_bars
-from zuno.trading.measure.indicators import (
-    SPARE,
-    IndicatorSeries,
-    IndicatorValues,
-    atr,
-    compute_indicators,
-    drop_invalid_bars,
-    mark_valid_bars,
-    newest_anchored_vwaps,
-    round_indicators,
-    take_last_indicators,
-    take_newest_valid_bars,
-    taker_delta,
-    volume_profile,
-)
 from zuno.trading.measure.levels import AnchoredVwap, Structure, find_zones, list_levels
 from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
 from zuno.trading.measure.structure import (
@@ -57,16 +43,16 @@ from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.market import Candle, Timeframe
 
 
-def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
-    """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
-    now = take_last_indicators(bars, indicators)
-    return StructureHistory(bars, shoulder).structure(0, len(bars), now, indicators.rsi)
+def measure_structure_of_window(bars: Bars, columns: indicators.IndicatorSeries, shoulder: int) -> Structure:
+    """Of exactly these sound bars, with pivots of that shoulder. `columns`: their indicators."""
+    now = indicators.take_last_indicators(bars, columns)
+    return StructureHistory(bars, shoulder).structure(0, len(bars), now, columns.rsi)
 
 
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
     anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
-    prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    prices = zip(anchors, indicators.newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
     return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
 
 
@@ -76,19 +62,19 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Frame:
     timeframe: Timeframe
-    readings: IndicatorValues
+    readings: indicators.IndicatorValues
     structure: Structure
 
 
 def measure_frame(given: Bars, shoulder: int) -> Frame | None:
     """Of the last `LOOKBACK` sound bars; None when there is none."""
-    clean = drop_invalid_bars(given)
+    clean = indicators.drop_invalid_bars(given)
     window = clean.last(LOOKBACK)
     if not len(window):
         return None
-    indicators = compute_indicators(window)
-    seen = take_last_indicators(window, indicators, unsound=len(given) - len(clean))
-    return Frame(given.timeframe, seen, measure_structure_of_window(window, indicators, shoulder))
+    columns = indicators.compute_indicators(window)
+    seen = indicators.take_last_indicators(window, columns, unsound=len(given) - len(clean))
+    return Frame(given.timeframe, seen, measure_structure_of_window(window, columns, shoulder))
 
 
 class FrameCache:
@@ -120,10 +106,9 @@ class FrameCache:
 
     def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
         """The last `LOOKBACK` sound bars that had closed by then."""
-        moment, window = self._read(
-            (symbol, timeframe, "newest"), rows, lambda: (as_of, take_newest_valid_bars(timeframe, rows, as_of))
-        )
-        return window if moment == as_of else take_newest_valid_bars(timeframe, rows, as_of)
+        make = partial(indicators.take_newest_valid_bars, timeframe, rows, as_of)
+        moment, window = self._read((symbol, timeframe, "newest"), rows, lambda: (as_of, make()))
+        return window if moment == as_of else make()
 
     def read_shared(self, name: str, rows: Sequence[Any], as_of: Millis, measure: Callable[[], T]) -> T:
         """What is the same for every market of one moment."""
@@ -211,8 +196,8 @@ class FrameHistory:
         return self._round(first).bars.cut(slice(first, last))
 
     def newest(self, first: int, last: int, as_of: Millis) -> Bars | None:
-        """As `take_newest_valid_bars` finds them; None where it has to look closer."""
-        start = max(first, last - LOOKBACK - SPARE)
+        """As `indicators.take_newest_valid_bars` finds them; None where it has to look closer."""
+        start = max(first, last - LOOKBACK - indicators.SPARE)
         closed = int(self._exact.at[last - 1]) + self._exact.timeframe.millis <= as_of
         rounded = self._round(start)
         if not closed or not rounded.is_sound(start, last):
@@ -254,7 +239,7 @@ class _RoundedHistory:
         self.bars = bars
         self._shoulder = shoulder
         self._windows = windows
-        self._unsound = np.concatenate(([0], np.cumsum(~mark_valid_bars(bars)))).tolist()
+        self._unsound = np.concatenate(([0], np.cumsum(~indicators.mark_valid_bars(bars)))).tolist()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._prepared = False
 
@@ -268,7 +253,7 @@ class _RoundedHistory:
         if (first, last) not in self._frames:
             window = self.bars.cut(slice(first, last))
             strength = indicators.rsi(window.close)
-            readings = round_indicators(window, self._newest_row(first, last, window, strength))
+            readings = indicators.round_indicators(window, self._newest_row(first, last, window, strength))
             structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
             self._frames[first, last] = Frame(window.timeframe, readings, structure)
         return self._frames[first, last]
@@ -300,7 +285,7 @@ class _RoundedHistory:
         self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
 
     def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
-        """The last row of `compute_indicators`, in its order."""
+        """The last row of `indicators.compute_indicators`, in its order."""
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
         bands = indicators.Band(*(column[row : row + 1] for column in self._bands))
@@ -352,17 +337,17 @@ class StructureHistory:
         self._lines_known = [line.known_at for line in self._lines]
         self._pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
         self._pairs_known = [second.known_at for _, second, _, _ in self._pairs]
-        self._taken = taker_delta(bars)
+        self._taken = indicators.taker_delta(bars)
         self._logs = log(bars.high), log(bars.low), log(bars.close)
 
-    def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
+    def structure(self, first: int, last: int, now: indicators.IndicatorValues, strength: Floats) -> Structure:
         """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
         # The first bar that has its whole left shoulder in the window.
         since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
         bars = self._bars.cut(slice(first, last))
         pivots = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
         breaks = self._choose_breaks(since, end)
-        reach = float(atr(*(column[first:last] for column in self._logs))[-1])
+        reach = float(indicators.atr(*(column[first:last] for column in self._logs))[-1])
         shape = Structure(
             pivots=pivots,
             swings=self._choose_swings(since, end),
@@ -372,7 +357,7 @@ class StructureHistory:
             fibonacci=measure_fibonacci(pivots),
             lines=self._choose_lines(since, end),
             divergences=self._choose_divergences(first, last, since, end, strength),
-            profile=volume_profile(bars),
+            profile=indicators.volume_profile(bars),
             anchored=anchor_vwaps(bars, pivots),
             log_atr=None if isnan(reach) else round(reach, RATIO_PLACES),
         )
