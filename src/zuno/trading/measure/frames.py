@@ -347,7 +347,8 @@ class StructureHistory:
         bars = self._bars.cut(slice(first, last))
         pivots = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
         breaks = self._choose_breaks(since, end)
-        reach = float(indicators.atr(*(column[first:last] for column in self._logs))[-1])
+        high, low, close = (column[first:last] for column in self._logs)
+        reach = float(indicators.atr(high, low, close)[-1])
         shape = Structure(
             pivots=pivots,
             swings=self._choose_swings(since, end),
