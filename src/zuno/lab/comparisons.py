@@ -7,7 +7,7 @@ no last bit to differ in.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.random import PCG64, Generator
@@ -113,7 +113,7 @@ def draw_sharpes(returns: Sequence[float], block: int, bars_per_year: float) -> 
 
 def middle_of(draws: NDArray[np.float64]) -> tuple[float, float]:
     """Between which 95 % of the draws lie."""
-    low, high = np.sort(draws)[[DRAWS // 40, -1 - DRAWS // 40]].tolist()
+    low, high = _middle(draws)
     return round(low, PLACES), round(high, PLACES)
 
 
@@ -132,6 +132,6 @@ def draw_sums(changes: Sequence[int], block: int) -> NDArray[np.int64] | None:
     return sums
 
 
-def _middle(sums: NDArray[np.int64]) -> tuple[int, int]:
-    low, high = np.sort(sums)[[DRAWS // 40, -1 - DRAWS // 40]].tolist()
+def _middle(draws: NDArray[Any]) -> tuple[Any, Any]:
+    low, high = np.sort(draws)[[DRAWS // 40, -1 - DRAWS // 40]].tolist()
     return low, high

@@ -4,9 +4,10 @@ happened."""
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from zuno.kernel.view import View
+from zuno.lab.model import AskingArm
 from zuno.present.document import Section, lines, section
 
 CUTOFFS: Final = {
@@ -36,14 +37,7 @@ class ModelCutoffView(View):
     in_sample: bool
 
 
-class _AskingArm(Protocol):
-    @property
-    def model_tokens(self) -> int: ...
-    @property
-    def model_cost_usd(self) -> float: ...
-
-
-def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[_AskingArm]) -> Section:
+def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[AskingArm]) -> Section:
     """Tokens, cost and training cutoffs."""
     tokens, usd = sum(arm.model_tokens for arm in arms), sum(arm.model_cost_usd for arm in arms)
     return section(

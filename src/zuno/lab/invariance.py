@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lookahead import OpenModelContext, rule_moment
 from zuno.lab.lp.debate_checks import PoolInvarianceView
@@ -180,7 +181,6 @@ def reverse_experts() -> tuple[Node, ...]:
 @dataclass(frozen=True, slots=True)
 class ChangedRuling:
     change: Change
-    decision: str
     ruling: str
     veto: str | None
     decision_kept: bool
@@ -189,7 +189,6 @@ class ChangedRuling:
 
 @dataclass(frozen=True, slots=True)
 class InvarianceMoment(StudiedMoment):
-    decision: str
     ruling: str
     veto: str | None
     changes: tuple[ChangedRuling, ...]
@@ -224,12 +223,8 @@ async def change_moment(
         order = reverse_experts() if change is Change.REORDERED else tuple(Node)
         decision, ruling, veto = await rule(market, held, symbol, order)
         wanted = [mirror_call(call) if change is Change.MIRRORED else call for call in own[:2]]
-        changes.append(
-            ChangedRuling(change, decision.value, ruling.value, veto, decision is wanted[0], ruling is wanted[1])
-        )
-    return InvarianceMoment(
-        *moment.place_in(seed), decision=own[0].value, ruling=own[1].value, veto=own[2], changes=tuple(changes)
-    )
+        changes.append(ChangedRuling(change, ruling.value, veto, decision is wanted[0], ruling is wanted[1]))
+    return InvarianceMoment(*moment.place_in(seed), ruling=own[1].value, veto=own[2], changes=tuple(changes))
 
 
 class FlipView(MomentView):
@@ -318,9 +313,6 @@ def _sum_change(change: Change, moments: Sequence[InvarianceMoment]) -> ChangeVi
         rulings=measure_rate(len(flipped), len(pairs)),
         active=measure_rate(sum(not each.ruling_kept for _, each in active), len(active)),
         flips=tuple(
-            FlipView(
-                **moment.describe(), ruling=moment.ruling, veto=moment.veto, changed=each.ruling, changed_veto=each.veto
-            )
-            for moment, each in flipped[:LISTED]
+            derive(FlipView, moment, changed=each.ruling, changed_veto=each.veto) for moment, each in flipped[:LISTED]
         ),
     )

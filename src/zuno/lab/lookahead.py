@@ -15,6 +15,7 @@ import numpy as np
 from zuno.kernel.canonical import digest
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
+from zuno.kernel.wire import derive
 from zuno.lab.comparisons import measure_rate
 from zuno.lab.lp.debate_checks import PoolLookaheadView
 from zuno.lab.market_study import MarketPlan, describe_markets
@@ -51,12 +52,22 @@ PREPARED: Final = 3
 """Later moments that are prepared together with the one that is ruled."""
 
 
-class CutSeries(ChangedSeries):
-    """A store in which nothing happened after a moment, whatever it is asked for."""
-
+class _DatedSeries(ChangedSeries):
     def __init__(self, store: SeriesStore, at: Millis) -> None:
         super().__init__(store)
         self._at = at
+
+    def _is_known(self, series: Series[Any], row: Any) -> bool:
+        return complete_at(series, row) <= self._at
+
+    def _all_known(self, series: Series[Any], rows: Sequence[Any]) -> bool:
+        """For series in order of time the last row decides."""
+        decisive = rows if series.feed is Feed.MACRO else rows[-1:]
+        return all(self._is_known(series, row) for row in decisive)
+
+
+class CutSeries(_DatedSeries):
+    """A store in which nothing happened after a moment, whatever it is asked for."""
 
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
@@ -67,22 +78,18 @@ class CutSeries(ChangedSeries):
         return await super().read_many(slices, Millis(min(known_by, self._at)))
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        return rows if _all_known(series, rows, self._at) else [row for row in rows if _known(series, row, self._at)]
+        return rows if self._all_known(series, rows) else [row for row in rows if self._is_known(series, row)]
 
 
-class ScrambledSeries(ChangedSeries):
+class ScrambledSeries(_DatedSeries):
     """A store in which everything after a moment is different: numbers 7 % higher, documents gone."""
 
-    def __init__(self, store: SeriesStore, at: Millis) -> None:
-        super().__init__(store)
-        self._at = at
-
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        if _all_known(series, rows, self._at):
+        if self._all_known(series, rows):
             return rows
         changed = []
         for row in rows:
-            if _known(series, row, self._at):
+            if self._is_known(series, row):
                 changed.append(row)
             elif isinstance(row, tuple) and hasattr(row, "_replace"):
                 numbers = {name: value for name, value in row._asdict().items() if isinstance(value, float)}
@@ -99,17 +106,6 @@ class ShortSeries(ChangedSeries):
 
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
         return rows[-self._bars :] if series.row is Candle else rows
-
-
-def _known(series: Series[Any], row: Any, at: Millis) -> bool:
-    return complete_at(series, row) <= at
-
-
-def _all_known(series: Series[Any], rows: Sequence[Any], at: Millis) -> bool:
-    """For series in order of time the last row decides."""
-    if series.feed is Feed.MACRO:
-        return all(_known(series, row, at) for row in rows)
-    return not rows or _known(series, rows[-1], at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +342,7 @@ def build_lookahead_view(
         **describe_markets([plan.seed for plan in plans], sum(plan.moments for plan in plans), len(moments)),
         compared=2 * len(moments),
         leaks=len(leaky),
-        differences=tuple(LeakView(**moment.describe(), differs=moment.leaks) for moment in leaky),
+        differences=tuple(derive(LeakView, moment, differs=moment.leaks) for moment in leaky),
         startups=tuple(_sum_startups(bars, moments) for bars in STARTUPS),
     )
 

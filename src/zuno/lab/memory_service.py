@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import fsum, sqrt
 from operator import attrgetter
+from statistics import pstdev
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
+from zuno.lab.comparisons import DRAWS, POWER_Z
 from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
 from zuno.lab.model import MarketStudyView, describe_study, table_of, warn_partial
@@ -23,10 +24,6 @@ from zuno.present.values import count, number, share
 LEAST_OUTCOMES: Final = 50
 """Outcomes of each of two arms, below which no verdict on them is given."""
 MOST_MARKETS: Final = 200
-DRAWS: Final = 2_000
-"""Of the bootstrap."""
-SEEN_ERRORS: Final = 2.8
-"""Standard errors: 1.96 for the interval to leave out zero, and 0.84 for it to do so with a chance of 80 %."""
 PAIRS: Final = (
     (Arm.ON, Arm.OFF),
     (Arm.ON, Arm.RECENT),
@@ -53,11 +50,6 @@ class MemoryPlan:
     world: World
     moments: int
     """How many symbols at moments are ruled."""
-
-
-RunMemoryMarkets: TypeAlias = RunTasks[MemoryPlan, MemoryMoment]
-CountMoments: TypeAlias = Callable[[int], int]
-"""Of the market of a seed."""
 
 
 class ArmView(View):
@@ -153,8 +145,9 @@ def _pair_table(world: WorldView) -> Block:
 class MemoryStudy:
     """Nothing is read from a home and nothing is written there."""
 
-    run_markets: RunMemoryMarkets
-    count_moments: CountMoments
+    run_markets: RunTasks[MemoryPlan, MemoryMoment]
+    count_moments: Callable[[int], int]
+    """Of the market of a seed."""
 
     async def study(self, seeds: str, workers: int, tell: Progress, stop: asyncio.Event) -> MemoryStudyView:
         """Once `stop` is set, what is known by then is the answer."""
@@ -248,12 +241,10 @@ def _compare(table: Table, base: Table, drawn: Table, column: int, unit: int) ->
     both = (trades > 0) & (others > 0)
     differences = np.sort(sums[both] / trades[both] / unit - other_sums[both] / others[both] / unit)
     cut = len(differences) // 40  # on either side of 95 %
-    mean = fsum(differences) / len(differences)
-    error = sqrt(fsum((differences - mean) ** 2) / len(differences))
     whole = table[:, column].sum() / table[:, 0].sum() / unit - base[:, column].sum() / base[:, 0].sum() / unit
     return IntervalView(
         difference=round(float(whole), 4),
         low=round(float(differences[cut]), 4),
         high=round(float(differences[len(differences) - 1 - cut]), 4),
-        detectable=round(SEEN_ERRORS * error, 4),
+        detectable=round(POWER_Z * pstdev(differences.tolist()), 4),
     )

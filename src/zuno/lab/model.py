@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
-from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
-from zuno.kernel.view import PartialView, View
+from zuno.kernel.view import IsoTime, PartialView, View
 from zuno.present.document import Block, Document, Tone, Value, document, facts, lines, row, section, table
 from zuno.present.values import bad, count, good, number, percent, quiet, share
 
@@ -49,10 +48,6 @@ class StudiedMoment:
     at: Millis
     symbol: str
     mode: str
-
-    def describe(self) -> dict[str, Any]:
-        """The fields of a `MomentView`."""
-        return {"seed": self.seed, "at": iso(self.at), "symbol": self.symbol, "mode": self.mode}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +146,7 @@ class MomentView(View):
     """One moment of a synthetic market."""
 
     seed: int
-    at: str
+    at: IsoTime
     symbol: str
     mode: str
 
@@ -373,14 +368,20 @@ def format_span(ends: tuple[float, float] | None) -> str:
     return "too few" if ends is None else f"{ends[0]:+,.2f} to {ends[1]:+,.2f}"
 
 
-class _AskingArm(Protocol):
+class AskingArm(Protocol):
+    """An arm that may have asked models."""
+
     @property
     def arm(self) -> str: ...
     @property
     def unanswered(self) -> int: ...
+    @property
+    def model_tokens(self) -> int: ...
+    @property
+    def model_cost_usd(self) -> float: ...
 
 
-def warn_partial(view: PartialView, arms: Sequence[_AskingArm] = ()) -> list[Value]:
+def warn_partial(view: PartialView, arms: Sequence[AskingArm] = ()) -> list[Value]:
     """What a reader must know before the figures: a run that was stopped, arms that rules answered for."""
     stopped = [bad("STOPPED before the end: only what was done by then is counted")] if view.stopped else []
     return stopped + [

@@ -5,7 +5,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Final, TypeAlias
+from statistics import stdev
+from typing import Final
 
 from zuno.kernel.canonical import Digest, digest
 from zuno.kernel.errors import UsageError
@@ -13,6 +14,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.kernel.wire import pick
 from zuno.lab.comparisons import gain_chance, measure_rate
+from zuno.lab.lookahead import OpenModelContext
 from zuno.lab.market_study import RunTasks, collect_results
 from zuno.lab.model import CheckView, RateView, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
@@ -21,7 +23,6 @@ from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.workers import Progress, check_workers
-from zuno.llm.ask import ModelContext
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
 from zuno.present.values import count, percent
@@ -33,7 +34,6 @@ from zuno.trading.rules.calibration import calibrate, find_slope
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE
 from zuno.trading.rules.trade_outcomes import BarColumns, PlannedTrade, SimulatedTrade, percent_move, simulate_trade
-from zuno.trading.run.record import RunJournal
 
 MOST_WORLDS: Final = 20_000
 MIN_WORLDS: Final = 1_000
@@ -80,12 +80,6 @@ class WorldResult(View):
     gained: bool
     """Whether the trades made money after costs, too clearly for chance."""
     gained_before_costs: bool
-
-
-RunWorlds: TypeAlias = RunTasks[WorldsPlan, WorldResult]
-OpenModelContext: TypeAlias = Callable[[RunJournal], ModelContext]
-ReadPools: TypeAlias = Callable[[], Awaitable[Sequence[HourPool]]]
-"""Recorded hours of the home's market, a pool for each symbol that has enough."""
 
 
 class WorldKindView(View):
@@ -195,8 +189,9 @@ class NoEdgeView(CheckView):
 
 @dataclass(frozen=True, slots=True)
 class NoEdgeStudy:
-    run_worlds: RunWorlds
-    read_pools: ReadPools
+    run_worlds: RunTasks[WorldsPlan, WorldResult]
+    read_pools: Callable[[], Awaitable[Sequence[HourPool]]]
+    """Recorded hours of the home's market, a pool for each symbol that has enough."""
 
     async def study(
         self,
@@ -372,8 +367,4 @@ def _mean(micros: Sequence[int]) -> float | None:
 
 
 def _standard_error(micros: Sequence[int]) -> float | None:
-    count = len(micros)
-    if count < 2:
-        return None
-    squares = count * sum(micro * micro for micro in micros) - sum(micros) ** 2  # whole numbers: no rounding yet
-    return round(sqrt(squares / (count * count * (count - 1))) / _MICRO, 6)
+    return round(stdev(micros) / sqrt(len(micros)) / _MICRO, 6) if len(micros) > 1 else None

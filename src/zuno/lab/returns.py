@@ -32,6 +32,10 @@ class ReturnFigures:
     """A year: the mean over the root of the mean squared loss."""
     calmar: float | None
     """Compounded growth a year over the deepest drawdown."""
+    annual_return: float
+    """Compounded, a fraction."""
+    volatility: float
+    """A year."""
 
 
 def measure_returns(returns: Sequence[float], bars_per_year: float) -> ReturnFigures:
@@ -40,12 +44,14 @@ def measure_returns(returns: Sequence[float], bars_per_year: float) -> ReturnFig
     deviation, _, _ = _moments(returns, mean)
     downside = sqrt(fsum(value * value for value in returns if value < 0) / count) if count else 0.0
     growth, drawdown = compound(returns)
-    year = sqrt(bars_per_year)
+    year, yearly = sqrt(bars_per_year), yearly_growth(growth, count, bars_per_year)
     return ReturnFigures(
-        max_drawdown=_round(drawdown),
-        sharpe=_round(mean / deviation * year) if deviation else None,
-        sortino=_round(mean / downside * year) if downside else None,
-        calmar=_round(yearly_growth(growth, count, bars_per_year) / drawdown) if drawdown else None,
+        max_drawdown=round_figure(drawdown),
+        sharpe=round_figure(mean / deviation * year) if deviation else None,
+        sortino=round_figure(mean / downside * year) if downside else None,
+        calmar=round_figure(yearly / drawdown) if drawdown else None,
+        annual_return=round_figure(yearly),
+        volatility=round_figure((deviation or 0.0) * year),
     )
 
 
@@ -82,7 +88,7 @@ def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: flo
     spread = 1 - skewness * sharpe + (kurtosis - 1) / 4 * sharpe * sharpe
     if spread <= 0:  # no sample has such moments, but rounded ones may
         return float(sharpe > benchmark)
-    return _round(normal_cdf((sharpe - benchmark) * sqrt(bars - 1) / sqrt(spread)))
+    return round_figure(normal_cdf((sharpe - benchmark) * sqrt(bars - 1) / sqrt(spread)))
 
 
 def expected_best_sharpe(trials: int, variance: float) -> float:
@@ -153,5 +159,5 @@ def _moments(returns: Sequence[float], mean: float) -> tuple[float | None, float
     return sqrt(squares / (count - 1)), third / (variance * sqrt(variance)), fourth / (variance * variance)
 
 
-def _round(value: float) -> float:
+def round_figure(value: float) -> float:
     return round_digits(value, DIGITS)

@@ -144,7 +144,7 @@ def _difference(result: views.MomentResult) -> views.MirrorDifferenceView:
     return derive(
         views.MirrorDifferenceView,
         own,
-        **result.describe(),
+        result,
         mirrored=other.ruling,
         mirrored_ev_pct=other.ev_pct,
         mirrored_veto=other.veto,

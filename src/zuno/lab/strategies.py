@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import fsum, sqrt
-from typing import Final, TypeAlias
+from math import fsum
+from statistics import stdev
+from typing import Final
 
 import numpy as np
 
@@ -17,11 +18,12 @@ from zuno.kernel.clock import iso
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
+from zuno.kernel.wire import derive
 from zuno.lab.comparisons import POWER_Z, draw_sharpes, middle_of
+from zuno.lab.market_study import RunTasks
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.returns import compound, measure_returns, yearly_growth
+from zuno.lab.returns import compound, measure_returns, round_figure
 from zuno.lab.strategies_view import (
-    KINDS,
     BenchmarkView,
     DifferenceView,
     PathView,
@@ -30,6 +32,7 @@ from zuno.lab.strategies_view import (
     StrategyRowView,
     StretchView,
 )
+from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
 from zuno.lab.workers import Progress, check_any_done, check_workers
@@ -49,6 +52,7 @@ CARRY_RISKS: Final = (
 BLOCK_DAYS: Final = 30
 """Drawn together by the bootstrap: as long as volatility is measured over."""
 DIGITS: Final = 9
+NOT_COMPARED: Final = DifferenceView(sharpe=None, ci95=None, smallest=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +90,12 @@ class StrategyTask:
     last: int
 
 
-RunTasks: TypeAlias = Callable[
-    [Sequence[StrategyTask], int, Callable[[StrategyRowView], None], asyncio.Event], Awaitable[None]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class StrategyLab:
     """Backtests of the core strategies over a folder of history."""
 
     read_histories: Callable[[str], Awaitable[HistoryFolder]]
-    run_tasks: RunTasks
+    run_tasks: RunTasks[StrategyTask, StrategyRowView]
     reports: LabReports
 
     async def backtest(
@@ -226,14 +225,12 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
         name=task.name,
         since=format_day(days[0]),
         days=len(days),
-        turns_per_year=_round(turns),
-        costs=_round(strategy.cost * turns),
-        funding=_round(fsum(returns) / years + strategy.cost * turns) if carry else 0.0,
-        scaled=ResultView(
-            sharpe=None if carry else shadow.sharpe, drawdown=shadow.drawdown, annual_return=shadow.annual_return
-        ),
+        turns_per_year=round_figure(turns),
+        costs=round_figure(strategy.cost * turns),
+        funding=round_figure(fsum(returns) / years + strategy.cost * turns) if carry else 0.0,
+        scaled=derive(ResultView, shadow, **({"sharpe": None} if carry else {})),
         benchmark=BenchmarkView(hold=measure_path(hold), vol_hold=measure_path(sized)),
-        difference=DifferenceView(sharpe=None, ci95=None, smallest=None) if carry else compare(returns, sized),
+        difference=NOT_COMPARED if carry else compare(returns, sized),
         years=split_days([format_day(day)[:4] for day in days], returns, hold),
         regimes=split_days(classify_days(sum_rows(before * moves) / counts, begin), returns, hold, KINDS),
         risks=CARRY_RISKS if carry else (),
@@ -244,30 +241,19 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
 
 def measure_path(returns: Sequence[float]) -> PathView:
     figures = measure_returns(returns, DAYS_PER_YEAR)
-    growth, _ = compound(returns)
-    mean = fsum(returns) / max(1, len(returns))
-    variance = fsum((value - mean) * (value - mean) for value in returns) / max(1, len(returns) - 1)
     draws = draw_sharpes(returns, BLOCK_DAYS, DAYS_PER_YEAR)
-    return PathView(
-        sharpe=figures.sharpe,
-        sharpe_ci95=None if draws is None else middle_of(draws),
-        drawdown=figures.max_drawdown,
-        annual_return=_round(yearly_growth(growth, len(returns), DAYS_PER_YEAR)),
-        volatility=_round(sqrt(variance * DAYS_PER_YEAR)),
-    )
+    middle = None if draws is None else middle_of(draws)
+    return derive(PathView, figures, sharpe_ci95=middle, drawdown=figures.max_drawdown)
 
 
 def compare(returns: Sequence[float], other: Sequence[float]) -> DifferenceView:
     draws, theirs = (draw_sharpes(each, BLOCK_DAYS, DAYS_PER_YEAR) for each in (returns, other))
     first, second = (measure_returns(each, DAYS_PER_YEAR).sharpe for each in (returns, other))
     if draws is None or theirs is None or first is None or second is None:
-        return DifferenceView(sharpe=None, ci95=None, smallest=None)
-    apart = (draws - theirs).tolist()
-    mean = fsum(apart) / len(apart)
-    error = sqrt(fsum((value - mean) * (value - mean) for value in apart) / (len(apart) - 1))
-    return DifferenceView(
-        sharpe=_round(first - second), ci95=middle_of(draws - theirs), smallest=_round(POWER_Z * error)
-    )
+        return NOT_COMPARED
+    apart = draws - theirs
+    smallest = round_figure(POWER_Z * stdev(apart.tolist()))
+    return DifferenceView(sharpe=round_figure(first - second), ci95=middle_of(apart), smallest=smallest)
 
 
 def classify_days(hold: Floats, begin: int) -> list[str]:
@@ -276,7 +262,7 @@ def classify_days(hold: Floats, begin: int) -> list[str]:
     kinds = []
     for day in range(begin, len(worth)):
         move = round(worth[day - 1] / worth[day - 1 - BULL_DAYS] - 1, DIGITS) if day > BULL_DAYS else 0.0
-        kinds.append("bull" if move >= BULL_MOVE else "bear" if move <= -BULL_MOVE else "sideways")
+        kinds.append(name_kind(move))
     return kinds
 
 
@@ -289,11 +275,8 @@ def split_days(
         places = [place for place, each in enumerate(names) if each == name]
         worth, deepest = compound(returns[place] for place in places)
         held, _ = compound(hold[place] for place in places)
-        stretches.append(
-            StretchView(
-                name=name, days=len(places), gain=_round(worth - 1), drawdown=_round(deepest), hold=_round(held - 1)
-            )
-        )
+        gain, drawdown, hold_gain = map(round_figure, (worth - 1, deepest, held - 1))
+        stretches.append(StretchView(name=name, days=len(places), gain=gain, drawdown=drawdown, hold=hold_gain))
     return tuple(stretches)
 
 
@@ -304,7 +287,3 @@ def sample_weekly(returns: Sequence[float]) -> tuple[float, ...]:
 
 def format_day(day: int) -> str:
     return iso(Millis(day))[:10]
-
-
-def _round(value: float) -> float:
-    return round_digits(value, DIGITS)

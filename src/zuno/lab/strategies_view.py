@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from zuno.kernel.view import PartialView, View
 from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.report_page import Charts, draw_down, line_chart
 from zuno.present.document import Block, Document, document, lines, row, section, table
 from zuno.present.values import count, number, share
-
-KINDS: Final = ("bull", "bear", "sideways")
-"""Of markets."""
 
 
 class ResultView(View):

@@ -30,14 +30,14 @@ from zuno.kernel.units import Millis
 from zuno.lab import memory_study
 from zuno.lab.checks import DeskChecks
 from zuno.lab.invariance import InvarianceMoment, build_invariance_view, change_moment
-from zuno.lab.lookahead import LookaheadMoment, build_lookahead_view, study_lookahead
+from zuno.lab.lookahead import LookaheadMoment, OpenModelContext, build_lookahead_view, study_lookahead
 from zuno.lab.lp.debate_checks import DebateChecks
 from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.memory_service import MemoryPlan, MemoryStudy
 from zuno.lab.model import MomentResult
 from zuno.lab.moments import StudyMarket, choose_moments
 from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
-from zuno.lab.noedge import NoEdgeStudy, OpenModelContext, WorldResult, WorldsPlan, study_world
+from zuno.lab.noedge import NoEdgeStudy, WorldResult, WorldsPlan, study_world
 from zuno.lab.rulings import OpenCycles, study_moment
 from zuno.lab.service import StudyDesk, build_view
 from zuno.markets.feeds import BINANCE, USDT_KRW

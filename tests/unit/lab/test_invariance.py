@@ -78,8 +78,8 @@ async def test_texts_say_the_same_in_other_words(store: MarketRows) -> None:
 def test_flips_are_counted() -> None:
     def moment(number: int, ruling: str, after: str) -> InvarianceMoment:
         kept = ruling == after
-        changed = ChangedRuling(Change.SCALED, after, after, None, kept, kept)
-        return InvarianceMoment(1, number, Millis(0), "BTCUSDT", "swing", ruling, ruling, None, (changed,))
+        changed = ChangedRuling(Change.SCALED, after, None, kept, kept)
+        return InvarianceMoment(1, number, Millis(0), "BTCUSDT", "swing", ruling, None, (changed,))
 
     moments = [moment(0, "HOLD", "HOLD"), moment(1, "LONG", "HOLD"), moment(2, "SHORT", "SHORT")]
     view = build_invariance_view(moments, [MarketPlan(1, 3)], stopped=False)

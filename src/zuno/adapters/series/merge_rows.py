@@ -62,14 +62,14 @@ class CheckedBatch:
         return min(times), max(times)
 
 
-def check_batch(batch: Batch[Any]) -> CheckedBatch:
-    bad: list[RowNote] = []
-    return CheckedBatch(list(_candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)), bad)
-
-
 def check_batches(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], CheckedBatch]]:
     """Check all batches before the store is changed, so that a bad one leaves it as it is."""
-    return [(batch, check_batch(batch)) for batch in batches if batch.rows]
+    offered = []
+    for batch in filter(lambda batch: batch.rows, batches):
+        bad: list[RowNote] = []
+        rows = _candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)
+        offered.append((batch, CheckedBatch(list(rows), bad)))
+    return offered
 
 
 def sources_of(offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> set[Source]:

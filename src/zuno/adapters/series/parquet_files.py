@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,22 +39,38 @@ class ParquetFiles:
         self._vendor: duckdb.DuckDBPyConnection | None = None
 
     def write(self, name: str, table: str, rows: Sequence[tuple[Any, ...]]) -> SealedFile:
-        return self._seal(name, lambda draft: self._copy(draft, table, rows))
+        import numpy as np
+
+        columns, chosen = {}, []
+        for (column, kind), values in zip(COLUMNS[table], zip(*rows, strict=True), strict=True):
+            numpy_type = {"BIGINT": np.int64, "DOUBLE": np.float64}.get(kind, np.object_)
+            # A number that is not there is None with us and NULL in the file; numpy only has NaN for it.
+            columns[column] = np.array(values, dtype=numpy_type)
+            quoted = _quote(column)
+            chosen.append(_number(quoted) if kind == "DOUBLE" else f"{quoted}::{kind} AS {quoted}")
+        return self._seal(name, columns, chosen)
 
     def write_columns(self, name: str, series: str, columns: Mapping[str, Any]) -> SealedFile:
         """The same of rows of one series in columns: at, known, and as many numbers as it has."""
         chosen = [f"'{series.replace(chr(39), chr(39) * 2)}' AS series", '"at"', "'' AS id", "known"]
-        for column, _ in COLUMNS["rows"][len(_KEYS) :]:
-            number = f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END" if column in columns else "NULL::DOUBLE"
-            chosen.append(f"{number} AS {column}")
-        return self._seal(name, lambda draft: self._copy_from(draft, columns, ", ".join(chosen)))
+        numbers = [column for column, _ in COLUMNS["rows"][len(_KEYS) :]]
+        chosen += [_number(column) if column in columns else f"NULL::DOUBLE AS {column}" for column in numbers]
+        return self._seal(name, columns, chosen)
 
-    def _seal(self, name: str, copy: Callable[[Path], None]) -> SealedFile:
+    def _seal(self, name: str, columns: Mapping[str, Any], chosen: Sequence[str]) -> SealedFile:
         with translate_write_errors(self._folder):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with open_replacement(self._folder / name) as draft:
                 with self._translate_duckdb(name):
-                    copy(draft)
+                    duck = self._duck()
+                    duck.register("columns_of_rows", columns)
+                    try:
+                        duck.execute(
+                            f"COPY (SELECT {', '.join(chosen)} FROM columns_of_rows) TO "
+                            f"'{str(draft).replace(chr(39), chr(39) * 2)}' (FORMAT parquet, COMPRESSION zstd)"
+                        )
+                    finally:
+                        duck.unregister("columns_of_rows")
                 return SealedFile(name, draft.stat().st_size, _digest(draft))
 
     def read_columns(
@@ -126,33 +142,6 @@ class ParquetFiles:
             self._vendor.close()
             self._vendor = None
 
-    def _copy(self, draft: Path, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        import numpy as np
-
-        columns = {}
-        for (name, kind), values in zip(COLUMNS[table], zip(*rows, strict=True), strict=True):
-            numpy_type = {"BIGINT": np.int64, "DOUBLE": np.float64}.get(kind, np.object_)
-            # A number that is not there is None with us and NULL in the file; numpy only has NaN for it.
-            columns[name] = np.array(values, dtype=numpy_type)
-        chosen = ", ".join(
-            f"CASE WHEN isnan({_quote(name)}) THEN NULL ELSE {_quote(name)} END AS {_quote(name)}"
-            if kind == "DOUBLE"
-            else f"{_quote(name)}::{kind} AS {_quote(name)}"
-            for name, kind in COLUMNS[table]
-        )
-        self._copy_from(draft, columns, chosen)
-
-    def _copy_from(self, draft: Path, columns: Mapping[str, Any], chosen: str) -> None:
-        duck = self._duck()
-        duck.register("columns_of_rows", columns)
-        try:
-            duck.execute(
-                f"COPY (SELECT {chosen} FROM columns_of_rows) TO '{str(draft).replace(chr(39), chr(39) * 2)}' "
-                "(FORMAT parquet, COMPRESSION zstd)"
-            )
-        finally:
-            duck.unregister("columns_of_rows")
-
     def _duck(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
@@ -196,6 +185,10 @@ class FileGone(Broken):
 
 def _quote(name: str) -> str:
     return f'"{name}"'
+
+
+def _number(column: str) -> str:
+    return f"CASE WHEN isnan({column}) THEN NULL ELSE {column} END AS {column}"
 
 
 def _digest(path: Path) -> str:

@@ -463,7 +463,7 @@ def count_flips(
     """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
     where that day is over."""
     ours, theirs = (
-        {(line.at, line.symbol): Call(line.call) for line in lines if Call(line.call).side is not None}
+        {(line.at, line.symbol): side.sign for line in lines if (side := Call(line.call).side) is not None}
         for lines in (debate, other)
     )
     better = worse = 0
@@ -472,14 +472,10 @@ def count_flips(
         if before is None or after is None or after == before or at + FLIP_MS > until:
             continue
         way = 1 if after > before else -1
-        gain = _sign(theirs.get((at, symbol))) * way - _sign(ours.get((at, symbol))) * way
+        gain = (theirs.get((at, symbol), 0) - ours.get((at, symbol), 0)) * way
         better += gain > 0
         worse += gain < 0
     return better, worse
-
-
-def _sign(call: Call | None) -> int:
-    return {Call.LONG: 1, Call.SHORT: -1}.get(call, 0) if call is not None else 0
 
 
 def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) -> tuple[str, ...]:
@@ -492,8 +488,13 @@ def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) ->
             if now is not None and before is not None:
                 moves.append(now / before - 1)
         move = round(fsum(moves) / len(moves), 9) if moves else 0.0
-        kinds.append("bull" if move >= TREND else "bear" if move <= -TREND else "sideways")
+        kinds.append(name_kind(move))
     return tuple(kinds)
+
+
+def name_kind(move: float) -> str:
+    """The kind of a market that moved so far."""
+    return "bull" if move >= TREND else "bear" if move <= -TREND else "sideways"
 
 
 def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:

@@ -209,31 +209,32 @@ def waiting_orders(case: Case) -> tuple[RestingOrder, ...]:
     return tuple(order for order in account.pending if order.symbol is case.bundle.symbol and not order.reduce_only)
 
 
-def position_section(case: Case) -> Section:
+@prompt_facts.section("position", 93)
+def position_section(case: Case) -> Iterator[Line]:
     """Side, entry and gain in per cent; no dollars of the account."""
     account, standing = case.inputs.account, case.inputs.marked_account
     if isinstance(account, Missing):
-        return Section("position", 93, (prompt_facts.remark("account.unknown", account.reason, "unknown: "),))
+        yield prompt_facts.remark("account.unknown", account.reason, "unknown: ")
+        return
     position = position_of(case)
-    lines = [Line("none is open in this symbol" if position is None else f"a {position.side} is open")]
+    yield Line("none is open in this symbol" if position is None else f"a {position.side} is open")
     for place, holding in enumerate(() if position is None else position.holdings, 1):
         if holding.exchange.currency == "USD":
-            lines.append(prompt_facts.fact(f"position.entry_{place}", holding.entry, Unit.PRICE))
+            yield prompt_facts.fact(f"position.entry_{place}", holding.entry, Unit.PRICE)
     if not isinstance(standing, Missing) and standing.gain_pct is not None:
-        lines.append(
-            prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note="before leverage")
-        )
+        note = "before leverage"
+        yield prompt_facts.fact("position.gain", standing.gain_pct, Unit.PERCENT, signed=True, note=note)
     for place, order in enumerate(waiting_orders(case), 1):
-        lines.append(Line(f"an order for a {order.side} waits for its price"))
+        yield Line(f"an order for a {order.side} waits for its price")
         if order.exchange.currency == "USD":
-            lines.append(prompt_facts.fact(f"position.order_{place}", order.price, Unit.PRICE))
-    return Section("position", 93, tuple(lines))
+            yield prompt_facts.fact(f"position.order_{place}", order.price, Unit.PRICE)
 
 
 @cache_by_market
-def fair_rate_section(case: Case) -> Section:
+@prompt_facts.section("fair rates", 95)
+def fair_rate_section(case: Case) -> Iterator[Line]:
     """How often the target comes first by the distances alone, for pairs of stop and target that the rules allow."""
-    lines = [Line("of an entry at the market: how often the target comes first by the distances alone")]
+    yield Line("of an entry at the market: how often the target comes first by the distances alone")
     for side in Side:
         for place, (stop, targets) in enumerate(_offered_pairs(case.menu, side), 1):
             rates = [
@@ -241,8 +242,7 @@ def fair_rate_section(case: Case) -> Section:
                 for at, (level, fair) in enumerate(targets, 1)
             ]
             shown = ", ".join(f"{level:g} {{{figure.id}}} {figure.print()}" for level, figure in rates)
-            lines.append(Line(f"{side}, stop {stop:g}: target {shown}", tuple(figure for _, figure in rates)))
-    return Section("fair rates", 95, tuple(lines))
+            yield Line(f"{side}, stop {stop:g}: target {shown}", tuple(figure for _, figure in rates))
 
 
 def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tuple[float, float]]]]:
@@ -306,17 +306,18 @@ def previous_of(case: Case) -> Mapping[str, Any] | None:
     return {**decided, "as_of": slot.as_of} if decided.get("mode") == case.bundle.mode else None
 
 
-def previous_section(case: Case) -> Section:
+@prompt_facts.section("previous decision", 80)
+def previous_section(case: Case) -> Iterator[Line]:
     last = previous_of(case)
     if last is None:
-        return Section("previous decision", 80, (Line("none is on record for this symbol and mode"),))
+        yield Line("none is on record for this symbol and mode")
+        return
     hours = (case.bundle.as_of - int(last["as_of"])) / HOUR_MS
     note = f"since {last.get('decision')} in {last.get('regime')}"
-    lines = [prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=note)]
+    yield prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=note)
     for name in ("entry_price", "stop_loss", "take_profit"):
         if isinstance(value := last.get(name), int | float):
-            lines.append(prompt_facts.fact(f"previous.{name}", float(value), Unit.PRICE))
-    return Section("previous decision", 80, tuple(lines))
+            yield prompt_facts.fact(f"previous.{name}", float(value), Unit.PRICE)
 
 
 def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:

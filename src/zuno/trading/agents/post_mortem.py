@@ -5,19 +5,20 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
-from zuno.llm.question import Opinion, SourcedAnswer
+from zuno.llm.question import Opinion
 from zuno.provenance.facts import FactSheet, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
+from zuno.trading.model.known import derive
 from zuno.trading.model.memory import Lesson, LessonReview, LessonStanding, PostMortem, RealisedPath, Verdict
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
 from zuno.trading.rules.lessons import describe_review, mean_r
@@ -208,22 +209,16 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
     # The post-mortems of the newest cases ask for something in the desk's own words, in which figures are printed.
     newest = [case for case in cases if case.id in lesson.cases][-MOST_QUOTED:]
     quoted = Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
-    sections = (_lesson_section(lesson, cases), _condition_section(lesson), quoted)
-    spoken = await ask_agent(
-        AgentQuestion(
-            role=LESSON_ROLE,
-            sections=lambda: sections,
-            output=LessonOpinion,
-            fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
-            judge=lambda opinion: "" if opinion.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
-        ),
-        model_context,
+    question = AgentQuestion(
+        role=LESSON_ROLE,
+        sections=lambda: (_lesson_section(lesson, cases), _condition_section(lesson), quoted),
+        output=LessonOpinion,
+        fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
+        judge=lambda opinion: "" if opinion.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
     )
-    if not _is_by_model(spoken, "lesson.agree"):
-        return lesson.model_copy(update={"why_rules": _why_rules(spoken, "lesson.agree")})
-    text = render(spoken.value.text, prompt_facts.build_sheet(sections))
-    return lesson.model_copy(update={"text": text[:LONG_TEXT], "source": "model"})
+    text, why = await _ask_words(question, "lesson.agree", model_context)
+    return lesson.model_copy(update={"text": text, "source": "model"} if text else {"why_rules": why})
 
 
 async def word_review(
@@ -231,39 +226,33 @@ async def word_review(
 ) -> LessonReview:
     """What became of a lesson that was contradicted. `cases`: the later ones, whichever way they came out."""
     lesson, rules_text = standing.lesson, describe_review(standing)
-    sections = (_outcome_section(standing, cases), _condition_section(lesson))
-    spoken = await ask_agent(
-        AgentQuestion(
-            role=REVIEWER,
-            sections=lambda: sections,
-            output=ReviewOpinion,
-            fallback=lambda: ReviewOpinion(text=rules_text),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
-        ),
-        model_context,
+    question = AgentQuestion(
+        role=REVIEWER,
+        sections=lambda: (_outcome_section(standing, cases), _condition_section(lesson)),
+        output=ReviewOpinion,
+        fallback=lambda: ReviewOpinion(text=rules_text),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
     )
-    by_model = _is_by_model(spoken, "later.against")
-    text = render(spoken.value.text, prompt_facts.build_sheet(sections)) if by_model else rules_text
-    return LessonReview(
+    text, why = await _ask_words(question, "later.against", model_context)
+    return derive(
+        LessonReview,
+        standing,
         id=lesson.id,
         at=standing.since,
-        text=text[:LONG_TEXT],
-        confirmed=standing.confirmed,
-        contradicted=standing.contradicted,
-        source="model" if by_model else "rules",
-        why_rules="" if by_model else _why_rules(spoken, "later.against"),
+        text=text or rules_text[:LONG_TEXT],
+        source="model" if text else "rules",
+        why_rules=why,
     )
 
 
-def _is_by_model(spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], needed: str) -> bool:
-    """Whether a model's words are left, and they cite what they have to."""
-    return spoken.model is not None and needed in cited_ids([spoken.value.text])
-
-
-def _why_rules(spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], needed: str) -> str:
-    if spoken.source == "deterministic":
-        return ""
-    return (spoken.why or f"text does not cite {{{needed}}}")[:WHY_CHARS]
+async def _ask_words(question: AgentQuestion[Any], needed: str, model_context: ModelContext) -> tuple[str, str]:
+    """A model's words with their figures printed, which cite what they have to; else none, and why."""
+    spoken = await ask_agent(question, model_context)
+    text: str = spoken.value.text
+    if spoken.model is not None and needed in cited_ids([text]):
+        return render(text, prompt_facts.build_sheet(question.sections()))[:LONG_TEXT], ""
+    why = spoken.why or f"text does not cite {{{needed}}}"
+    return "", "" if spoken.source == "deterministic" else why[:WHY_CHARS]
 
 
 # -- what is told

@@ -2,8 +2,9 @@
 the market, never a dollar of the account. What is missing is told as missing, with its reason."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
+from typing import Any, Final, Protocol
 
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted, strip_fences
@@ -95,27 +96,39 @@ def scale_figure(value: Known[float], factor: float) -> Known[float]:
     return value if isinstance(value, Missing) else value * factor
 
 
+class CaseSection(Protocol):
+    def __call__(self, case: Case, weight: int = ..., /) -> Section: ...
+
+
+def section(title: str, weight: int) -> Callable[[Callable[[Case], Iterable[Line]]], CaseSection]:
+    """A section of a case that is made of these lines."""
+
+    def name_lines(list_lines: Callable[[Case], Iterable[Line]]) -> CaseSection:
+        @wraps(list_lines)
+        def build(case: Case, weight: int = weight, /) -> Section:
+            return Section(title, weight, tuple(list_lines(case)))
+
+        return build
+
+    return name_lines
+
+
 # -- sections everybody reads
 
 
-def market_section(case: Case) -> Section:
+@section("market", 100)
+def market_section(case: Case) -> Iterator[Line]:
     bundle, context = case.bundle, case.context
     atr, now = case.menu.atr, case.menu.now
     share: Known[float] = atr if isinstance(atr, Missing) else now if isinstance(now, Missing) else 100 * atr / now
     frames = ", ".join(bundle.mode.timeframes)
-    return Section(
-        "market",
-        100,
-        (
-            Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(case)}"),
-            fact("price_now", now, Unit.PRICE),
-            fact("atr14", atr, Unit.PRICE, note=f"of {bundle.mode.timeframes[1]}"),
-            fact("atr14_pct", share, Unit.PERCENT, note="of the price"),
-            fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True),
-            fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True),
-            *_running_lines(context.today),
-        ),
-    )
+    yield Line(f"{bundle.symbol}, {bundle.mode} mode, timeframes {frames}; {_kind(case)}")
+    yield fact("price_now", now, Unit.PRICE)
+    yield fact("atr14", atr, Unit.PRICE, note=f"of {bundle.mode.timeframes[1]}")
+    yield fact("atr14_pct", share, Unit.PERCENT, note="of the price")
+    yield fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True)
+    yield fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True)
+    yield from _running_lines(context.today)
 
 
 def _running_lines(today: Known[RunningBar]) -> Iterator[Line]:
@@ -135,24 +148,21 @@ def _kind(case: Case) -> str:
     return "an invented market" if case.bundle.synthetic else "the venues' own market"
 
 
-def anomalies_section(case: Case) -> Section:
+@section("anomalies", 99)
+def anomalies_section(case: Case) -> Iterator[Line]:
     """What fired, which shocks the last hour had, and what could not be judged."""
-    triage = case.features.triage
-    ids = anomaly_ids(case)
-    fired = [remark(id_, anomaly.said, f"{anomaly.name}: ") for id_, anomaly in zip(ids, triage.anomalies, strict=True)]
-    unknown = [
-        remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
-        for at, skipped in enumerate(triage.unknown, 1)
-    ]
-    watch = case.features.watch
+    triage, watch = case.features.triage, case.features.watch
+    shocks = [event for event in case.features.events.events if event.kind is EventKind.SHOCK]
+    for id_, anomaly in zip(anomaly_ids(case), triage.anomalies, strict=True):
+        yield remark(id_, anomaly.said, f"{anomaly.name}: ")
+    for event in shocks:
+        yield remark(event_id(case, event), event.said, f"{event.name} in the last hour: ")
+    if not triage.anomalies and not shocks:
+        yield Line("none fired")
+    for at, skipped in enumerate(triage.unknown, 1):
+        yield remark(f"unjudged_{at}", skipped.reason, f"not judged, {skipped.rule}: ")
     if isinstance(watch, Missing):
-        unknown.append(remark("unjudged_shock", watch.reason, "not judged, shock: "))
-    struck = [
-        remark(event_id(case, event), event.said, f"{event.name} in the last hour: ")
-        for event in case.features.events.events
-        if event.kind is EventKind.SHOCK
-    ]
-    return Section("anomalies", 99, (*(fired + struck or [Line("none fired")]), *unknown))
+        yield remark("unjudged_shock", watch.reason, "not judged, shock: ")
 
 
 def event_id(case: Case, event: MarketEvent) -> str:
@@ -204,28 +214,27 @@ def _indicator_lines(timeframe: Timeframe, frame: Frame, closely: bool) -> Itera
         yield fact(f"{timeframe}.cmf20", seen.cmf, Unit.NUMBER, 2, signed=True)
 
 
-def structure_section(case: Case, weight: int = 70) -> Section:
-    lines: list[Line] = []
+@section("structure", 70)
+def structure_section(case: Case) -> Iterator[Line]:
     for timeframe, frame in case.features.frames:
         if isinstance(frame, Missing):
-            lines.append(remark(f"{timeframe}.unknown", frame.reason, "unknown: "))
+            yield remark(f"{timeframe}.unknown", frame.reason, "unknown: ")
             continue
         shape, kept = frame.structure, 4 if has_anomalies(case) else 2
-        lines.append(Line(f"{timeframe} trend of structure: {shape.trend or 'none yet'}"))
+        yield Line(f"{timeframe} trend of structure: {shape.trend or 'none yet'}")
         for place, each in enumerate(reversed(shape.breaks[-kept:]), 1):
             text = f"{each.kind} {each.way}, {bars_ago(case, each.known_at, timeframe)} bars ago"
             if case.menu.is_near(each.pivot.price):
-                lines.append(fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=text))
+                yield fact(f"{timeframe}.break_{place}", each.pivot.price, Unit.PRICE, note=text)
             else:
-                lines.append(Line(f"{timeframe} {text}: {LEFT_BEHIND}"))
-        lines += _divergence_lines(case, timeframe, frame, kept)
-        lines += _fibonacci_lines(case.menu, timeframe, shape.fibonacci, frame.readings.close)
-        lines += _zone_lines(case.menu, timeframe, frame, kept)
+                yield Line(f"{timeframe} {text}: {LEFT_BEHIND}")
+        yield from _divergence_lines(case, timeframe, frame, kept)
+        yield from _fibonacci_lines(case.menu, timeframe, shape.fibonacci, frame.readings.close)
+        yield from _zone_lines(case.menu, timeframe, frame, kept)
         charted = timeframe is case.bundle.mode.chart[0]
         pattern = find_pattern(shape.pivots, frame.readings.close, shape.log_atr) if charted else None
         if pattern is not None and case.menu.is_near(pattern.line):
-            lines.append(fact(f"{timeframe}.shape_line", pattern.line, Unit.PRICE, note=f"of a {pattern.shape}"))
-    return Section("structure", weight, tuple(lines))
+            yield fact(f"{timeframe}.shape_line", pattern.line, Unit.PRICE, note=f"of a {pattern.shape}")
 
 
 def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int) -> Iterator[Line]:
@@ -290,18 +299,17 @@ def _zone_lines(menu: PriceMenu, timeframe: Timeframe, frame: Frame, count: int)
         yield Line(", ".join(part.text for part in parts), tuple(figure for part in parts for figure in part.figures))
 
 
-def flow_section(case: Case, weight: int = 90) -> Section:
+@section("orderflow", 90)
+def flow_section(case: Case) -> Iterator[Line]:
     context, features = case.context, case.features
-    lines = [*_taker_lines("takers", context.flow)]
+    yield from _taker_lines("takers", context.flow)
     if has_anomalies(case):
-        lines += _taker_lines("takers_1d", context.days)
+        yield from _taker_lines("takers_1d", context.days)
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
-        lines += _whale_lines(f"large_trades_{name}", whales)
-    change = features.open_interest_hour, features.open_interest_day
-    for name, interest in zip(("1h", "24h"), change, strict=True):
+        yield from _whale_lines(f"large_trades_{name}", whales)
+    for name, interest in (("1h", features.open_interest_hour), ("24h", features.open_interest_day)):
         share = scale_figure(figure_in(interest, "share"), 100)
-        lines.append(fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True))
-    return Section("orderflow", weight, tuple(lines))
+        yield fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True)
 
 
 def _taker_lines(name: str, takers: Known[TakerFlow]) -> Iterator[Line]:
@@ -328,44 +336,34 @@ def _whale_lines(own: str, whales: Known[Any]) -> Iterator[Line]:
     yield fact(f"{own}.count", float(whales.trades), Unit.NUMBER, 0)
 
 
-def liquidation_section(case: Case, weight: int = 85) -> Section:
+@section("liquidations", 85)
+def liquidation_section(case: Case) -> Iterator[Line]:
     seen = case.features.forced
-    lines = []
     for side, hour in ((Side.LONG, seen.longs_hour), (Side.SHORT, seen.shorts_hour)):
         own = f"liquidated_{side}s"
-        lines.append(fact(f"{own}.last_hour", figure_in(hour, "usd"), Unit.AMOUNT, note="lower bound"))
+        yield fact(f"{own}.last_hour", figure_in(hour, "usd"), Unit.AMOUNT, note="lower bound")
         if not isinstance(hour, Missing) and has_anomalies(case):
-            lines.append(fact(f"{own}.last_hour_p95", hour.high, Unit.AMOUNT, note="95th percentile of such hours"))
-        lines.append(fact(f"{own}.last_24h", seen.day.usd(side), Unit.AMOUNT, note="lower bound"))
-    return Section("liquidations", weight, tuple(lines))
+            yield fact(f"{own}.last_hour_p95", hour.high, Unit.AMOUNT, note="95th percentile of such hours")
+        yield fact(f"{own}.last_24h", seen.day.usd(side), Unit.AMOUNT, note="lower bound")
 
 
-def book_section(case: Case) -> Section:
+@section("order book", 95)
+def book_section(case: Case) -> Iterator[Line]:
     seen, walls = case.features.book, case.features.walls
-    size = "slippage of an order of $100,000"
-    lines = [
-        fact("book.spread", figure_in(seen, "spread_bps"), Unit.BPS, 3),
-        fact(
-            "book.imbalance",
-            figure_in(seen, "imbalance"),
-            Unit.NUMBER,
-            2,
-            signed=True,
-            note="within 10 bps, +1: bids only",
-        ),
-        fact("book.buy_slippage", figure_in(seen, "buy_slippage_bps"), Unit.BPS, 3, note=size),
-        fact("book.sell_slippage", figure_in(seen, "sell_slippage_bps"), Unit.BPS, 3, note=size),
-    ]
+    size, near = "slippage of an order of $100,000", "within 10 bps, +1: bids only"
+    yield fact("book.spread", figure_in(seen, "spread_bps"), Unit.BPS, 3)
+    yield fact("book.imbalance", figure_in(seen, "imbalance"), Unit.NUMBER, 2, signed=True, note=near)
+    yield fact("book.buy_slippage", figure_in(seen, "buy_slippage_bps"), Unit.BPS, 3, note=size)
+    yield fact("book.sell_slippage", figure_in(seen, "sell_slippage_bps"), Unit.BPS, 3, note=size)
     if isinstance(walls, Missing):
-        lines.append(remark("walls.unknown", walls.reason, "unknown: "))
-    else:
-        lines.append(fact("walls.fake", float(len(walls.fake)), Unit.NUMBER, 0, note="that vanished untraded"))
-        lines.append(fact("walls.unjudged", float(walls.unjudged), Unit.NUMBER, 0))
-        for place, wall in largest_walls(walls.fake, 6 if has_anomalies(case) else 2):
-            text = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
-            lines.append(fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=text))
-            lines.append(fact(f"walls.fake_{place}_size", wall.times_median, Unit.RATIO, 1, note="of the median"))
-    return Section("order book", 95, tuple(lines))
+        yield remark("walls.unknown", walls.reason, "unknown: ")
+        return
+    yield fact("walls.fake", float(len(walls.fake)), Unit.NUMBER, 0, note="that vanished untraded")
+    yield fact("walls.unjudged", float(walls.unjudged), Unit.NUMBER, 0)
+    for place, wall in largest_walls(walls.fake, 6 if has_anomalies(case) else 2):
+        text = f"{'bids' if wall.side is Side.LONG else 'asks'}, fake"
+        yield fact(f"walls.fake_{place}_price", wall.price, Unit.PRICE, note=text)
+        yield fact(f"walls.fake_{place}_size", wall.times_median, Unit.RATIO, 1, note="of the median")
 
 
 def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
@@ -379,12 +377,13 @@ def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWa
     return [*first, *(each for each in placed if each not in first)][: max(most, len(first))]
 
 
-def derivatives_section(case: Case, weight: int = 80) -> Section:
-    venues = case.features.perpetuals if has_anomalies(case) else case.features.perpetuals[:1]
+@section("derivatives", 80)
+def derivatives_section(case: Case) -> Iterator[Line]:
     rate = scale_figure(case.inputs.funding_next, 100)
     how = "assumed, none was recorded" if case.inputs.funding_assumed else "predicted, as if for 8h"
-    ahead = fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note=how)
-    return Section("derivatives", weight, (ahead, *(line for venue in venues for line in _perpetual_lines(venue))))
+    yield fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note=how)
+    for venue in case.features.perpetuals if has_anomalies(case) else case.features.perpetuals[:1]:
+        yield from _perpetual_lines(venue)
 
 
 def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
@@ -405,62 +404,54 @@ def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
             yield fact(f"{perpetual.venue}.{name}_rank", 100 * rank, Unit.PERCENT, 0, note=lower)
 
 
-def price_action_section(case: Case, weight: int = 88) -> Section:
+@section("price and volume", 88)
+def price_action_section(case: Case) -> Iterator[Line]:
     """The last bar against the twenty before it."""
     seen = case.context.action
     if isinstance(seen, Missing):
-        return Section("price and volume", weight, (remark("price_action.unknown", seen.reason, "unknown: "),))
-    own = seen.timeframe
-    broken = (
-        f"closed {'above' if seen.breakout is PriceDirection.UP else 'below'} it" if seen.breakout else "not broken"
-    )
+        yield remark("price_action.unknown", seen.reason, "unknown: ")
+        return
+    own, side = seen.timeframe, "above" if seen.breakout is PriceDirection.UP else "below"
+    broken = f"closed {side} it" if seen.breakout else "not broken"
     sent = f"sent back {seen.rejection}" if seen.rejection else "no rejection"
-    return Section(
-        "price and volume",
-        weight,
-        (
-            fact(f"{own}.range_edge", seen.level, Unit.PRICE, note=f"of {ACTION_BARS} bars, {broken}"),
-            fact(f"{own}.volume_ratio", seen.volume_ratio, Unit.RATIO, 1, note="of the mean of the bars before"),
-            fact(f"{own}.wick", 100 * seen.wick_share, Unit.PERCENT, 0, note=f"of the bar's range, {sent}"),
-        ),
-    )
+    yield fact(f"{own}.range_edge", seen.level, Unit.PRICE, note=f"of {ACTION_BARS} bars, {broken}")
+    yield fact(f"{own}.volume_ratio", seen.volume_ratio, Unit.RATIO, 1, note="of the mean of the bars before")
+    yield fact(f"{own}.wick", 100 * seen.wick_share, Unit.PERCENT, 0, note=f"of the bar's range, {sent}")
 
 
-def options_section(case: Case, weight: int = 90) -> Section:
+@section("options", 90)
+def options_section(case: Case) -> Iterator[Line]:
     surface, dvol = case.features.surface, case.features.dvol
-    lines = [fact("dvol.value", figure_in(dvol, "value"), Unit.POINTS, 1)]
+    yield fact("dvol.value", figure_in(dvol, "value"), Unit.POINTS, 1)
     if not isinstance(dvol, Missing):
-        lines.append(fact("dvol.mean_30d", dvol.mean, Unit.POINTS, 1))
-        lines.append(fact("dvol.deviations", dvol.z, Unit.NUMBER, 2, signed=True, note="from its mean"))
-    lines.append(
-        fact("options.put_call", figure_in(surface, "put_call_open_interest"), Unit.NUMBER, note="by open interest")
-    )
-    term = "7d less 30d volatility"
-    lines.append(fact("options.term", figure_in(surface, "term"), Unit.POINTS, 1, signed=True, note=term))
-    if not isinstance(surface, Missing):
-        dear = "25-delta, puts are dear if above 0"
-        lines.append(fact("options.skew_7d", surface.week.skew25, Unit.POINTS, 1, signed=True, note=dear))
-        if has_anomalies(case):
-            lines.append(fact("options.put_call_volume", surface.put_call_volume, Unit.NUMBER))
-            lines.append(fact("options.skew_30d", surface.month.skew25, Unit.POINTS, 1, signed=True))
-            lines.append(fact("options.at_the_money_7d", surface.week.atm, Unit.POINTS, 1))
-            lines.append(fact("options.at_the_money_30d", surface.month.atm, Unit.POINTS, 1))
-    return Section("options", weight, tuple(lines))
+        yield fact("dvol.mean_30d", dvol.mean, Unit.POINTS, 1)
+        yield fact("dvol.deviations", dvol.z, Unit.NUMBER, 2, signed=True, note="from its mean")
+    held, term = figure_in(surface, "put_call_open_interest"), "7d less 30d volatility"
+    yield fact("options.put_call", held, Unit.NUMBER, note="by open interest")
+    yield fact("options.term", figure_in(surface, "term"), Unit.POINTS, 1, signed=True, note=term)
+    if isinstance(surface, Missing):
+        return
+    dear = "25-delta, puts are dear if above 0"
+    yield fact("options.skew_7d", surface.week.skew25, Unit.POINTS, 1, signed=True, note=dear)
+    if has_anomalies(case):
+        yield fact("options.put_call_volume", surface.put_call_volume, Unit.NUMBER)
+        yield fact("options.skew_30d", surface.month.skew25, Unit.POINTS, 1, signed=True)
+        yield fact("options.at_the_money_7d", surface.week.atm, Unit.POINTS, 1)
+        yield fact("options.at_the_money_30d", surface.month.atm, Unit.POINTS, 1)
 
 
-def economy_section(case: Case, weight: int = 70) -> Section:
+@section("economy", 70)
+def economy_section(case: Case) -> Iterator[Line]:
     context, seen = case.context, case.features.economy
     prints = f"over {PRINTS} prints"
-    lines = [
-        fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two"),
-        fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints),
-        _change_line("dollar_change", DOLLAR[0], context.dollar),
-        _change_line("stocks_change", STOCKS[0], context.stocks),
-    ]
+    yield fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two")
+    yield fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints)
+    yield _change_line("dollar_change", DOLLAR[0], context.dollar)
+    yield _change_line("stocks_change", STOCKS[0], context.stocks)
     shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
-    lines += [line for name, reading in shown.items() for line in _reading_lines(name, reading, case.bundle.as_of)]
-    lines.append(fact("fear_and_greed", figure_in(case.features.mood, "value"), Unit.NUMBER, 0))
-    return Section("economy", weight, tuple(lines))
+    for name, reading in shown.items():
+        yield from _reading_lines(name, reading, case.bundle.as_of)
+    yield fact("fear_and_greed", figure_in(case.features.mood, "value"), Unit.NUMBER, 0)
 
 
 def _change_line(id_: str, first: MacroQuote, change: Known[FigureChange]) -> Line:
@@ -491,27 +482,16 @@ def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterato
     yield Line(f"{value.text}, released {since.text} ago", (*value.figures, *since.figures))
 
 
-def day_section(case: Case, weight: int = 75) -> Section:
-    """What the regime is derived from."""
-    seen, context = case.features.volatility, case.context
+@section("day", 75)
+def day_section(case: Case) -> Iterator[Line]:
+    """What the regime is derived from, and why a rule of it cannot be applied."""
+    seen, context, inputs = case.features.volatility, case.context, case.inputs
     slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
-    return Section(
-        "day",
-        weight,
-        (
-            fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT),
-            fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved),
-            fact("bollinger_rank", scale_figure(context.width_rank, 100), Unit.PERCENT, 0, note=narrow),
-            Line(f"CVD over {FLOW_BARS} days: {slope}"),
-            *_unknown_terms(case),
-        ),
-    )
-
-
-def _unknown_terms(case: Case) -> Iterator[Line]:
-    """Why a rule of the regime cannot be applied."""
-    inputs = case.inputs
+    yield fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT)
+    yield fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved)
+    yield fact("bollinger_rank", scale_figure(context.width_rank, 100), Unit.PERCENT, 0, note=narrow)
+    yield Line(f"CVD over {FLOW_BARS} days: {slope}")
     if isinstance(inputs.bars, Missing):
         yield remark("bars.unknown", inputs.bars.reason, "candles are unknown: ")
     for known in (inputs.panic, inputs.day_volatility_rank):
@@ -520,15 +500,15 @@ def _unknown_terms(case: Case) -> Iterator[Line]:
             return
 
 
-def levels_section(case: Case) -> Section:
+@section("levels", 96)
+def levels_section(case: Case) -> Iterator[Line]:
     """The menu: whatever price is answered must be one of these."""
     shown = nearest(case)
-    now = case.menu.now
-    ids = ["level." + re.sub(r"[^a-z0-9_.]+", "_", level.id.lower()).strip("._") for level in shown]
-    lines = [fact(id_, level.price, Unit.PRICE, note=level.kind) for id_, level in zip(ids, shown, strict=True)]
-    head = "by price, the nearest of them" if isinstance(now, float) else "by price"
-    left = len(case.menu.levels) - len(shown)
-    return Section("levels", 96, (Line(f"{head}; {left} further ones are not shown"), *lines))
+    head = "by price, the nearest of them" if isinstance(case.menu.now, float) else "by price"
+    yield Line(f"{head}; {len(case.menu.levels) - len(shown)} further ones are not shown")
+    for level in shown:
+        id_ = "level." + re.sub(r"[^a-z0-9_.]+", "_", level.id.lower()).strip("._")
+        yield fact(id_, level.price, Unit.PRICE, note=level.kind)
 
 
 def nearest(case: Case) -> list[MenuLevel]:

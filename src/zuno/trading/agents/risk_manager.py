@@ -129,17 +129,13 @@ def draft_lines(
     yield prompt_facts.fact("draft.expected_value", worth.ev_pct, Unit.PERCENT, 3, signed=True)
 
 
-def account_section(case: Case) -> Section:
+@prompt_facts.section("account", 80)
+def account_section(case: Case) -> Iterator[Line]:
     standing = case.inputs.marked_account
     if isinstance(standing, Missing):
-        return Section("account", 80, (prompt_facts.remark("account.unknown", standing.reason, "unknown: "),))
+        yield prompt_facts.remark("account.unknown", standing.reason, "unknown: ")
+        return
     held = "none" if standing.position is None else f"a {standing.position.side}"
     whole = standing.leverage if isfinite(standing.leverage) else Missing("no equity carries what is open")
-    return Section(
-        "account",
-        80,
-        (
-            prompt_facts.fact("account.leverage", whole, Unit.RATIO, note="of the whole account before this trade"),
-            Line(f"open in this symbol: {held}"),
-        ),
-    )
+    yield prompt_facts.fact("account.leverage", whole, Unit.RATIO, note="of the whole account before this trade")
+    yield Line(f"open in this symbol: {held}")

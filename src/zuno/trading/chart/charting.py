@@ -22,7 +22,7 @@ from zuno.trading.chart.scales import day_text, moment_text, price_axis, time_ti
 from zuno.trading.measure.bars import Bars, Floats, bars
 from zuno.trading.measure.derivatives import FundingFigures, funding_figures
 from zuno.trading.measure.features import streams_heard
-from zuno.trading.measure.frames import Structure, measure_structure_of_window
+from zuno.trading.measure.frames import measure_structure_of_window
 from zuno.trading.measure.heat import TIERS, HeatMap, HeatOrigin, build_heat_map
 from zuno.trading.measure.indicators import (
     IndicatorSeries,
@@ -34,7 +34,7 @@ from zuno.trading.measure.indicators import (
     volume_profile,
     vwap,
 )
-from zuno.trading.measure.levels import LevelKind, PriceLevel
+from zuno.trading.measure.levels import LevelKind, PriceLevel, Structure
 from zuno.trading.measure.structure import Extreme
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.chart import (

@@ -97,19 +97,12 @@ class Check:
         for since in range(span.first, span.last + 1, WINDOW):
             rows = await self._store.read(span.series, Millis(since), Millis(since + WINDOW - 1), EVER)
             self._look(span.series, rows)
-        self._end(span.series)
+        self._look(span.series, (), ends=True)
 
-    def _look(self, series: Series[Any], rows: Iterable[Any]) -> None:
+    def _look(self, series: Series[Any], rows: Iterable[Any], *, ends: bool = False) -> None:
         still = self._still.setdefault(str(series), FrozenFeedDetector(series))
-        for row in rows:
-            self._check_frozen(series, still.see(row))
-
-    def _end(self, series: Series[Any]) -> None:
-        if (still := self._still.get(str(series))) is not None:
-            self._check_frozen(series, still.end())
-
-    def _check_frozen(self, series: Series[Any], stretch: RowRun | None) -> None:
-        if stretch is not None:
+        stretches = [*map(still.see, rows), still.end() if ends else None]
+        for stretch in filter(None, stretches):
             detail = f"{stretch.count} rows with the very same numbers"
             self._found.append(Flaw(series, "frozen", stretch.first, stretch.last, stretch.count, detail))
 
@@ -128,7 +121,7 @@ class Check:
                 await self._check_timeframe(market, timeframe, bars, max(span.first, since), min(span.last, until))
                 market.bars[timeframe] = sorted(bars.values())
         for span in market.spans.values():
-            self._end(span.series)
+            self._look(span.series, (), ends=True)
 
     async def _check_timeframe(
         self, market: Market, timeframe: Timeframe, bars: dict[Millis, Candle], first: int, last: int

@@ -126,15 +126,9 @@ def _mark_valid_candles(columns: Columns) -> Any:
     )  # fmt: skip
 
 
-def _mark_valid_funding(columns: Columns) -> Any:
-    rate, hours = columns.values
-    least, most = INTERVAL_HOURS
-    return (np.abs(rate) <= MOST) & (hours >= least) & (hours <= most)
-
-
-def _mark_valid_marks(columns: Columns) -> Any:
-    mark, spot = columns.values
-    return (mark >= LEAST_PRICE) & (mark <= MOST) & (spot >= LEAST_PRICE) & (spot <= MOST)
+def _mark_within(columns: Columns, *bounds: tuple[float, float]) -> Any:
+    parts = [(column >= low) & (column <= high) for column, (low, high) in zip(columns.values, bounds, strict=True)]
+    return np.all(parts, axis=0)
 
 
 def _mark_valid_amounts(values: Floats) -> Any:
@@ -143,9 +137,9 @@ def _mark_valid_amounts(values: Floats) -> Any:
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
     Candle: _mark_valid_candles,
-    Funding: _mark_valid_funding,
+    Funding: lambda columns: _mark_within(columns, (-MOST, MOST), INTERVAL_HOURS),
     Level: lambda columns: _mark_valid_amounts(columns.values[0]),
-    MarkAndIndex: _mark_valid_marks,
+    MarkAndIndex: lambda columns: _mark_within(columns, (LEAST_PRICE, MOST), (LEAST_PRICE, MOST)),
 }
 
 

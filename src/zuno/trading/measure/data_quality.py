@@ -91,17 +91,13 @@ def find_row_fault(series: market.Series[Any], row: Any, known: Millis | None) -
         return f"its time is {row.at}, no moment in milliseconds between 1900 and 2200"
     judge = _JUDGES.get(series.row)
     fault = judge(row) if judge is not None else None
-    if fault is None and isinstance(row, market.Candle):
-        return _check_time(market.timeframe_of(series), row.at, known)
-    return fault
-
-
-def _check_time(timeframe: market.Timeframe, at: Millis, known: Millis | None) -> str | None:
-    if timeframe.floor(at) != at:
+    if fault is not None or not isinstance(row, market.Candle):
+        return fault
+    timeframe = market.timeframe_of(series)
+    if timeframe.floor(row.at) != row.at:
         return f"no {timeframe} bar opens then"
-    if known is not None and at + timeframe.millis > known:
-        return f"it had {at + timeframe.millis - known} ms to go when it was read"
-    return None
+    left = 0 if known is None else row.at + timeframe.millis - known
+    return f"it had {left} ms to go when it was read" if left > 0 else None
 
 
 def _find_candle_fault(bar: market.Candle) -> str | None:

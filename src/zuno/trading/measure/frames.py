@@ -6,6 +6,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from operator import attrgetter
 from typing import Any, Final, TypeVar
@@ -16,35 +17,16 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.measure import indicators
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars, join_bars
-from zuno.trading.measure.indicators import (
-    SPARE,
-    IndicatorSeries,
-    IndicatorValues,
-    atr,
-    compute_indicators,
-    drop_invalid_bars,
-    mark_valid_bars,
-    newest_anchored_vwaps,
-    round_indicators,
-    take_last_indicators,
-    take_newest_valid_bars,
-    taker_delta,
-    volume_profile,
-)
-from zuno.trading.measure.levels import AnchoredVwap, LevelZone, Measured, PriceLevel, find_zones, list_levels
+from zuno.trading.measure.levels import AnchoredVwap, Structure, find_zones, list_levels
 from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
 from zuno.trading.measure.structure import (
     Break,
     BreakKind,
     Divergence,
-    DivergenceSource,
     Extreme,
-    Fibonacci,
     Gap,
     Pivot,
-    PriceDirection,
     Swing,
-    TakerSums,
     TrendLine,
     close_times,
     find_breaks,
@@ -54,90 +36,23 @@ from zuno.trading.measure.structure import (
     find_swings,
     find_trend_lines,
     list_neighbours,
-    make_divergence,
-    mark_divergent_moves,
     measure_fibonacci,
     select_pivots,
 )
 from zuno.trading.model.bundle import same_rows
-from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Candle, Timeframe
 
 
-@dataclass(frozen=True, slots=True)
-class Structure:
-    """As of the last bar's close. What has a `known_at` stays the same from then on."""
-
-    pivots: tuple[Pivot, ...]
-    swings: tuple[Swing, ...]
-    breaks: tuple[Break, ...]
-    trend: PriceDirection | None
-    gaps: tuple[Gap, ...]
-    fibonacci: Fibonacci | None
-    lines: tuple[TrendLine, ...]
-    divergences: tuple[Divergence, ...]
-    profile: VolumeProfile | None
-    anchored: tuple[AnchoredVwap, ...]
-    levels: tuple[PriceLevel, ...]
-    zones: tuple[LevelZone, ...]
-    log_atr: float | None
-    """ATR14 of log prices: the same in a rise and in the fall that mirrors it."""
-
-
-def measure_structure_of_window(bars: Bars, indicators: IndicatorSeries, shoulder: int) -> Structure:
-    """Of exactly these sound bars, with pivots of that shoulder. `indicators`: their columns."""
-    turns = find_pivots(bars, shoulder)
-    return build_structure(
-        bars,
-        take_last_indicators(bars, indicators),
-        (log(bars.high), log(bars.low), log(bars.close)),
-        pivots=turns,
-        swings=find_swings(turns),
-        breaks=find_breaks(bars, turns),
-        gaps=find_fair_value_gaps(bars),
-        lines=find_trend_lines(bars, turns),
-        divergences=find_divergences(bars, turns, indicators.rsi, taker_delta(bars)),
-    )
-
-
-def build_structure(
-    bars: Bars,
-    readings: IndicatorValues,
-    logs: tuple[Floats, Floats, Floats],
-    *,
-    pivots: tuple[Pivot, ...],
-    swings: tuple[Swing, ...],
-    breaks: tuple[Break, ...],
-    gaps: tuple[Gap, ...],
-    lines: tuple[TrendLine, ...],
-    divergences: tuple[Divergence, ...],
-) -> Structure:
-    """The structure of bars whose shapes are found. `logs`: logarithms of their highs, lows and closes."""
-    fibonacci, profile, anchored = measure_fibonacci(pivots), volume_profile(bars), anchor_vwaps(bars, pivots)
-    now = close_times(bars)[-1]
-    menu = list_levels(Measured(bars.timeframe, now, readings, pivots, fibonacci, gaps, lines, profile, anchored))
-    reach = float(atr(*logs)[-1])
-    return Structure(
-        pivots=pivots,
-        swings=swings,
-        breaks=breaks,
-        trend=breaks[-1].way if breaks else None,
-        gaps=gaps,
-        fibonacci=fibonacci,
-        lines=lines,
-        divergences=divergences,
-        profile=profile,
-        anchored=anchored,
-        levels=menu,
-        zones=find_zones(menu, readings.atr),
-        log_atr=None if np.isnan(reach) else round(reach, RATIO_PLACES),
-    )
+def measure_structure_of_window(bars: Bars, columns: indicators.IndicatorSeries, shoulder: int) -> Structure:
+    """Of exactly these sound bars, with pivots of that shoulder. `columns`: their indicators."""
+    now = indicators.take_last_indicators(bars, columns)
+    return StructureHistory(bars, shoulder).structure(0, len(bars), now, columns.rsi)
 
 
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
     anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
-    prices = zip(anchors, newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    prices = zip(anchors, indicators.newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
     return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
 
 
@@ -147,19 +62,19 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True)
 class Frame:
     timeframe: Timeframe
-    readings: IndicatorValues
+    readings: indicators.IndicatorValues
     structure: Structure
 
 
 def measure_frame(given: Bars, shoulder: int) -> Frame | None:
     """Of the last `LOOKBACK` sound bars; None when there is none."""
-    clean = drop_invalid_bars(given)
+    clean = indicators.drop_invalid_bars(given)
     window = clean.last(LOOKBACK)
     if not len(window):
         return None
-    indicators = compute_indicators(window)
-    seen = take_last_indicators(window, indicators, unsound=len(given) - len(clean))
-    return Frame(given.timeframe, seen, measure_structure_of_window(window, indicators, shoulder))
+    columns = indicators.compute_indicators(window)
+    seen = indicators.take_last_indicators(window, columns, unsound=len(given) - len(clean))
+    return Frame(given.timeframe, seen, measure_structure_of_window(window, columns, shoulder))
 
 
 class FrameCache:
@@ -191,10 +106,9 @@ class FrameCache:
 
     def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
         """The last `LOOKBACK` sound bars that had closed by then."""
-        moment, window = self._read(
-            (symbol, timeframe, "newest"), rows, lambda: (as_of, take_newest_valid_bars(timeframe, rows, as_of))
-        )
-        return window if moment == as_of else take_newest_valid_bars(timeframe, rows, as_of)
+        make = partial(indicators.take_newest_valid_bars, timeframe, rows, as_of)
+        moment, window = self._read((symbol, timeframe, "newest"), rows, lambda: (as_of, make()))
+        return window if moment == as_of else make()
 
     def read_shared(self, name: str, rows: Sequence[Any], as_of: Millis, measure: Callable[[], T]) -> T:
         """What is the same for every market of one moment."""
@@ -282,8 +196,8 @@ class FrameHistory:
         return self._round(first).bars.cut(slice(first, last))
 
     def newest(self, first: int, last: int, as_of: Millis) -> Bars | None:
-        """As `take_newest_valid_bars` finds them; None where it has to look closer."""
-        start = max(first, last - LOOKBACK - SPARE)
+        """As `indicators.take_newest_valid_bars` finds them; None where it has to look closer."""
+        start = max(first, last - LOOKBACK - indicators.SPARE)
         closed = int(self._exact.at[last - 1]) + self._exact.timeframe.millis <= as_of
         rounded = self._round(start)
         if not closed or not rounded.is_sound(start, last):
@@ -325,7 +239,7 @@ class _RoundedHistory:
         self.bars = bars
         self._shoulder = shoulder
         self._windows = windows
-        self._unsound = np.concatenate(([0], np.cumsum(~mark_valid_bars(bars)))).tolist()
+        self._unsound = np.concatenate(([0], np.cumsum(~indicators.mark_valid_bars(bars)))).tolist()
         self._frames: dict[tuple[int, int], Frame] = {}
         self._prepared = False
 
@@ -339,7 +253,7 @@ class _RoundedHistory:
         if (first, last) not in self._frames:
             window = self.bars.cut(slice(first, last))
             strength = indicators.rsi(window.close)
-            readings = round_indicators(window, self._newest_row(first, last, window, strength))
+            readings = indicators.round_indicators(window, self._newest_row(first, last, window, strength))
             structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
             self._frames[first, last] = Frame(window.timeframe, readings, structure)
         return self._frames[first, last]
@@ -371,7 +285,7 @@ class _RoundedHistory:
         self._supertrends.update(zip(windows, zip(lines.tolist(), sides.tolist(), strict=True), strict=True))
 
     def _newest_row(self, first: int, last: int, window: Bars, strength: Floats) -> list[float]:
-        """The last row of `compute_indicators`, in its order."""
+        """The last row of `indicators.compute_indicators`, in its order."""
         high, low, close, volume = window.high, window.low, window.close, window.volume
         row = last - 1 - self._start
         bands = indicators.Band(*(column[row : row + 1] for column in self._bands))
@@ -414,44 +328,42 @@ class StructureHistory:
         self._turn_times = [pivot.at for pivot in turns]
         self._turns_known = [pivot.known_at for pivot in turns]
         self._swings = find_swings(turns)
-        breaks = find_breaks(bars, turns)
-        self._breaks = [{kind: replace(each, kind=kind) for kind in BreakKind} for each in breaks]
-        self._broken = [(each.pivot.at, each.way) for each in breaks]
-        self._breaks_known = [each.known_at for each in breaks]
-        gaps = find_fair_value_gaps(bars)
-        self._gaps = [(gap, replace(gap, filled_at=None)) for gap in gaps]
-        self._gap_times = [gap.at for gap in gaps]
-        self._gaps_known = [gap.known_at for gap in gaps]
-        lines = find_trend_lines(bars, turns)
-        self._lines = [(line, replace(line, broken_at=None)) for line in lines]
-        self._lines_known = [line.known_at for line in lines]
-        pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
-        self._pairs = pairs
-        self._pairs_known = [second.known_at for _, second, _, _ in pairs]
-        self._starts = np.array([start for *_, start, _ in pairs], dtype=np.intp)
-        self._stops = np.array([stop for *_, stop in pairs], dtype=np.intp)
-        self._moved = np.array([second.price - first.price for first, second, _, _ in pairs])
-        self._divergences: dict[tuple[DivergenceSource, int], Divergence] = {}
-        self._taken = taker_delta(bars)
-        self._said = ~np.isnan(self._taken)
+        self._breaks = find_breaks(bars, turns)
+        self._breaks_known = [each.known_at for each in self._breaks]
+        self._gaps = find_fair_value_gaps(bars)
+        self._gap_times = [gap.at for gap in self._gaps]
+        self._gaps_known = [gap.known_at for gap in self._gaps]
+        self._lines = find_trend_lines(bars, turns)
+        self._lines_known = [line.known_at for line in self._lines]
+        self._pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
+        self._pairs_known = [second.known_at for _, second, _, _ in self._pairs]
+        self._taken = indicators.taker_delta(bars)
         self._logs = log(bars.high), log(bars.low), log(bars.close)
 
-    def structure(self, first: int, last: int, now: IndicatorValues, strength: Floats) -> Structure:
+    def structure(self, first: int, last: int, now: indicators.IndicatorValues, strength: Floats) -> Structure:
         """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
         # The first bar that has its whole left shoulder in the window.
         since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
+        bars = self._bars.cut(slice(first, last))
+        pivots = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
+        breaks = self._choose_breaks(since, end)
         high, low, close = (column[first:last] for column in self._logs)
-        return build_structure(
-            self._bars.cut(slice(first, last)),
-            now,
-            (high, low, close),
-            pivots=self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)],
+        reach = float(indicators.atr(high, low, close)[-1])
+        shape = Structure(
+            pivots=pivots,
             swings=self._choose_swings(since, end),
-            breaks=self._choose_breaks(since, end),
+            breaks=breaks,
+            trend=breaks[-1].way if breaks else None,
             gaps=self._choose_gaps(first, last, end),
+            fibonacci=measure_fibonacci(pivots),
             lines=self._choose_lines(since, end),
             divergences=self._choose_divergences(first, last, since, end, strength),
+            profile=indicators.volume_profile(bars),
+            anchored=anchor_vwaps(bars, pivots),
+            log_atr=None if isnan(reach) else round(reach, RATIO_PLACES),
         )
+        levels = list_levels(bars.timeframe, now, shape)
+        return replace(shape, levels=levels, zones=find_zones(levels, now.atr))
 
     def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
         """The first of a kind is held against none."""
@@ -465,13 +377,11 @@ class StructureHistory:
 
     def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
         """Of pivots of the window; the first of all is a BOS."""
-        span = range(bisect_left(self._breaks_known, since), bisect_right(self._breaks_known, end))
         breaks: list[Break] = []
-        for place in span:
-            at, way = self._broken[place]
-            if at >= since:
-                turned = breaks and breaks[-1].way is not way
-                breaks.append(self._breaks[place][BreakKind.CHOCH if turned else BreakKind.BOS])
+        for each in self._breaks[bisect_left(self._breaks_known, since) : bisect_right(self._breaks_known, end)]:
+            if each.pivot.at >= since:
+                kind = BreakKind.CHOCH if breaks and breaks[-1].way is not each.way else BreakKind.BOS
+                breaks.append(each if each.kind is kind else replace(each, kind=kind))
         return tuple(breaks)
 
     def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
@@ -479,38 +389,25 @@ class StructureHistory:
             return ()
         begin = bisect_left(self._gap_times, int(self._bars.at[first + 1]))
         return tuple(
-            still if gap.filled_at is not None and gap.filled_at > end else gap
-            for gap, still in self._gaps[begin : bisect_right(self._gaps_known, end)]
+            replace(gap, filled_at=None) if gap.filled_at is not None and gap.filled_at > end else gap
+            for gap in self._gaps[begin : bisect_right(self._gaps_known, end)]
         )
 
     def _choose_lines(self, since: int, end: int) -> tuple[TrendLine, ...]:
         span = slice(bisect_left(self._lines_known, since), bisect_right(self._lines_known, end))
         return tuple(
-            still if line.broken_at is not None and line.broken_at > end else line
-            for line, still in self._lines[span]
+            replace(line, broken_at=None) if line.broken_at is not None and line.broken_at > end else line
+            for line in self._lines[span]
             if line.first.at >= since
         )
 
     def _choose_divergences(
         self, first: int, last: int, since: int, end: int, strength: Floats
     ) -> tuple[Divergence, ...]:
-        places = np.arange(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
-        places = places[self._starts[places] >= first + self._shoulder]
-        starts, stops, moved = self._starts[places] - first, self._stops[places] - first, self._moved[places]
-        divergences = [
-            (place, DivergenceSource.RSI)
-            for place in places[mark_divergent_moves(moved, strength[stops] - strength[starts])].tolist()
+        span = slice(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
+        pairs = [
+            (before, after, start - first, stop - first)
+            for before, after, start, stop in self._pairs[span]
+            if start >= first + self._shoulder
         ]
-        if self._said[first:last].any():
-            sums = TakerSums(self._taken[first:last])
-            divergences += [
-                (place, DivergenceSource.CVD) for place in places[sums.move_apart(moved, starts, stops)].tolist()
-            ]
-            divergences.sort(key=lambda each: each[0])  # of one pair the RSI's first
-        return tuple(self._divergence(gauge, place) for place, gauge in divergences)
-
-    def _divergence(self, gauge: DivergenceSource, place: int) -> Divergence:
-        if (gauge, place) not in self._divergences:
-            before, after, _, _ = self._pairs[place]
-            self._divergences[gauge, place] = make_divergence(gauge, before, after)
-        return self._divergences[gauge, place]
+        return find_divergences(pairs, strength, self._taken[first:last])

@@ -58,11 +58,6 @@ class HeatMap:
     def origin(self) -> HeatOrigin:
         return HeatOrigin.BOTH if self.observed.any() else HeatOrigin.MODELLED
 
-    @property
-    def standing(self) -> Floats:
-        """Pools as of the last bar, row by row."""
-        return self.usd[:, -1]
-
 
 def build_heat_map(
     bars: Bars, streams: Sequence[Stream] = (), open_interest: Sequence[Level] = (), edges: Floats | None = None

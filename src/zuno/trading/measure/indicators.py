@@ -431,10 +431,6 @@ class Indicators(Generic[T]):
 class IndicatorSeries(Indicators[Floats]):
     """One value a bar; NaN where it cannot be known yet. No row depends on a later one."""
 
-    def last(self, count: int) -> IndicatorSeries:
-        """The rows of the last bars: gauges are computed over all and cut afterwards."""
-        return IndicatorSeries(*(getattr(self, each.name)[-count:] if count else np.empty(0) for each in fields(self)))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndicatorValues(Indicators[float | None]):

@@ -10,11 +10,14 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, exp, log, places, round_digits
 from zuno.trading.measure.structure import (
+    Break,
+    Divergence,
     Extreme,
     Fibonacci,
     Gap,
     Pivot,
     PriceDirection,
+    Swing,
     TrendLine,
     build_zigzag,
     select_pivots,
@@ -70,26 +73,33 @@ class AnchoredVwap:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """Everything levels are read from, as of one bar's close."""
+class Structure:
+    """As of the last bar's close. What has a `known_at` stays the same from then on."""
 
-    timeframe: Timeframe
-    now: Millis
-    readings: IndicatorValues
     pivots: tuple[Pivot, ...]
-    fibonacci: Fibonacci | None
+    swings: tuple[Swing, ...]
+    breaks: tuple[Break, ...]
+    trend: PriceDirection | None
     gaps: tuple[Gap, ...]
+    fibonacci: Fibonacci | None
     lines: tuple[TrendLine, ...]
+    divergences: tuple[Divergence, ...]
     profile: VolumeProfile | None
     anchored: tuple[AnchoredVwap, ...]
+    log_atr: float | None
+    """ATR14 of log prices: the same in a rise and in the fall that mirrors it."""
+    levels: tuple[PriceLevel, ...] = ()
+    zones: tuple[LevelZone, ...] = ()
 
 
-def list_levels(measured: Measured) -> tuple[PriceLevel, ...]:
+def list_levels(timeframe: Timeframe, readings: IndicatorValues, shape: Structure) -> tuple[PriceLevel, ...]:
     """The menu by price, then name, rounded so that one price computed in two ways is one. Only prices above zero."""
-    candidates = (*_turns(measured), *_gaps(measured), *_lines(measured), *_indicator_levels(measured))
-    decimals = places(measured.readings.close, GAUGE_DIGITS)
+    now = Millis(readings.at + timeframe.millis)
+    moving = (*_lines(shape, readings.at), *_indicator_levels(readings, shape))
+    candidates = (*_turns(shape), *_gaps(shape), *((*level, now) for level in moving))
+    decimals = places(readings.close, GAUGE_DIGITS)
     named = (
-        PriceLevel(f"{measured.timeframe}.{name}", kind, round(price, decimals), since)
+        PriceLevel(f"{timeframe}.{name}", kind, round(price, decimals), since)
         for name, kind, price, since in candidates
         if price > 0
     )
@@ -119,48 +129,44 @@ def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone
     return tuple(sorted(zones, key=lambda zone: zone.low))
 
 
-_Found = tuple[str, LevelKind, float, Millis]
-
-
-def _turns(measured: Measured) -> Iterator[_Found]:
+def _turns(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
     for extreme in Extreme:
-        newest = select_pivots(extreme, measured.pivots)[::-1][:NEWEST]
+        newest = select_pivots(extreme, shape.pivots)[::-1][:NEWEST]
         for place, pivot in enumerate(newest, 1):
             yield f"pivot_{extreme}_{place}", LevelKind.PIVOT, pivot.price, pivot.known_at
-    if (swing := measured.fibonacci) is not None:
+    if (swing := shape.fibonacci) is not None:
         for name, ratios in (("fib", swing.retracements), ("fib_ext", swing.extensions)):
             for each in ratios:
                 yield f"{name}_{each.ratio * 1_000:.0f}", LevelKind.FIBONACCI, each.price, swing.known_at
 
 
-def _gaps(measured: Measured) -> Iterator[_Found]:
+def _gaps(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
     for way in PriceDirection:
-        newest = [gap for gap in reversed(measured.gaps) if gap.way is way and gap.filled_at is None][:NEWEST]
+        newest = [gap for gap in reversed(shape.gaps) if gap.way is way and gap.filled_at is None][:NEWEST]
         for place, gap in enumerate(newest, 1):
             yield f"gap_{way}_{place}_low", LevelKind.GAP, gap.low, gap.known_at
             yield f"gap_{way}_{place}_high", LevelKind.GAP, gap.high, gap.known_at
 
 
-def _lines(measured: Measured) -> Iterator[_Found]:
-    """The newest of each kind that still stands, where it is now."""
+def _lines(shape: Structure, at: Millis) -> Iterator[tuple[str, LevelKind, float]]:
+    """The newest of each kind that still stands, at the last bar."""
     for extreme, name in ((Extreme.HIGH, "resistance"), (Extreme.LOW, "support")):
-        standing = [line for line in measured.lines if line.extreme is extreme and line.broken_at is None]
+        standing = [line for line in shape.lines if line.extreme is extreme and line.broken_at is None]
         for line in standing[-1:]:
             # A bar's price belongs to when it opened, as the pivots' do.
-            yield f"line_{name}", LevelKind.LINE, line.price_at(measured.readings.at), measured.now
+            yield f"line_{name}", LevelKind.LINE, line.price_at(at)
 
 
-def _indicator_levels(measured: Measured) -> Iterator[_Found]:
-    now, seen = measured.now, measured.readings
+def _indicator_levels(readings: IndicatorValues, shape: Structure) -> Iterator[tuple[str, LevelKind, float]]:
     for kind, names in _READ.items():
         for name in names:
-            if (price := getattr(seen, name)) is not None:
-                yield name, kind, price, now
-    for each in measured.anchored:
-        yield f"vwap_since_{each.pivot.extreme}", LevelKind.VWAP, each.price, now
-    if (profile := measured.profile) is not None:
+            if (price := getattr(readings, name)) is not None:
+                yield name, kind, price
+    for each in shape.anchored:
+        yield f"vwap_since_{each.pivot.extreme}", LevelKind.VWAP, each.price
+    if (profile := shape.profile) is not None:
         for name in ("poc", "value_low", "value_high"):
-            yield name, LevelKind.PROFILE, getattr(profile, name), now
+            yield name, LevelKind.PROFILE, getattr(profile, name)
 
 
 class _Zone(NamedTuple):

@@ -66,16 +66,10 @@ def normal_cdf(x: float) -> float:
     return erfc(-x / sqrt(2)) / 2
 
 
-def price(forward: float, strike: float, sigma: float, years: float, *, call: bool) -> float:
-    """Undiscounted Black-76; `sigma` is a fraction a year."""
-    first = _d1(forward, strike, sigma, years)
-    second, sign = first - sigma * sqrt(years), 1 if call else -1
-    return sign * (forward * normal_cdf(sign * first) - strike * normal_cdf(sign * second))
-
-
 def delta(forward: float, strike: float, sigma: float, years: float, *, call: bool) -> float:
-    """How much an option follows its forward: 0 to 1 for a call, −1 to 0 for a put."""
-    first = _d1(forward, strike, sigma, years)
+    """How much an option follows its forward: 0 to 1 for a call, −1 to 0 for a put. `sigma` is a fraction a year."""
+    spread = sigma * sqrt(years)
+    first = log(forward / strike) / spread + spread / 2
     return normal_cdf(first) if call else -normal_cdf(-first)
 
 
@@ -106,11 +100,6 @@ def measure_surface(chain: OptionChain) -> Surface:
         unplaced,
         len(chain.quotes) - len(sound),
     )
-
-
-def _d1(forward: float, strike: float, sigma: float, years: float) -> float:
-    spread = sigma * sqrt(years)
-    return log(forward / strike) / spread + spread / 2
 
 
 def _possible(quote: OptionQuote) -> bool:

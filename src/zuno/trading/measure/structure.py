@@ -312,22 +312,6 @@ def find_trend_lines(bars: Bars, turns: Sequence[Pivot]) -> tuple[TrendLine, ...
     return tuple(sorted(lines, key=lambda line: line.known_at))
 
 
-def find_divergences(bars: Bars, turns: Sequence[Pivot], strength: Floats, taken: Floats) -> tuple[Divergence, ...]:
-    """Divergences of RSI and takers' balance, oldest first; none where a needed value is unknown."""
-    pairs = list(list_neighbours(bars, turns))
-    if not pairs:
-        return ()
-    starts, stops = np.array([start for *_, start, _ in pairs]), np.array([stop for *_, stop in pairs])
-    moved = np.array([second.price - first.price for first, second, _, _ in pairs])
-    apart = mark_divergent_moves(moved, strength[stops] - strength[starts]).tolist()
-    taken_apart = TakerSums(taken).move_apart(moved, starts, stops).tolist()
-    divergences: list[Divergence] = []
-    for (first, second, _, _), rsi, cvd in zip(pairs, apart, taken_apart, strict=True):
-        divergences += [make_divergence(DivergenceSource.RSI, first, second)] if rsi else []
-        divergences += [make_divergence(DivergenceSource.CVD, first, second)] if cvd else []
-    return tuple(sorted(divergences, key=lambda each: each.known_at))
-
-
 def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot, Pivot, int, int]]:
     """Every two pivots of a kind that follow each other, and their rows; highs first."""
     for extreme in Extreme:
@@ -336,31 +320,27 @@ def list_neighbours(bars: Bars, turns: Sequence[Pivot]) -> Iterator[tuple[Pivot,
         yield from zip(same, same[1:], rows, rows[1:], strict=False)
 
 
-def mark_divergent_moves(moved: Floats, strength: Floats) -> NDArray[np.bool_]:
-    """Where price and RSI went opposite ways between two pivots, by how far each went."""
-    return np.asarray((np.abs(strength) > _ROUNDING * 100) & (moved * strength < 0))
-
-
-class TakerSums:
-    """What takers bought less what they sold, added up from the first of these bars."""
-
-    def __init__(self, taken: Floats) -> None:
-        known = np.nan_to_num(taken)
-        self._balance = np.cumsum(known)
-        self._churn = np.cumsum(np.abs(known))
-        self._unknown = np.cumsum(np.isnan(taken))
-
-    def move_apart(self, moved: Floats, starts: NDArray[np.intp], stops: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Where it went the other way than the price did, and every bar between is told."""
-        move = self._balance[stops] - self._balance[starts]
-        churn = self._churn[stops] - self._churn[starts]
-        known = self._unknown[stops] == self._unknown[starts]
-        return np.asarray(known & (np.abs(move) > _ROUNDING * churn) & (moved * move < 0))
-
-
-def make_divergence(gauge: DivergenceSource, first: Pivot, second: Pivot) -> Divergence:
-    way = PriceDirection.DOWN if second.extreme is Extreme.HIGH else PriceDirection.UP
-    return Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
+def find_divergences(
+    pairs: Sequence[tuple[Pivot, Pivot, int, int]], strength: Floats, taken: Floats
+) -> tuple[Divergence, ...]:
+    """Of RSI and takers' balance between neighbours, in their order; none where a needed value is unknown."""
+    starts, stops = (np.array([pair[end] for pair in pairs], dtype=np.intp) for end in (2, 3))
+    moved = np.array([second.price - first.price for first, second, _, _ in pairs])
+    known = np.nan_to_num(taken)
+    sums = (strength, np.cumsum(known), np.cumsum(np.abs(known)), np.cumsum(np.isnan(taken)))
+    stronger, bought, churn, unknown = (column[stops] - column[starts] for column in sums)
+    tired = (np.abs(stronger) > _ROUNDING * 100) & (moved * stronger < 0)
+    against = (unknown == 0) & (np.abs(bought) > _ROUNDING * churn) & (moved * bought < 0)
+    divergences: list[Divergence] = []
+    for place in np.flatnonzero(tired | against).tolist():
+        first, second, _, _ = pairs[place]
+        way = PriceDirection.DOWN if second.extreme is Extreme.HIGH else PriceDirection.UP
+        divergences += [
+            Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
+            for gauge, apart in ((DivergenceSource.RSI, tired), (DivergenceSource.CVD, against))
+            if apart[place]
+        ]
+    return tuple(divergences)
 
 
 def _lines(bars: Bars, same: Sequence[Pivot]) -> Iterator[TrendLine]:

@@ -94,13 +94,12 @@ def whale_flow(streams: Sequence[Stream], until: Millis, *spans: int) -> list[Kn
             for stream in streams
         ]
     )
-    return [_to_flow(large.tally(Millis(until - span), until)) for span in spans]
-
-
-def _to_flow(totals: TapeTotals) -> Known[WhaleFlow]:
-    if not totals.events and not totals.complete:
-        return Missing(_unheard(totals.heard, totals.minutes))
-    return WhaleFlow(totals.long_usd, totals.short_usd, totals.events, totals.complete)
+    return [
+        WhaleFlow(totals.long_usd, totals.short_usd, totals.events, totals.complete)
+        if totals.events or totals.complete
+        else Missing(_unheard(totals.heard, totals.minutes))
+        for totals in (large.tally(Millis(until - span), until) for span in spans)
+    ]
 
 
 _Stretch = tuple[int, int]

@@ -14,7 +14,8 @@ from zuno.markets.feeds import ALTERNATIVE, perpetual_feeds
 from zuno.markets.market import Symbol
 from zuno.trading.measure.events import EventKind, ShockScan
 from zuno.trading.measure.features import Features, Perpetual, fresh_rows
-from zuno.trading.measure.frames import Frame, Structure
+from zuno.trading.measure.frames import Frame
+from zuno.trading.measure.levels import Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
 from zuno.trading.model.bundle import Bundle

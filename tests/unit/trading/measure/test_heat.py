@@ -77,7 +77,6 @@ def test_pools_are_the_same_whoever_listened() -> None:
     assert found.heard.all()
     assert (found.origin, model.origin) == (HeatOrigin.BOTH, HeatOrigin.MODELLED)
     assert np.array_equal(found.usd, model.usd)
-    assert np.array_equal(found.standing, model.usd[:, -1])
     assert model.forced.sum() == 0
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.examples import examples
 from zuno.kernel.units import Millis
-from zuno.trading.measure.options import Surface, delta, measure_surface, normal_cdf, price
+from zuno.trading.measure.options import Surface, delta, measure_surface, normal_cdf
 from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, OptionChain, OptionQuote
 
@@ -77,14 +77,6 @@ def by_integral(forward: float, strike: float, sigma: float, years: float, *, ca
 
 @pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
-@given(st.floats(0.5, 2.0), st.floats(0.1, 2.0), st.floats(0.01, 1.5), st.booleans())
-def test_the_price_is_the_expected_payoff(moneyness: float, sigma: float, years: float, call: bool) -> None:
-    exact = by_integral(100.0, 100.0 * moneyness, sigma, years, call=call)
-    assert price(100.0, 100.0 * moneyness, sigma, years, call=call) == pytest.approx(exact, rel=1e-6, abs=1e-8)
-
-
-@pytest.mark.slow
-@settings(max_examples=examples(40), deadline=None)
 @given(st.floats(0.6, 1.6), st.floats(0.2, 1.5), st.floats(0.02, 1.0), st.booleans())
 def test_delta_is_what_the_integral_gains_when_the_forward_moves(
     moneyness: float, sigma: float, years: float, call: bool
@@ -95,19 +87,10 @@ def test_delta_is_what_the_integral_gains_when_the_forward_moves(
 
 
 def test_textbook_numbers() -> None:
-    # F = K = 100, σ = 20 %, one year: 100·(2Φ(0.1) − 1).
-    assert price(100.0, 100.0, 0.2, 1.0, call=True) == pytest.approx(7.965567455405804, rel=1e-12)
-    assert price(100.0, 100.0, 0.2, 1.0, call=False) == pytest.approx(7.965567455405804, rel=1e-12)
+    # F = K = 100, σ = 20 %, one year: Φ(0.1), and that less one.
     assert delta(100.0, 100.0, 0.2, 1.0, call=True) == pytest.approx(0.539827837277029, rel=1e-12)
     assert delta(100.0, 100.0, 0.2, 1.0, call=False) == pytest.approx(-0.460172162722971, rel=1e-12)
     assert normal_cdf(1.96) == pytest.approx(0.9750021048517795, rel=1e-12)
-
-
-@given(st.floats(0.5, 2.0), st.floats(0.1, 2.0), st.floats(0.01, 1.5))
-def test_a_call_less_a_put_is_the_forward_less_the_strike(moneyness: float, sigma: float, years: float) -> None:
-    strike = 100.0 * moneyness
-    call, put = (price(100.0, strike, sigma, years, call=side) for side in (True, False))
-    assert call - put == pytest.approx(100.0 - strike, abs=1e-9)
 
 
 # -- one expiry

@@ -556,12 +556,6 @@ def test_figures_of_a_real_market_are_plausible() -> None:
     assert 0.8 < within[20:].mean() < 0.99
 
 
-def test_the_last_rows_of_columns_are_cut_not_computed_anew() -> None:
-    ours = compute_indicators(walk(300, seed=17))
-    np.testing.assert_array_equal(ours.last(20).ema200, ours.ema200[-20:])
-    assert len(ours.last(0).rsi) == 0
-
-
 def test_readings_name_every_column() -> None:
     assert {each.name for each in fields(IndicatorValues)} - set(NAMES) == {"at", "bars", "missing", "unsound", "close"}
     assert set(NAMES) <= {each.name for each in fields(IndicatorValues)}

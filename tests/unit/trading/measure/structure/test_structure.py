@@ -37,6 +37,7 @@ from zuno.trading.measure.structure import (
     find_pivots,
     find_swings,
     find_trend_lines,
+    list_neighbours,
     measure_fibonacci,
 )
 from zuno.trading.model.market import Candle, Mode, Timeframe
@@ -333,7 +334,7 @@ def diverged(
     column = np.array([np.nan, strength[0], 50, 50, strength[1], 50])
     turns = (turn(extreme, 1, prices[0]), turn(extreme, 4, prices[1]))
     taken = 2 * market.taker_buy - market.volume
-    found = find_divergences(market, turns, column, taken)
+    found = find_divergences([*list_neighbours(market, turns)], column, taken)
     assert all(each.known_at == turns[1].known_at and (each.first, each.second) == turns for each in found)
     return [(each.gauge, each.way, each.hidden) for each in found]
 
