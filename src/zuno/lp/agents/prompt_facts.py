@@ -72,7 +72,7 @@ def context_facts(context: Context) -> Iterator[Figure]:
     yield Figure("floor_2x", limits.floor_2x_hours, Unit.HOURS)
     yield Figure("gas_ceiling", limits.gas_yield_ceiling, Unit.RATIO)
     yield Figure("block", context.block.number, Unit.NUMBER, digits=0)
-    yield Figure("open_days", OPEN_DAYS, Unit.NUMBER, digits=0)
+    yield Figure("open_days", OPEN_DAYS, Unit.DAYS, digits=0)
     yield Figure("gas_spike", GAS_SPIKE, Unit.RATIO)
     yield Figure("trend_threshold", TREND, Unit.NUMBER)
     for index, pool_facts in enumerate(context.scenes):
@@ -138,7 +138,7 @@ def cover_of(pool_facts: PoolFacts) -> FeeCover | None:
 def cover_figures(cover: FeeCover) -> Iterator[Figure]:
     for id_, value in (("", cover.ratio), ("_low", cover.low), ("_high", cover.high)):
         yield Figure(f"fees_over_lvr{id_}", value, Unit.NUMBER)
-    yield Figure("cover_days", cover.days, Unit.NUMBER, digits=0)
+    yield Figure("cover_days", cover.days, Unit.DAYS, digits=0)
 
 
 def _price(pool: PoolState) -> Fraction:
