@@ -6,10 +6,10 @@ from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
+from zuno.lp.agents.pool_inputs import cover_of
 from zuno.lp.agents.prompt_facts import (
     candidate_lines,
     context_lines,
-    cover_of,
     facts_of,
     pairs_of,
     pool_prefix,

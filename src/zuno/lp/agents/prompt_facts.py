@@ -13,10 +13,10 @@ from zuno.kernel.text import base_and_quote
 from zuno.llm.prompts import Untrusted, estimate_tokens
 from zuno.llm.question import BY_RULE, Screen, T
 from zuno.lp.agents.pool_choice import pool_label
+from zuno.lp.agents.pool_inputs import cover_of
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought
-from zuno.lp.rules.fee_cover import measure_fee_cover
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.volatility import NANO, rolling_vol_bps
@@ -129,10 +129,6 @@ def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
             ("uncollected1", position.fees1, pool.token1),
         ):
             yield fact(id_, Fraction(amount, 10**token.decimals), Unit.AMOUNT, symbol=token.symbol)
-
-
-def cover_of(pool_facts: PoolFacts) -> FeeCover | None:
-    return None if pool_facts.cover is None else measure_fee_cover(pool_facts.cover.days)
 
 
 def cover_figures(cover: FeeCover) -> Iterator[Figure]:

@@ -17,8 +17,8 @@ from zuno.kernel.wire import derive
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.critic import describe_pool
 from zuno.lp.agents.pool_choice import to_wrap
-from zuno.lp.agents.pool_inputs import build_own_moves
-from zuno.lp.agents.prompt_facts import cite_pool, cover_of, facts_of, print_thought
+from zuno.lp.agents.pool_inputs import build_own_moves, cover_of
+from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thought
 from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.chains import native_coin
 from zuno.lp.model.debate import Context, PlanReady, Round

@@ -287,10 +287,14 @@ class PlanView(RecordedView):
         capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
         revisions = "1 revision" if self.rounds == 1 else f"{self.rounds} revisions"
         about = " ".join(filter(None, (self.kind, self.position_id)))
+        several = len(self.fee_cover) > 1
         plan = facts(
+            *(
+                ("in or out", foreign(f"{cover.pool}: {cover.said}" if several else cover.said))
+                for cover in self.fee_cover
+            ),
             ("plan", id_(self.plan_id)),
             None if self.position_id is None else ("position", id_(self.position_id)),
-            *(("in or out", foreign(cover.said)) for cover in self.fee_cover),
             ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),
             ("why", foreign(self.because)),
             ("confidence", replace(number(self.confidence), text=f"{self.confidence:.2f}{ahead}")),
