@@ -41,8 +41,8 @@ _TABLES = {
     "time_zone": "general", "chain_id": "chains", "agent_wallet_address": "wallets", "contracts_dir": "devnet",
     "coingecko_url": "prices", "openai_api_key": "models", "budget_tokens_per_run": "budget", "deterministic": "agents",
     "live": "trading", "route_binance": "routes", "accounts": "accounts", "memory_store": "memory",
-    "strategy_seconds": "strategies", "fee_binance_maker_pct": "fees", "risk_profile": "lp", "incentives_per_day": "incentives",
-    "telegram_bot_token": "telegram",
+    "strategy_seconds": "strategies", "fee_binance_maker_pct": "fees", "risk_profile": "lp",
+    "incentives_per_day": "incentives", "telegram_bot_token": "telegram",
     "metrics_port": "monitoring", "web_public_url": "web", "axl_cli_peer_id": "axl", "binance_url": "exchanges",
     "fred_url": "feeds",
 }  # fmt: skip
@@ -451,8 +451,8 @@ class Settings(BaseModel):
     monitor_interval_ms: int = _setting(60_000, "monitor interval, ms", ge=5_000)
     incentives_per_day: PoolRewards = _setting(
         {},
-        "rewards of pools beside fees, `POOL=AMOUNT`, comma-separated: what all liquidity in range gets a day, in the token "
-        "that the pool's price is quoted in",
+        "rewards of pools beside fees, `POOL=AMOUNT`, comma-separated: what all liquidity in range gets a day, in the "
+        "token that the pool's price is quoted in",
     )
     telegram_bot_token: Secret = _setting(None, "Telegram bot token (@BotFather gives one)")
     telegram_chat_id: str | None = _setting(
