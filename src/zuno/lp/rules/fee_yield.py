@@ -1,5 +1,6 @@
 """What a range would earn: measured fee growth, shared out over the liquidity that would be there."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,10 +10,10 @@ from typing import Final
 
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
-from zuno.amm.model import PoolState, price_of
+from zuno.amm.model import Block, PoolState, price_of
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import GrowthSample as GrowthSample
-from zuno.lp.model.history import SwapEvent, SwapFees
+from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
@@ -61,6 +62,21 @@ def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, i
         if ends:
             growth[not zero_for_one] += sum(fee * Q128 // liquidity for liquidity in ends) // len(ends)
     return growth[0], growth[1], uneven
+
+
+def mark_growth(
+    pool: PoolState, swaps: Sequence[SwapEvent], after: Sequence[PricedBlock], marks: Sequence[Block]
+) -> tuple[GrowthSample, ...]:
+    """The growth since the first swap, at its block and at each of the later `marks`. `after`: of each swap its block
+    and the price it left."""
+    numbers = [priced.block.number for priced in after]
+    samples = [GrowthSample(after[0].block.timestamp, 0, 0, after[0].sqrt_price_x96)]
+    for mark in marks:
+        if mark.number > numbers[0]:
+            place = bisect_right(numbers, mark.number)
+            growth0, growth1, _ = growth_of_swaps(swaps[:place], pool)
+            samples.append(GrowthSample(mark.timestamp, growth0, growth1, after[place - 1].sqrt_price_x96))
+    return tuple(samples)
 
 
 def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:

@@ -1,6 +1,5 @@
 """A pool's past prices and fees from its Swap events, and the few block times that takes."""
 
-from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final
@@ -13,9 +12,9 @@ from zuno.amm.fees import PIPS
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
-from zuno.lp.model.history import GrowthSample, PricedBlock, SwapEvent, SwapFees
+from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
 from zuno.lp.model.market import HOUR
-from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, growth_of_swaps
+from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, growth_of_swaps, mark_growth
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
@@ -131,26 +130,25 @@ class PriceReader:
         opened = await self._times.block(logs[0].block_number, head)
         if opened.hash != logs[0].block_hash:
             raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
-        swaps, prices, numbers, price = list[SwapEvent](), list[int](), list[int](), 0
+        swaps, after, price = list[SwapEvent](), list[PricedBlock](), 0
         for log in logs:
             amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
             if fee > PIPS or price == 0:
                 raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
             if log.block_number == opened.number:
-                for kept in (swaps, prices, numbers):
-                    kept.clear()  # only how that block ended matters
+                swaps.clear()  # only how that block ended matters
+                after.clear()
             swaps.append(SwapEvent(-amount0, -amount1, liquidity, fee))
-            prices.append(price)
-            numbers.append(log.block_number)
+            block = Block(log.block_number, log.block_hash, opened.timestamp)
+            after.append(PricedBlock(block, SqrtPriceX96(price)))
         if price != pool.sqrt_price_x96:
             raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         growth0, growth1, uneven = growth_of_swaps(swaps, pool)
-        days = [GrowthSample(opened.timestamp, 0, 0, prices[0])]
-        for mark in await self._times.list_blocks_every(Seconds(head.timestamp - FORTNIGHT), Seconds(DAY), head):
-            if (place := bisect_right(numbers, mark.number)) and mark.number > opened.number:
-                grown = growth_of_swaps(swaps[:place], pool)
-                days.append(GrowthSample(mark.timestamp, grown[0], grown[1], prices[place - 1]))
-        return SwapFees(opened, head, growth0, growth1, len(swaps) - 1, uneven, tuple(days))
+        whole_days = [
+            await self._times.last_by(Seconds(head.timestamp - ago), head) for ago in range(FORTNIGHT, -1, -DAY)
+        ]
+        days = mark_growth(pool, swaps, after, [block for block in whole_days if block is not None])
+        return SwapFees(opened, head, growth0, growth1, len(swaps) - 1, uneven, days)
 
     async def _scan_swaps(self, pool_id: HexId, first: int, last: int) -> AsyncIterator[BlockSpan]:
         seen = 0

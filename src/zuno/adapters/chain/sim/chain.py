@@ -135,7 +135,7 @@ class SimChain:
         return tuple(hourly.values())
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
-        from zuno.lp.rules.fee_yield import growth_of_swaps
+        from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, growth_of_swaps, mark_growth
 
         index, world = self.index(pool_id), self._now
         dated = [(block, swap) for block, swap in world.swaps[index] if block.timestamp >= since]
@@ -143,10 +143,16 @@ class SimChain:
             raise Unavailable(f"pool {pool_id} had no swap since {since}")
         first = dated[0][0].number
         last_of_first = [swap for block, swap in dated if block.number == first][-1]
-        swaps = [last_of_first, *(swap for block, swap in dated if block.number > first)]
+        later = [(block, swap) for block, swap in dated if block.number > first]
+        swaps = [last_of_first, *(swap for _, swap in later)]
         growth0, growth1, uneven = growth_of_swaps(swaps, world.state(index))
         opened = next(price.block for price in world.prices[index] if price.block.number == first)
-        return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven)
+        blocks = {price.block.number: price for price in world.prices[index]}
+        after = [blocks[first], *(blocks[block.number] for block, _ in later)]
+        moments = [Seconds(world.head.timestamp - ago) for ago in range(FORTNIGHT, -1, -DAY)]
+        marks = [world.state_at(index, moment).block for moment in moments if moment > opened.timestamp]
+        days = mark_growth(world.state(index), swaps, after, marks)
+        return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven, days)
 
     async def gas(self) -> GasQuote:
         return GasQuote(BASE_FEE, PRIORITY_FEE)
