@@ -349,6 +349,17 @@ async def test_what_swaps_tell_of_fees_is_what_the_state_shows(chain_case: Chain
             (told.growth1_x128, now.fee_growth_global1_x128 - then.fee_growth_global1_x128),
         )
         evenly += not told.uneven
+        assert [mark.at - now.block.timestamp for mark in told.days[-days:]] == [
+            -ago * 24 * HOUR for ago in reversed(range(days))
+        ]
+        for mark in told.days:
+            past = await chain.pool_at(pool_id, mark.at)
+            assert mark.sqrt_price_x96 == past.sqrt_price_x96
+            for said, true in (
+                (mark.growth0_x128, past.fee_growth_global0_x128 - then.fee_growth_global0_x128),
+                (mark.growth1_x128, past.fee_growth_global1_x128 - then.fee_growth_global1_x128),
+            ):
+                assert abs(said - true) * (100 if told.uneven else 10**6) <= true
         for said, true in grown:
             # Exact but for rounding within one stretch of liquidity; half a percent where ticks were crossed.
             assert abs(said - true) * (200 if told.uneven else 10**6) <= true

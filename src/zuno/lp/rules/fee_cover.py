@@ -5,46 +5,28 @@ width of a range, so it says whether to be in a pool at all; a width only says h
     e_d = F_d − Q·V_d
     s = √(n/(n−1) · max(Σe², Σe² + Σ e_d·e_{d−1})) / ΣF
     Q_low, Q_high = Q · exp(∓t·s)   t: Student's quantile with n − 1 degrees of freedom
+
+RV is the reference price's, from returns of five minutes. A pool's own price stands idle inside ± its fee, so its short
+returns are too small: without a reference, the returns are as short as a deviation of five fees allows.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from itertools import pairwise
-from math import atan, exp, fsum, pi, sqrt
-from typing import Final
+from math import exp, fsum, sqrt
+from typing import Final, TypeAlias
 
-ONE_SIDED: Final = 0.90
-"""Of each end of an interval: 80 % lies between."""
-PLACES: Final = 9
-"""Decimals that are kept: a processor's last bit is not among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolDay:
-    """What a unit of liquidity in range earned and lost in one day, in token1."""
-
-    day: int
-    """Since 1970, in UTC."""
-    fees: float
-    lvr: float
+from zuno.amm.fees import PIPS
+from zuno.amm.integers import Q96, Q128
+from zuno.amm.model import price_of
+from zuno.lp.model.cover import ONE_SIDED, PLACES
+from zuno.lp.model.cover import FeeCover as FeeCover
+from zuno.lp.model.cover import PoolDay as PoolDay
+from zuno.lp.model.cover import student_t as student_t
+from zuno.lp.rules.volatility import NANO, log_ratio
 
 
-@dataclass(frozen=True, slots=True)
-class FeeCover:
-    ratio: float
-    low: float
-    high: float
-    days: int
-    error: float
-    """Of its logarithm."""
-
-    def find_low(self, quantile: float) -> float:
-        """The lower end at another quantile: of k pools that were ranked, `1 − 0.10 / k`."""
-        return round(self.ratio * exp(-student_t(quantile, self.days - 1) * self.error), PLACES)
-
-
-def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
+def measure_fee_cover(days: Sequence[PoolDay], *, rewarded: bool = False) -> FeeCover | None:
     """None: fewer than two days, or no LVR to hold the fees against, or no fees."""
     days = sorted(days, key=lambda day: day.day)
     fees, lvr, count = fsum(day.fees for day in days), fsum(day.lvr for day in days), len(days)
@@ -56,33 +38,93 @@ def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
     neighbours = fsum(before * after for before, after in pairwise(rests))
     error = sqrt(count / (count - 1) * max(squares, squares + neighbours)) / fees
     reach = student_t(ONE_SIDED, count - 1) * error
-    kept = (round(value, PLACES) for value in (ratio, ratio * exp(-reach), ratio * exp(reach)))
-    return FeeCover(*kept, days=count, error=round(error, PLACES))
+    middle, low, high = (round(value, PLACES) for value in (ratio, ratio * exp(-reach), ratio * exp(reach)))
+    return FeeCover(middle, low, high, days=count, error=round(error, PLACES), rewarded=rewarded)
 
 
-@cache
-def student_t(quantile: float, degrees: int) -> float:
-    """Student's quantile above the middle, to six decimals: 1.44 at 0.90 and 6 degrees of freedom."""
-    if not 0.5 <= quantile < 1 or degrees < 1:
-        raise ValueError(f"no quantile {quantile} with {degrees} degrees of freedom")
-    low, high = 0.0, 1.0
-    while _between(high, degrees) < 2 * quantile - 1:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _between(middle, degrees) < 2 * quantile - 1 else (low, middle)
-    return round(high, 6)
+LogPrice: TypeAlias = tuple[int, int]
+"""Unix seconds, and the natural logarithm of the price from then on, in 1e-9."""
+GRIDS: Final = (5, 15, 30, 60, 120, 240, 480)
+"""Minutes that a return may span."""
+DEVIATION_IN_FEES: Final = 5
+MINUTE: Final = 60
 
 
-def _between(t: float, degrees: int) -> float:
-    """The probability of −t to t, by the finite sum for a whole number of degrees."""
-    cosine2 = degrees / (degrees + t * t)
-    sine = t / sqrt(degrees + t * t)
-    odd = degrees % 2
-    term = total = sqrt(cosine2) if odd else 1.0
-    for step in range(2 + odd, degrees, 2):
-        term *= cosine2 * (step - 1) / step
-        total += term
-    if not odd:
-        return sine * total
-    return 2 / pi * (atan(t / sqrt(degrees)) + (sine * total if degrees > 1 else 0.0))
+def log_of(price: Fraction) -> int:
+    return round(log_ratio(price, Fraction(1)) * NANO)
+
+
+def measure_variances(path: Sequence[LogPrice], edges: Sequence[int], minutes: int) -> tuple[float | None, ...]:
+    """The variance of the log price in each span between two edges (days, mostly), from its returns of so many minutes.
+    All grids count, five minutes apart, or one where a return spans five. None: no price of a span is known.
+    `path` is in order of time."""
+    squares = list(_squared_returns(path, edges, minutes))
+    variances: list[float | None] = []
+    for start, end in pairwise(edges):
+        within = [square for at, square in squares if start < at <= end]
+        mean = Fraction(sum(within) * (end - start), max(1, len(within)) * minutes * MINUTE * NANO**2)
+        variances.append(float(mean) if within else None)
+    return tuple(variances)
+
+
+def measure_changes(path: Sequence[LogPrice], edges: Sequence[int]) -> tuple[float | None, ...]:
+    """The same of a path that is known whole: every change counts, however short."""
+    variances: list[float | None] = []
+    for start, end in pairwise(edges):
+        squares = sum((after[1] - before[1]) ** 2 for before, after in pairwise(path) if start < after[0] <= end)
+        known = bool(path) and path[0][0] <= start
+        variances.append(float(Fraction(squares, NANO**2)) if known else None)
+    return tuple(variances)
+
+
+def choose_minutes(path: Sequence[LogPrice], edges: Sequence[int], fee_pips: int) -> int | None:
+    """How many minutes a return of the pool's own price must span, if any of `GRIDS` is long enough for its fee."""
+    for minutes in GRIDS:
+        squares = [square for _, square in _squared_returns(path, edges, minutes)]
+        if squares and sum(squares) * PIPS**2 >= (DEVIATION_IN_FEES * fee_pips * NANO) ** 2 * len(squares):
+            return minutes
+    return None
+
+
+def _squared_returns(path: Sequence[LogPrice], edges: Sequence[int], minutes: int) -> Iterator[tuple[int, int]]:
+    """The end of each return between the first and last edge, and its square in 1e-18. A price stands until the next
+    one."""
+    step = MINUTE if minutes <= GRIDS[0] else GRIDS[0] * MINUTE
+    begin = -(-max(edges[0], path[0][0]) // step) * step if path else edges[-1] + 1
+    grid, place = list[int](), 0
+    for at in range(begin, edges[-1] + 1, step):
+        while place + 1 < len(path) and path[place + 1][0] <= at:
+            place += 1
+        grid.append(path[place][1])
+    apart = minutes * MINUTE // step
+    for number, (before, after) in enumerate(zip(grid, grid[apart:], strict=False)):
+        yield begin + (number + apart) * step, (after - before) ** 2
+
+
+def measure_day(
+    day: int, growth0_x128: int, growth1_x128: int, sqrt_before_x96: int, sqrt_after_x96: int, variance: float
+) -> PoolDay:
+    """A day by its fee growth, at the price midway between its two ends."""
+    middle = (sqrt_before_x96 + sqrt_after_x96) // 2
+    fees = (growth0_x128 * price_of(middle) + growth1_x128) / Q128
+    return PoolDay(day, float(fees), float(Fraction(middle, Q96) * Fraction(variance) / 4))
+
+
+ELASTICITY: Final = 0.75
+"""Of a day's fees to its variance, where too few days of the pool are known."""
+ELASTICITY_DAYS: Final = 14
+ELASTICITY_BOUNDS: Final = (0.5, 1.0)
+
+
+def measure_elasticity(days: Sequence[PoolDay]) -> float:
+    """By how many percent a day's fees rise with one percent of its variance, to two decimals."""
+    moved = [day for day in days if day.fees > 0 and day.lvr > 0]
+    if len(moved) < ELASTICITY_DAYS:
+        return ELASTICITY
+    logs = [tuple(log_ratio(Fraction(value), Fraction(1)) for value in (day.lvr, day.fees)) for day in moved]
+    mean_x, mean_y = (fsum(log[side] for log in logs) / len(logs) for side in (0, 1))
+    spread = fsum((x - mean_x) ** 2 for x, _ in logs)
+    if not spread:
+        return ELASTICITY
+    slope = fsum((x - mean_x) * (y - mean_y) for x, y in logs) / spread
+    return round(min(max(slope, ELASTICITY_BOUNDS[0]), ELASTICITY_BOUNDS[1]), 2)

@@ -1,5 +1,6 @@
 """What a range would earn: measured fee growth, shared out over the liquidity that would be there."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -9,24 +10,16 @@ from typing import Final
 
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
-from zuno.amm.model import PoolState, price_of
-from zuno.kernel.units import Seconds
+from zuno.amm.model import Block, PoolState, price_of
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapEvent, SwapFees
+from zuno.lp.model.history import GrowthSample as GrowthSample
+from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthSample:
-    """A pool's fee growth at a moment."""
-
-    at: Seconds
-    growth0_x128: int
-    growth1_x128: int
+FORTNIGHT: Final = 14 * DAY
 
 
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
@@ -40,17 +33,19 @@ def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
 
 
 def reach_of(wanted: int) -> int:
-    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d, 3 h of 24 h."""
-    return wanted // 8
+    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d or more, 3 h of 24 h."""
+    return min(wanted, WEEK) // 8
 
 
 def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, name: str) -> FeeWindow | None:
     """The window from the sample nearest to `wanted` seconds ago; None where none is near: no other one is made up."""
-    fitting = [sample for sample in samples if abs(now.at - sample.at - wanted) <= reach_of(wanted)]
-    if not fitting:
-        return None
-    nearest = min(fitting, key=lambda sample: (abs(now.at - sample.at - wanted), sample.at))
-    return fee_window(nearest, now, f"{name} of own samples")
+    nearest = find_sample(samples, now.at - wanted, reach_of(wanted))
+    return None if nearest is None else fee_window(nearest, now, f"{name} of own samples")
+
+
+def find_sample(samples: Sequence[GrowthSample], at: int, reach: int) -> GrowthSample | None:
+    fitting = [sample for sample in samples if abs(sample.at - at) <= reach]
+    return min(fitting, key=lambda sample: (abs(sample.at - at), sample.at), default=None)
 
 
 def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:
@@ -67,6 +62,21 @@ def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, i
         if ends:
             growth[not zero_for_one] += sum(fee * Q128 // liquidity for liquidity in ends) // len(ends)
     return growth[0], growth[1], uneven
+
+
+def mark_growth(
+    pool: PoolState, swaps: Sequence[SwapEvent], after: Sequence[PricedBlock], marks: Sequence[Block]
+) -> tuple[GrowthSample, ...]:
+    """The growth since the first swap, at its block and at each of the later `marks`. `after`: of each swap its block
+    and the price it left."""
+    numbers = [priced.block.number for priced in after]
+    samples = [GrowthSample(after[0].block.timestamp, 0, 0, after[0].sqrt_price_x96)]
+    for mark in marks:
+        if mark.number > numbers[0]:
+            place = bisect_right(numbers, mark.number)
+            growth0, growth1, _ = growth_of_swaps(swaps[:place], pool)
+            samples.append(GrowthSample(mark.timestamp, growth0, growth1, after[place - 1].sqrt_price_x96))
+    return tuple(samples)
 
 
 def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:

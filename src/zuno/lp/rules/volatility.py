@@ -51,7 +51,7 @@ def hourly_returns(series: PriceSeries) -> HourlyReturns:
         if step < HOUR:
             raise ValueError(f"{series.pair}: closes at {earlier.at} and {later.at} are not an hour apart")
         if step == HOUR:
-            values.append(_log_ratio(later.price, earlier.price))
+            values.append(log_ratio(later.price, earlier.price))
         else:
             skipped += 1
     return HourlyReturns(tuple(values), skipped)
@@ -70,7 +70,7 @@ def realized_vol_bps(series: PriceSeries) -> RealizedVol:
     return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)
 
 
-def _log_ratio(over: Fraction, under: Fraction) -> float:
+def log_ratio(over: Fraction, under: Fraction) -> float:
     """Natural logarithm of an exact ratio, the same bits on every machine, which `math.log` does not promise: powers of
     two first, then twice the series of atanh((a − b)/(a + b))."""
     above, below = over.numerator * under.denominator, over.denominator * under.numerator

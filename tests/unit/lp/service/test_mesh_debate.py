@@ -312,6 +312,13 @@ def lie_about(context: Context, figure: str) -> Context:
                 growth1_x128=scene.fees.growth1_x128 * 1_000,
             )
             return with_scene(context, fees=grown)
+        case "fee cover" | "error":
+            assert scene.cover is not None
+            fees = [day.fees * 3 for day in scene.cover.days]
+            if figure == "error":
+                fees = [sum(fees) / len(fees) / 3] * len(fees)
+            days = tuple(replace(day, fees=paid) for day, paid in zip(scene.cover.days, fees, strict=True))
+            return with_scene(context, cover=scene.cover.model_copy(update={"days": days}))
         case "fee window":
             return with_scene(context, fees=replace(scene.fees, seconds=60))
         case "gas":
@@ -332,6 +339,7 @@ def lie_about(context: Context, figure: str) -> Context:
         ("a third of the volatility", "the volatility is 0.333 times"),
         ("hours that undo each other", "the size of daily moves is"),
         ("fee growth", "the fee growth is 1e.03 times"),
+        ("fee cover", "the fee cover is 3 times"),
         ("fee window", "measured over 60 s"),
         ("gas", "the price of gas is 0 times"),
         ("native price", "the native coin's price is 0.05 times"),
@@ -362,6 +370,7 @@ async def test_a_figure_a_little_off_caps_the_verdict_for_every_reader(tmp_path:
             "the fee growth",
             "the price of gas",
             "the volatility",
+            "the variance",
             "the reference price",
         ]
         plan = await record_plan(side.room, end, None)

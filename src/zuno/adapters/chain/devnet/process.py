@@ -18,6 +18,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.chain.world import GENESIS_TIME, START_PRICE, write_script
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.part_processes import LoggedChild, end_process, start_logged
 from zuno.amm.model import Block
@@ -215,6 +216,13 @@ class DevnetWorld:
 
     async def reference(self) -> Fraction:
         return _usdc(await ask(self.process.url(), "zuno_reference"))
+
+    async def reference_path(self) -> tuple[tuple[Seconds, Fraction], ...]:
+        """The seeded prices and every move since, in USDC for one ETH, oldest first."""
+        moves = await ask(self.process.url(), "zuno_moves")
+        script = [(hour.timestamp, Fraction(hour.reference, 10**6)) for hour in write_script(self.process.seed).hours]
+        first = (GENESIS_TIME, Fraction(START_PRICE, 10**6))
+        return (first, *script, *((Seconds(at), _usdc(reference)) for at, reference in moves))
 
 
 def _usdc(micro: str) -> Fraction:

@@ -22,7 +22,6 @@ from zuno.lp.model.history import (
     PricedBlock,
     WalletSwap,
 )
-from zuno.lp.model.market import HOUR
 
 _STARTS = "its record starts there"
 
@@ -80,7 +79,7 @@ class _HistoryBuilder:
             start=start,
             end=world.snapshot_position(nft) if burn is None else None,
             events=tuple(entries.events),
-            path=hourly_prices(world.prices[nft.pool], opened, closed),
+            path=list_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),
             externals=tuple(entries.externals),
             lineage=self._plans.name_lineage([None if mint is None else mint[1].tx for mint in mints]),
@@ -222,10 +221,6 @@ def _find_emptied(effects: TransactionEffects, nft: Nft) -> list[Nft]:
     ]
 
 
-def hourly_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
-    """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
-    first = next(price for price in prices if price.block.number == opened.number)
-    closes = {
-        price.block.timestamp // HOUR: price for price in prices if opened.number < price.block.number <= closed.number
-    }
-    return (first, *closes.values())
+def list_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
+    """The price at the opening, then after every block: however short a move was, LVR knows it."""
+    return tuple(price for price in prices if opened.number <= price.block.number <= closed.number)
