@@ -4,9 +4,8 @@ Events stand in their order: a row that is earlier than the one before is refuse
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from pathlib import Path
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from zuno.adapters.imports.pool_minutes import (
     list_files,
@@ -19,12 +18,10 @@ from zuno.adapters.imports.pool_minutes import (
 from zuno.amm.model import Range
 from zuno.amm.ticks import MAX_SQRT_PRICE, MAX_TICK, MIN_SQRT_PRICE, MIN_TICK
 from zuno.kernel.errors import Malformed
-from zuno.kernel.units import Seconds, Tick
-from zuno.lp.model.minutes import PoolMinutes
-from zuno.lp.model.tape import PoolAtDayEnd, PoolDays, PoolTape, TapeChange, TapeSwap
+from zuno.kernel.units import Tick
+from zuno.lp.model.tape import PoolAtDayEnd, PoolDays, PoolRecord, PoolTape, TapeChange, TapeSwap
 
 R = TypeVar("R")
-PoolRecord: TypeAlias = PoolMinutes | PoolTape | PoolDays
 EVENT_COLUMNS: Final = tuple("time kind tick_lower tick_upper amount0 amount1 sqrt_price_x96 liquidity tick".split())
 DAY_COLUMNS: Final = ("date", "sqrt_price_x96", "fee_growth0_x128", "fee_growth1_x128")
 _DAY: Final = 86_400

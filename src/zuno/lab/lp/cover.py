@@ -1,4 +1,4 @@
-"""Fee cover of a recorded pool, over any stretch of its record, and whether a fortnight of it predicts the week after."""
+"""Fee cover of a recorded pool over any stretch of its record, and whether a fortnight predicts the week after."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence

@@ -13,7 +13,7 @@ is known, and none beyond the prices that were traded.
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final
 
 import numpy as np
@@ -151,7 +151,7 @@ def open_pool(tape: PoolTape, ticks: TickMap, fee_pips: int) -> Pool:
             rest.append((at, known - sum(size for held, size in early.items() if held.contains(Tick(at)))))
     runs = [(at, liquidity) for liquidity, run in groupby(rest, lambda row: row[1]) for at, _ in [next(run)]]
     starts = [-edge, *(at for at, _ in runs[1:]), edge]
-    for (lower, upper), (_, liquidity) in zip(zip(starts, starts[1:], strict=False), runs, strict=True):
+    for (lower, upper), (_, liquidity) in zip(pairwise(starts), runs, strict=True):
         if liquidity < 0:
             raise Malformed(f"More liquidity was removed at tick {lower} than there was.")
         if liquidity:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TypeAlias
 
 from zuno.amm.model import Range
 from zuno.kernel.units import Millis, Seconds
@@ -82,3 +83,6 @@ class PoolAtDayEnd:
 @dataclass(frozen=True, slots=True)
 class PoolDays:
     days: tuple[PoolAtDayEnd, ...]
+
+
+PoolRecord: TypeAlias = PoolMinutes | PoolTape | PoolDays
