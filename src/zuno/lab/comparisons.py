@@ -15,7 +15,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from zuno.lab.model import RateView
-from zuno.lp.rules.fee_cover import student_share, student_t
+from zuno.lp.model.cover import student_share, student_t
 
 DEVIATIONS: Final = 1.959963984540054
 """Of the normal distribution: between them and zero lie 95 %."""

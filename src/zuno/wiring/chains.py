@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
+    from zuno.adapters.prices.exchange_path import ExchangePath
     from zuno.lp.ports.chain import Chain
-    from zuno.lp.ports.market import Feeds, PriceFeed
+    from zuno.lp.ports.market import Feeds, PathFeed, PriceFeed
     from zuno.lp.ports.spending import Writer
 
 LOCAL_CHAINS: Final = ("sim", "devnet")
@@ -46,6 +47,7 @@ class Chains:
         """Connections to a devnet that has ended."""
         self._devnet_url = ""
         self._service: CoinGecko | None = None
+        self._candles: ExchangePath | None = None
 
     @property
     def sim(self) -> SimChain:
@@ -124,16 +126,35 @@ class Chains:
 
         prices = self._prices(chain, pool_id)
         own = prices if chain.info.name in LOCAL_CHAINS else FirstThatAnswers((prices, DeepestPool(chain)))
-        return Feeds(prices, ChainGas(chain), NativePrice(own, chain.info.native))
+        return Feeds(prices, ChainGas(chain), NativePrice(own, chain.info.native), self._reference(chain))
+
+    def _reference(self, chain: Chain) -> PathFeed:
+        """What arbitrage follows: local worlds have their seeded price, others an exchange's."""
+        from zuno.adapters.prices.feeds import SeededPath
+        from zuno.lp.model.market import Pair
+
+        pair = Pair(chain.info.native.symbol, "USDC")
+        if chain is self._sim:
+            return SeededPath(pair, self.sim.reference_path)
+        if chain.info.name == "devnet":
+            from zuno.adapters.chain.devnet.process import DevnetWorld
+
+            return SeededPath(pair, DevnetWorld(self.devnet()).reference_path)
+        if self._candles is None:
+            from zuno.adapters.prices.exchange_path import ExchangePath
+
+            self._candles = ExchangePath(self._settings.binance_url, self._settings.home / "prices")
+        return self._candles
 
     async def close(self) -> None:
         for chain in (*self._opened.values(), *self._left):
             await chain.close()
         self._opened.clear()
         self._left.clear()
-        if self._service is not None:
-            await self._service.close()
-            self._service = None
+        for service in (self._service, self._candles):
+            if service is not None:
+                await service.close()
+        self._service = self._candles = None
 
     def _open(self, name: str) -> Chain:
         if name == "sim":

@@ -57,7 +57,7 @@ LIQUIDITY_ROUTER: Address = Address("0x705b2b7618ba4e9b33bfa1200666823325fefac8"
 WETH = Token(Address("0x086bf2b7f4c271f00b406b4cf5341a843933fd0e"), "WETH", 18, verified=True)
 USDC = Token(Address("0x7c8c0164858ec67c3552a9f482984d5a504ad193"), "USDC", 6, verified=True)
 TOKENS = (ETH, WETH, USDC)
-SIM = ChainInfo(31337, "sim", "Simulation", DEPLOYMENT, TOKENS, testnet=True, confirmations=0)
+SIM = ChainInfo(31337, "sim", "Simulation", DEPLOYMENT, TOKENS, testnet=True, confirmations=0, path_seconds=1)
 DEVNET = replace(SIM, name="devnet", title="Local devnet", confirmations=1, rpc_variable="`zuno devnet status`")
 
 START_PRICE = 3_000 * 10**6

@@ -13,7 +13,7 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, SqrtPriceX96
 from zuno.lp.model.chains import DataFee, NativeCoin, curated_keys, market_name, unwrap_symbol
 from zuno.lp.model.history import PricedBlock
-from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair, PricePoint, PriceSeries
+from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair, PricePath, PricePoint, PriceSeries
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import PriceFeed
 
@@ -97,6 +97,24 @@ class SeededFeed:
         if any(later <= earlier for (earlier, _), (later, _) in pairwise(records)):
             raise Malformed(f"The seeded {self._pair} series is not in order of time")
         return [(at, 1 / price if inverse else price) for at, price in records if at <= now]
+
+
+class SeededPath:
+    """The seeded price with every move since: all of it is known, so no change is too short to count."""
+
+    source = "seed"
+
+    def __init__(self, pair: Pair, records: Callable[[], Awaitable[Sequence[Record]]]) -> None:
+        self._pair, self._records = pair, records
+
+    async def path(self, pair: Pair, since: Seconds, now: Seconds) -> Fact[PricePath]:
+        inverse = is_inverse(pair, self._pair, self.source)
+        known = [PricePoint(at, 1 / price if inverse else price) for at, price in await self._records() if at <= now]
+        if not known or known[-1].at < since:
+            raise Unavailable(f"{self.source} has no price of {pair} from {since} to {now}")
+        before = [point for point in known if point.at <= since][-1:]
+        points = (*before, *(point for point in known if point.at > since))
+        return Fact(PricePath(pair, points), self.source, points[-1].at, now, HISTORY_LIMIT)
 
 
 class PoolHistory:

@@ -58,7 +58,8 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
         inputs, time = pools[candidate.pool_index], None
         if inputs.paths is not None and candidate.range is not None:
             pool = inputs.pool
-            time = time_in_range(inputs.paths, barriers(candidate.range, pool.sqrt_price_x96, pool.tick))
+            edges = barriers(candidate.range, pool.sqrt_price_x96, pool.tick)
+            time = time_in_range(inputs.paths, edges, inputs.elasticity)
         return path_worths(candidate, time, inputs.pool.sqrt_price_x96)
 
     ours, theirs = paths_of(chosen), paths_of(rival)

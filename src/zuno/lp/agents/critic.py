@@ -6,7 +6,16 @@ from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
-from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field, text_faults
+from zuno.lp.agents.prompt_facts import (
+    candidate_lines,
+    context_lines,
+    cover_of,
+    facts_of,
+    pairs_of,
+    pool_prefix,
+    screen_field,
+    text_faults,
+)
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Debater
 from zuno.lp.agents.transcript import MAX_THOUGHT, publish_thoughts, with_speaker
@@ -15,7 +24,14 @@ from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Judgment, NextStep, Verdict
 from zuno.lp.model.debate import Context, Critique, Deadlock, Debate, Proposal, Revision, Role, Round
-from zuno.lp.rules.ballot import choose_next_step, critic_decides, judge_all, judge_proposal, merge
+from zuno.lp.rules.ballot import (
+    choose_next_step,
+    critic_decides,
+    describe_cover,
+    judge_all,
+    judge_proposal,
+    merge,
+)
 from zuno.provenance.facts import FactSheet
 from zuno.provenance.slots import cut
 
@@ -46,7 +62,8 @@ class Critic(Debater):
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
         debate = with_speaker(debate, self.role, number, answer)
-        texts = [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
+        texts = [describe_pools(context)]
+        texts += [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
         debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
         return [self._next(context, debate, number)]
 
@@ -81,6 +98,17 @@ class Critic(Debater):
             judge=lambda opinion: _objection(opinion, candidates, mechanical),
             prose=lambda opinion, screen: _screen_judgments(opinion, mechanical, facts, screen),
         )
+
+
+def describe_pools(context: Context) -> str:
+    """The first question of a debate: in or out, pool by pool, with slots."""
+    texts = []
+    for index, pool_facts in enumerate(context.scenes):
+        said = describe_cover(cover_of(pool_facts), pool_prefix(context, index))
+        said = said or "whether this pool's fees pay for what arbitrage takes is not known"
+        texts.append(f"{f'pool {index}: ' if context.scenes[1:] else ''}{said}.")
+    text = " ".join(texts)
+    return text[0].upper() + text[1:]
 
 
 def _screen_judgments(

@@ -1,26 +1,33 @@
 """What the Scout reads before a debate: one pool or several at one block, and their market."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 from statistics import median
+from types import MappingProxyType
 from typing import Any, TypeVar
 
-from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.amm.model import Block, LpPosition, PoolState, price_of
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
+from zuno.lp.agents.pool_past import Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolFacts, SourceNote
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.carry import native_token1_in_pool
-from zuno.lp.rules.fee_yield import DAY, WEEK, GrowthSample, fee_window, own_window, reach_of, window_of_swaps
+from zuno.lp.rules.fee_cover import log_of
+from zuno.lp.rules.fee_yield import (
+    DAY,
+    FORTNIGHT,
+    WEEK,
+)
 from zuno.lp.rules.limits import reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
@@ -28,6 +35,8 @@ from zuno.lp.rules.stress import BLOCK_HOURS
 from zuno.lp.rules.volatility import hourly_returns, nano_returns, rolling_vol_bps
 
 HISTORY_HOURS = 720
+PATH_STEP = 300
+"""Seconds between two prices of a pool's own that its variance is measured by."""
 SEED = "seed"
 T = TypeVar("T")
 
@@ -35,7 +44,9 @@ GAS_SAMPLED = WEEK
 """Seconds of our own gas samples that today's price is held against."""
 
 OpenFeeds = Callable[[Chain, HexId], Feeds]
-ReadFees = Callable[[PoolState, Chain, int, str, Seconds], Awaitable[tuple[FeeWindow, tuple[str, ...]]]]
+Rewards = Mapping[HexId, Fraction]
+"""By pool, what it pays its liquidity in range beside fees, a day, in whole quote tokens: by the owner's own word."""
+NO_REWARDS: Rewards = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -74,16 +85,24 @@ class Sources:
 
 
 async def observe(
-    start: FlowStart | FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+    start: FlowStart | FlowCreateStart,
+    chain: Chain,
+    feeds_of: OpenFeeds,
+    samples: Samples | None = None,
+    rewards: Rewards = NO_REWARDS,
 ) -> Context:
     """The world behind a request, at one block; `samples` are our own, where there are any of this very world."""
     if isinstance(start, FlowStart):
-        return await observe_position(start, chain, feeds_of, samples)
-    return await observe_request(start, chain, feeds_of, samples)
+        return await observe_position(start, chain, feeds_of, samples, rewards)
+    return await observe_request(start, chain, feeds_of, samples, rewards)
 
 
 async def observe_position(
-    start: FlowStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+    start: FlowStart,
+    chain: Chain,
+    feeds_of: OpenFeeds,
+    samples: Samples | None = None,
+    rewards: Rewards = NO_REWARDS,
 ) -> Context:
     """The context of a rebalance. `Refused` where there is nothing to argue about."""
     position = await _position(start.position_id, chain, start.hooks)
@@ -92,12 +111,16 @@ async def observe_position(
     sources = Sources(position.block.timestamp)
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
     feeds = feeds_of(chain, position.pool.id)
-    pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples)
+    pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples, rewards=rewards)
     return _freeze(start, chain, position.block, (pool_facts,), sources)
 
 
 async def observe_request(
-    start: FlowCreateStart, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+    start: FlowCreateStart,
+    chain: Chain,
+    feeds_of: OpenFeeds,
+    samples: Samples | None = None,
+    rewards: Rewards = NO_REWARDS,
 ) -> Context:
     """The context of a create: the pools that fit the request, all read at the survey's block."""
     survey = await chain.pools()
@@ -107,7 +130,9 @@ async def observe_request(
     seen = []
     for spot in spots:
         feeds, capital = feeds_of(chain, spot.pool.id), (spot.capital0, spot.capital1)
-        seen.append(await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples))
+        seen.append(
+            await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples, rewards=rewards)
+        )
     # How wide a new range must be is read from the past: a pool without one cannot take part.
     usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
     if not usable:
@@ -160,10 +185,9 @@ async def observe_pool(
     position: LpPosition | None = None,
     capital: tuple[int, int] = (0, 0),
     samples: Samples | None = None,
-    *,
-    fees_apart: bool = False,
+    rewards: Rewards = NO_REWARDS,
 ) -> PoolFacts:
-    """One pool's facts, each with its source, none invented; `fees_apart`: but for its fees."""
+    """One pool's facts, each with its source, none invented."""
     # A survey has several pools of one pair.
     now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
     base, quote = base_and_quote(pool.token0, pool.token1)
@@ -173,13 +197,15 @@ async def observe_pool(
     gas = await sources.ask("gas", feeds.gas.gas(now))
     sampled = await _gas_samples(samples, chain, now, sources)
     reading = _regime(returns, gas, sampled, pool, position)
+    fees, cover = await _fees(pool, chain, feeds, pair, label, sources, samples, rewards.get(pool.id))
     return PoolFacts(
         pool=pool,
         position=position,
         capital0=capital[0],
         capital1=capital[1],
         returns_nano=nano_returns(returns),
-        fees=None if fees_apart else await _fees(pool, chain, now, label, sources, samples),
+        fees=fees,
+        cover=cover,
         gas=None if gas is None else gas.value,
         gas_median=Fraction(median(sampled)) if sampled else None,
         native_token1=await _native(pool, chain, feeds, now, sources),
@@ -191,7 +217,11 @@ async def observe_pool(
 
 
 async def observe_again(
-    context: Context, chain: Chain, feeds_of: OpenFeeds, samples: Samples | None = None
+    context: Context,
+    chain: Chain,
+    feeds_of: OpenFeeds,
+    samples: Samples | None = None,
+    rewards: Rewards = NO_REWARDS,
 ) -> tuple[PoolFacts, ...]:
     """Our own reading of pools at the block somebody else read them, with fees over the window they used."""
     seen = []
@@ -199,30 +229,17 @@ async def observe_again(
         sources = Sources(context.block.timestamp)
         feeds = feeds_of(chain, pool_facts.pool.id)
         facts = await observe_pool(
-            pool_facts.pool, chain, feeds, sources, pool_facts.position, samples=samples, fees_apart=True
+            pool_facts.pool, chain, feeds, sources, pool_facts.position, samples=samples, rewards=rewards
         )
-        fees = (
-            None
-            if pool_facts.fees is None
-            else await _fees_over(pool_facts.fees.seconds, pool_facts.pool, chain, samples)
-        )
-        seen.append(facts.model_copy(update={"fees": fees}))
+        claimed, own = pool_facts.fees, facts.fees
+        if claimed is None:
+            own = None
+        elif own is None or own.seconds != claimed.seconds:
+            with suppress(Unavailable):
+                same = ((claimed.seconds, "the same time"),)
+                own = (await read_growth(pool_facts.pool, chain, samples, same, own_last=True)).measure()
+        seen.append(facts.model_copy(update={"fees": own}))
     return tuple(seen)
-
-
-async def _fees_over(seconds: int, pool: PoolState, chain: Chain, samples: Samples | None) -> FeeWindow | None:
-    """Fee growth of so many seconds: the chain's own past first, for samples seldom begin at the same moment."""
-    readers: list[ReadFees] = [_fees_from_archive, _fees_from_swaps]
-    if samples is not None:
-        readers.append(partial(_fees_from_samples, samples))
-    for read in readers:
-        try:
-            window, _ = await read(pool, chain, seconds, "the same time", Seconds(pool.block.timestamp - seconds))
-        except (Unavailable, Malformed, Broken):
-            continue
-        if window.seconds > 0:
-            return window
-    return None
 
 
 async def _returns(
@@ -236,39 +253,55 @@ async def _returns(
 
 
 async def _fees(
-    pool: PoolState, chain: Chain, now: Seconds, label: str, sources: Sources, samples: Samples | None
-) -> FeeWindow | None:
-    """Fee growth over seven days or one, from our samples, the chain's past state or its Swap logs."""
-    feed, why = f"fee growth {label}", list[str]()
-    readers: list[ReadFees] = [_fees_from_archive, _fees_from_swaps]
-    if samples is not None:
-        readers.insert(0, partial(_fees_from_samples, samples))
-    for read in readers:
-        for seconds, name in ((WEEK, "7 d"), (DAY, "24 h")):
-            try:
-                window, notes = await read(pool, chain, seconds, name, Seconds(now - seconds))
-            except (Unavailable, Malformed, Broken) as error:
-                why.append(str(error))
-                continue
-            sources.plain(feed, window.label, pool.block.timestamp, notes)
-            return window
-    sources.none(feed, "; ".join(dict.fromkeys(why)))
-    return None
+    pool: PoolState,
+    chain: Chain,
+    feeds: Feeds,
+    pair: Pair,
+    label: str,
+    sources: Sources,
+    samples: Samples | None,
+    reward: Fraction | None,
+) -> tuple[FeeWindow | None, PoolCover | None]:
+    """Fee growth over fourteen days, seven or one, and the same days held against the LVR of a reference price."""
+    try:
+        growth = await read_growth(pool, chain, samples)
+    except Unavailable as error:
+        sources.none(f"fee growth {label}", str(error))
+        return None, None
+    if reward is not None:
+        growth = add_rewards(growth, pool, reward)
+    reference = await _reference(pool, chain, feeds, pair, label, sources)
+    cover: PoolCover | None = None
+    if reference is not None:
+        growth, cover = hold_against(pool, growth, reference)
+    window = growth.measure()
+    sources.plain(f"fee growth {label}", window.label, pool.block.timestamp, growth.notes)
+    if cover is not None and not cover.days:
+        sources.none(f"fee cover {label}", "no returns of the pool's own price are five fees wide")
+    return window, cover
 
 
-async def _fees_from_samples(
-    samples: Samples, pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
-) -> tuple[FeeWindow, tuple[str, ...]]:
-    reach = reach_of(seconds)
-    kept = await samples.pools(chain.info.name, pool.id, Seconds(since - reach), Seconds(since + reach))
-    then = [
-        GrowthSample(sample.block.timestamp, sample.fee_growth_global0_x128, sample.fee_growth_global1_x128)
-        for sample in kept
-    ]
-    window = own_window(then, _sample(pool, pool.block), seconds, name)
-    if window is None:
-        raise Unavailable(f"no sample of our own is near {name} old")
-    return window, ()
+async def _reference(
+    pool: PoolState, chain: Chain, feeds: Feeds, pair: Pair, label: str, sources: Sources
+) -> Reference | None:
+    """The price that arbitrage follows; where nobody tells it, the pool's own."""
+    feed, since = f"price path {label}", Seconds(sources.now - FORTNIGHT)
+    if feeds.reference is not None:
+        fact = await sources.ask(feed, feeds.reference.path(pair, since, sources.now))
+        if fact is not None and not fact.stale:
+            path = [(point.at, log_of(point.price)) for point in fact.value.points]
+            return Reference(path, fact.source, fact.value.minutes)
+    try:
+        swapped = await chain.price_path(pool.id, since, PATH_STEP)
+    except (Unavailable, Malformed, Broken) as error:
+        sources.none(feed, str(error))
+        return None
+    notes = ["no reference price: returns are as long as the fee asks"]
+    if pool.key.dynamic_fee or pool.key.has_hooks:
+        notes.append(f"the fee may change, it is {pool.lp_fee} pips now")
+    sources.plain(feed, "the pool's own price", pool.block.timestamp, notes)
+    logs = [(priced.block.timestamp, log_of(price_of(priced.sqrt_price_x96))) for priced in swapped]
+    return Reference(logs, "the pool's own price", own=True)
 
 
 async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sources: Sources) -> tuple[Wei, ...]:
@@ -282,30 +315,6 @@ async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sour
     if kept:
         sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
     return tuple(sample.price for sample in kept)
-
-
-async def _fees_from_archive(
-    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
-) -> tuple[FeeWindow, tuple[str, ...]]:
-    past = await chain.pool_at(pool.id, since)
-    return fee_window(_sample(past, past.block), _sample(pool, pool.block), f"{name} of archive"), ()
-
-
-async def _fees_from_swaps(
-    pool: PoolState, chain: Chain, seconds: int, name: str, since: Seconds
-) -> tuple[FeeWindow, tuple[str, ...]]:
-    fees = await chain.swap_fees(pool.id, since)
-    window = window_of_swaps(fees, seconds, name)
-    if window is None:
-        raise Unavailable(f"the pool's swaps do not reach back over {name}")
-    notes = [f"estimated from {fees.swaps} swaps, donations unseen"]
-    if fees.uneven:
-        notes.append(f"{fees.uneven} of them ended in other liquidity than they began in: shared by the mean")
-    return window, tuple(notes)
-
-
-def _sample(pool: PoolState, block: Block) -> GrowthSample:
-    return GrowthSample(block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
 
 
 async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sources: Sources) -> Fraction | None:

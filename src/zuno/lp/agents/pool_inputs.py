@@ -9,6 +9,7 @@ from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, PoolFacts, PositionRequest
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
+from zuno.lp.rules.fee_cover import measure_elasticity, measure_fee_cover
 from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.ranges import Move, PoolGrid, kind_of
 from zuno.lp.rules.stress import BLOCK_HOURS, draw_paths
@@ -20,13 +21,17 @@ HOUR_SECONDS = 3600
 def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, chain: str = "") -> PoolInputs:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls. `chain`: where
     the request is to be carried out."""
-    returns = [value / NANO for value in facts.returns_nano]
+    returns, cover = [value / NANO for value in facts.returns_nano], facts.cover
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
+    days = () if cover is None else cover.days
+    variance = variance_24h(returns, hours) if cover is None or cover.variance is None else cover.variance
     return PoolInputs(
         **pick(facts, "pool", "position", "capital0", "capital1", "fees", "gas", "native_token1"),
         wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
-        paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
-        variance_24h=variance_24h(returns, hours),
+        paths=draw_paths(returns, variance=variance) if len(returns) >= BLOCK_HOURS else None,
+        variance_24h=variance,
+        cover=measure_fee_cover(days),
+        elasticity=measure_elasticity(days),
     )
 
 

@@ -14,11 +14,13 @@ from zuno.llm.prompts import Untrusted, estimate_tokens
 from zuno.llm.question import BY_RULE, Screen, T
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought
+from zuno.lp.rules.fee_cover import measure_fee_cover
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.volatility import NANO, rolling_vol_bps
-from zuno.lp.rules.worth import edge_over_hold, worth_token1
+from zuno.lp.rules.worth import OPEN_DAYS, edge_over_hold, worth_token1
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import annotate, cite_round, cut, find_slots, render
@@ -70,15 +72,16 @@ def context_facts(context: Context) -> Iterator[Figure]:
     yield Figure("floor_2x", limits.floor_2x_hours, Unit.HOURS)
     yield Figure("gas_ceiling", limits.gas_yield_ceiling, Unit.RATIO)
     yield Figure("block", context.block.number, Unit.NUMBER, digits=0)
+    yield Figure("open_days", OPEN_DAYS, Unit.NUMBER, digits=0)
     yield Figure("gas_spike", GAS_SPIKE, Unit.RATIO)
     yield Figure("trend_threshold", TREND, Unit.NUMBER)
     for index, pool_facts in enumerate(context.scenes):
-        yield from _pool_facts(pool_facts, _pool_prefix(context, index))
+        yield from _pool_facts(pool_facts, pool_prefix(context, index))
     for index, line in enumerate(context.wish.capital if context.wish else ()):
         yield Figure(f"capital{index}", Fraction(line.amount), Unit.AMOUNT, symbol=line.token)
 
 
-def _pool_prefix(context: Context, index: int) -> str:
+def pool_prefix(context: Context, index: int) -> str:
     return f"p{index}." if len(context.scenes) > 1 else ""
 
 
@@ -87,7 +90,7 @@ def cite_pool(context: Context, index: int, text: str) -> str:
     slots = {slot.id for slot in find_slots(text)[0]}
     own = {fact.id for fact in _pool_facts(context.scenes[index], "")}
     for id_ in slots & own:
-        text = text.replace(f"{{{id_}}}", f"{{{_pool_prefix(context, index)}{id_}}}")
+        text = text.replace(f"{{{id_}}}", f"{{{pool_prefix(context, index)}{id_}}}")
     return text
 
 
@@ -105,6 +108,9 @@ def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
     yield fact("returns", len(pool_facts.returns_nano), Unit.NUMBER, 0)
     for id_, value in _volatility(pool_facts.returns_nano):
         yield fact(id_, value, Unit.BPS, 0)
+    if (cover := cover_of(pool_facts)) is not None:
+        for figure in cover_figures(cover):
+            yield replace(figure, id=f"{prefix}{figure.id}")
     if (trend := trend_of([value / NANO for value in pool_facts.returns_nano])) is not None:
         yield fact("trend", trend, Unit.NUMBER)
     if pool_facts.gas is not None:
@@ -123,6 +129,16 @@ def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
             ("uncollected1", position.fees1, pool.token1),
         ):
             yield fact(id_, Fraction(amount, 10**token.decimals), Unit.AMOUNT, symbol=token.symbol)
+
+
+def cover_of(pool_facts: PoolFacts) -> FeeCover | None:
+    return None if pool_facts.cover is None else measure_fee_cover(pool_facts.cover.days)
+
+
+def cover_figures(cover: FeeCover) -> Iterator[Figure]:
+    for id_, value in (("", cover.ratio), ("_low", cover.low), ("_high", cover.high)):
+        yield Figure(f"fees_over_lvr{id_}", value, Unit.NUMBER)
+    yield Figure("cover_days", cover.days, Unit.NUMBER, digits=0)
 
 
 def _price(pool: PoolState) -> Fraction:
@@ -173,6 +189,8 @@ def _candidate_facts(
         if hold is not None and hold.range is not None:
             held = Fraction(candidate.range.width, hold.range.width)
             yield Figure("width_over_held", held, Unit.RATIO, derived=True)
+    if candidate.cover is not None:
+        yield from cover_figures(candidate.cover)
     for point, floor in zip(candidate.stress or (), (limits.floor_1x_hours, limits.floor_2x_hours, None), strict=False):
         times = f"{point.multiple}x"
         yield Figure(f"buffer_{times}", point.median_hours, Unit.HOURS, least=point.censored)

@@ -10,9 +10,10 @@ from pydantic import Field
 
 from zuno.amm.model import Range
 from zuno.kernel.units import Wei
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.plan import StepKind
 
-EDITION: Final = 5
+EDITION: Final = 6
 """Of the LP desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 
 
@@ -126,6 +127,8 @@ class Fault(StrEnum):
     """There is no price history to stress the range with."""
     EMPTY = "empty"
     """The tokens buy no liquidity in this range."""
+    UNPAID = "unpaid"
+    """The pool does not pay, or is not known to: no other width mends that."""
     OPINION = "opinion"
     """The rules found nothing; the Critic did."""
 
@@ -270,6 +273,8 @@ class Candidate:
     """What the owner brings, in this pool's token1: candidates of different pools are compared per unit of it."""
     pool_index: int = 0
     """Which of the surveyed pools (create debates)."""
+    cover: Annotated[FeeCover | None, Field(exclude_if=lambda cover: cover is None)] = None
+    """Of its pool; None: unknown, or nothing is to be opened."""
 
 
 @dataclass(frozen=True, slots=True)

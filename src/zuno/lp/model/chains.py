@@ -85,6 +85,8 @@ class ChainInfo:
     """Blocks from the one that holds a transaction, itself counted, before its receipt is final; 0 counts as 1."""
     block_millis: int = 12_000
     """Between two blocks, as the chain is run."""
+    path_seconds: int = 3_600
+    """Between two prices of a position's past; in a world of our own every block counts."""
     rpc_variable: str = ""
     native: NativeCoin = ETHER
 

@@ -22,6 +22,7 @@ from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.text import MAX_DECIMALS
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.ballot import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
+from zuno.lp.model.cover import PoolDay
 from zuno.lp.model.market import GasQuote
 
 MOST_REVISIONS: Final = 10
@@ -29,8 +30,10 @@ MOST_CONTEXT_POOLS: Final = 5
 """Pools of one survey. Each has its paths drawn, which take eight megabytes."""
 MOST_RETURNS: Final = 720
 """Hours of a price history: thirty days."""
+MOST_DAYS: Final = 14
+"""Of a pool's fees and LVR."""
 MOST_SOURCES: Final = 48
-"""Six of each pool and one of the survey are asked."""
+"""Seven of each pool and one of the survey are asked."""
 MOST_NOTES: Final = 64
 """Of one source, one candidate or one decision, which may have a doubt about each source."""
 MOST_MOVES: Final = 15
@@ -38,7 +41,7 @@ MOST_MOVES: Final = 15
 MOST_CANDIDATES: Final = MOST_MOVES + 3
 """Hold, close, the moves and the owner's own range."""
 MOST_THOUGHTS: Final = 400
-"""The Scout's and the Arbiter's, and in each of eleven rounds 16 of the Strategist's and 18 of the Critic's."""
+"""The Scout's and the Arbiter's, and in each of eleven rounds 16 of the Strategist's and 19 of the Critic's."""
 MOST_VOICES: Final = 2 * (MOST_REVISIONS + 1) + 2
 _DECIMAL_REACH: Final = 1_000
 """Digits before or after the point, as in canonical bytes."""
@@ -151,6 +154,18 @@ class FeeWindow:
             raise ValueError("a fee window has a length")
 
 
+class PoolCover(Wire):
+    """A pool's last days, and what their LVR was measured by. Days are those of the fee window."""
+
+    days: Annotated[tuple[PoolDay, ...], Field(max_length=MOST_DAYS)]
+    variance: float | None = Field(ge=0, le=100)
+    """Of the log price, in a day, over all of them. None: no price moves enough to be measured by."""
+    source: Note
+    """Of the prices: "seed", an exchange, or the pool's own."""
+    minutes: int | None = None
+    """Between the prices of a return; None: every change counts."""
+
+
 class PoolFacts(Wire):
     """One pool and everything its candidates are weighed by. What is not known is None, and stays unknown."""
 
@@ -161,6 +176,8 @@ class PoolFacts(Wire):
     returns_nano: Annotated[tuple[Return, ...], Field(max_length=MOST_RETURNS)] = ()
     """Hourly log returns in 1e-9, in the pool's own direction, oldest first."""
     fees: FeeWindow | None = None
+    cover: Annotated[PoolCover | None, Field(exclude_if=lambda cover: cover is None)] = None
+    """None, too, in records of editions up to 5."""
     gas: GasQuote | None = None
     gas_median: Fraction | None = None
     """Of our own samples, in wei."""

@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple
 
 from zuno.amm.model import Block, PoolKey, Range
 from zuno.kernel.text import Token
-from zuno.kernel.units import HexId, Liquidity, SqrtPriceX96, Wei
+from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Wei
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +165,16 @@ class SwapEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class GrowthSample:
+    """A pool's fee growth and price at a moment."""
+
+    at: Seconds
+    growth0_x128: int
+    growth1_x128: int
+    sqrt_price_x96: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class SwapFees:
     """Fees per unit of in-range liquidity as a pool's swaps tell them: an estimate for where no past state is kept."""
 
@@ -176,3 +186,5 @@ class SwapFees:
     swaps: int
     uneven: int
     """Swaps among them that ended in other liquidity than the one before: their share is a mean, the rest is exact."""
+    days: tuple[GrowthSample, ...] = ()
+    """The growth since `opened` at its block, and at whole days before `closed` and at it, oldest first."""

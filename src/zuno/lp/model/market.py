@@ -45,7 +45,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class PricePoint:
-    """Price of one whole base token in whole quote tokens at the end of an hour."""
+    """Price of one whole base token in whole quote tokens at the end of an hour, or of another step."""
 
     at: Seconds
     price: Fraction
@@ -59,6 +59,16 @@ class PriceSeries:
     points: tuple[PricePoint, ...]
     gaps: int = 0
     """Hours of the window that was asked for which have no close."""
+
+
+@dataclass(frozen=True, slots=True)
+class PricePath:
+    """A reference price, oldest first: each point stands until the next."""
+
+    pair: Pair
+    points: tuple[PricePoint, ...]
+    minutes: int | None = None
+    """Between two points, where it was asked at even times. None: every change is a point."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from zuno.amm.model import Block, Depth, LpPosition, PoolState
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import ChainInfo
 from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
-from zuno.lp.model.market import GasQuote
+from zuno.lp.model.market import HOUR, GasQuote
 
 STALE: Final = 900
 """Seconds: a live chain's newest block older than this, or as far ahead of us, raises and clears no alert."""
@@ -157,8 +157,8 @@ class Chain(Protocol):
         """These positions of the present over the time from `since`, in a handful of requests however many they are. It
         opens near `since`, or with the chain. `Unavailable` where the past is not kept."""
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
-        """The pool's price after its last swap of each hour from `since` to now, oldest first."""
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
+        """The pool's price after its last swap of each hour, or other `step`, from `since` to now, oldest first."""
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         """What the pool's swaps from `since` to now say it paid to liquidity; needs no past state.

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Protocol
 
 from zuno.kernel.units import Seconds
-from zuno.lp.model.market import Fact, GasQuote, Pair, PriceSeries
+from zuno.lp.model.market import Fact, GasQuote, Pair, PricePath, PriceSeries
 
 
 class PriceFeed(Protocol):
@@ -31,6 +31,13 @@ class PriceFeed(Protocol):
         """The newest price known by `now`: whole quote tokens for one whole base token."""
 
 
+class PathFeed(Protocol):
+    """Promises the price that arbitrage follows, never the pool's own; otherwise as `PriceFeed`."""
+
+    async def path(self, pair: Pair, since: Seconds, now: Seconds) -> Fact[PricePath]:
+        """Its way from `since`, or from the first price that is known after it, to `now`."""
+
+
 class GasFeed(Protocol):
     """Promises the price of a unit of gas, EIP-1559 parts apart, with the rollup's data fee where there is one.
     `Unavailable` and `Malformed` as above; where the data fee should be known and is not, a note says so."""
@@ -51,3 +58,5 @@ class Feeds:
     prices: PriceFeed
     gas: GasFeed
     native: NativeFeed
+    reference: PathFeed | None = None
+    """None: there is no price but the pool's own."""

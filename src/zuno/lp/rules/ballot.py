@@ -24,8 +24,18 @@ from zuno.lp.model.ballot import (
     RiskProfile,
     Verdict,
 )
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
-from zuno.lp.rules.worth import edge_over_hold, is_worth_moving, worth_of_capital, worth_token1
+from zuno.lp.rules.worth import (
+    OPEN_DAYS,
+    does_not_pay,
+    edge_over_hold,
+    is_worth_moving,
+    may_close,
+    pays_to_open,
+    worth_of_capital,
+    worth_token1,
+)
 
 CAUTION_MARGIN: Final = Fraction(1, 10)
 POINTS: Final = {Verdict.ACCEPT: 3, Verdict.REVISE: 1, Verdict.VETO: -10}
@@ -78,10 +88,11 @@ def merge(
 
 def judge_proposal(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
     """The Critic's word on the proposal: moves alone count. Without a move there is nothing left to revise: the
-    proposal stands or falls with hold."""
-    verdicts = {
-        judgment.verdict for candidate, judgment in _pair_with_judgments(candidates, judgments) if candidate.kind.move
-    }
+    proposal stands or falls with hold. Where every move lies in a pool that does not pay, in or out is decided."""
+    moves = [pair for pair in _pair_with_judgments(candidates, judgments) if pair[0].kind.move]
+    verdicts = {judgment.verdict for _, judgment in moves if judgment.fault is not Fault.UNPAID}
+    if moves and not verdicts:
+        return Overall.ACCEPT
     if not verdicts:
         return Overall.ACCEPT if judgments[0].verdict is Verdict.ACCEPT else Overall.REVISE
     if Verdict.ACCEPT in verdicts:
@@ -98,17 +109,24 @@ def choose_next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
 
 def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
     """The accepted candidate worth most until the horizon, ties to the lower index; where hold is accepted, it wins
-    unless another is worth moving for.
+    unless another is worth moving for. Close wins only where the pool does not pay; where nothing else was accepted,
+    things stay as they are.
 
     With an unknown worth among them, close is left out of the comparison: not knowing what staying earns is no
-    reason to leave. If then no worth is known: hold, else the first accepted move, else close.
+    reason to leave. If then no worth is known: hold, else the first accepted move.
     """
     accepted = [candidate for candidate, judgment in _pair_with_judgments(candidates, judgments) if _accepts(judgment)]
     if not accepted:
         raise ValueError("nothing was accepted: this ballot goes to the arbiter")
     worths = {candidate.index: worth_of_capital(candidate) for candidate in accepted}
-    if None in worths.values():
-        accepted = [candidate for candidate in accepted if candidate.kind is not CandidateKind.CLOSE] or accepted
+    unknown = None in worths.values()
+    accepted = [
+        candidate
+        for candidate in accepted
+        if candidate.kind is not CandidateKind.CLOSE or (not unknown and may_close(candidate, candidates[0]))
+    ]
+    if not accepted:
+        return 0
     hold = accepted[0] if accepted[0].kind is CandidateKind.HOLD else None
     if hold is not None:
         accepted = [hold, *(candidate for candidate in accepted[1:] if is_worth_moving(candidate, hold))]
@@ -138,6 +156,8 @@ def arbiter_decides(
         return Decision(0, PlanVerdict.REJECT, DecidedBy.ARBITER, ("every move was vetoed in the last round",))
     index = arbitrate(candidates, judgments, profile) if chosen is None else chosen
     _refuse_unless_open(index, candidates, judgments)
+    if (why := object_to_carry(index, candidates, judgments)) is not None:
+        raise Refused(f"Candidate {index}: {why}.")
     return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
 
 
@@ -161,10 +181,22 @@ def owner_decides(
     return _decide(index, DecidedBy.OWNER, candidates, judgments, profile, doubts)
 
 
+def object_to_carry(index: int, candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> str | None:
+    """Why fee cover forbids the desk this candidate, which the owner may choose all the same."""
+    chosen = candidates[index]
+    if chosen.kind is CandidateKind.CLOSE and not may_close(chosen, candidates[0]):
+        return "close is only for a pool that does not pay, and with an edge over hold"
+    return "its pool does not pay" if judgments[index].fault is Fault.UNPAID else None
+
+
 def arbitrate(candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile) -> int:
     """Most points, then the profile's axis, then the lower index. Close takes no part: it is accepted by rule and not
     on merit, and its points would turn every deadlock into an exit."""
-    running = [pair for pair in _pair_with_judgments(candidates, judgments) if pair[0].kind is not CandidateKind.CLOSE]
+    running = [
+        (candidate, judgment)
+        for candidate, judgment in _pair_with_judgments(candidates, judgments)
+        if candidate.kind is not CandidateKind.CLOSE and judgment.fault is not Fault.UNPAID
+    ]
     best, _ = max(running, key=lambda pair: (POINTS[pair[1].verdict], _axis(pair[0], profile), -pair[0].index))
     return best.index
 
@@ -182,14 +214,19 @@ def floor_margin(candidate: Candidate, limits: ProfileLimits) -> Fraction | None
 
 def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, str]:
     limits, stress, carry = LIMITS[profile], candidate.stress, candidate.carry
+    cover = describe_cover(candidate.cover, f"c{candidate.index}.")
     if candidate.range is None:
-        return Verdict.ACCEPT, Fault.NONE, "no range to leave"
+        return Verdict.ACCEPT, Fault.NONE, cover or "no range to leave"
     if not candidate.in_range:
         return Verdict.VETO, Fault.OUTSIDE, "the price starts outside the range"
     if candidate.deposit.liquidity == 0:
         return Verdict.VETO, Fault.EMPTY, "the tokens buy no liquidity in this range"
     if stress is None:
         return Verdict.VETO, Fault.UNKNOWN, "no price history to stress the range with"
+    if candidate.kind.move and does_not_pay(candidate):
+        return Verdict.REVISE, Fault.UNPAID, f"{cover}, at no width"
+    if candidate.kind is CandidateKind.OPEN and not pays_to_open(candidate):
+        return Verdict.REVISE, Fault.UNPAID, _find_why_shut(candidate)
     buffer_1x, buffer_2x = (f"{times}× buffer {{c{candidate.index}.buffer_{times}x}}" for times in (1, 2))
     if stress.x2.median_hours < limits.floor_2x_hours:
         return Verdict.VETO, Fault.THIN_2X, f"{buffer_2x} is under the {profile} floor of {{floor_2x}}"
@@ -207,6 +244,31 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
     else:
         dear = f"{paid} under {{gas_ceiling}}"
     return Verdict.ACCEPT, Fault.NONE, f"{buffer_1x} over {{floor_1x}}, {buffer_2x} over {{floor_2x}}, {dear}"
+
+
+def describe_cover(cover: FeeCover | None, prefix: str) -> str:
+    """Whether it pays to be in a pool at all, with slots; nothing where that is unknown."""
+    if cover is None:
+        return ""
+    return (
+        f"this pool's fees paid {{{prefix}fees_over_lvr}} of what arbitrage took in {{{prefix}cover_days}} days "
+        f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judge_cover(cover)}"
+    )
+
+
+def judge_cover(cover: FeeCover) -> str:
+    if cover.high < 1:
+        return "it does not pay to be in it"
+    return "it pays to be in it" if cover.low > 1 else "whether it pays is not certain"
+
+
+def _find_why_shut(candidate: Candidate) -> str:
+    cover, said = candidate.cover, describe_cover(candidate.cover, f"c{candidate.index}.")
+    if cover is None:
+        return "whether the pool's fees pay for what arbitrage takes is unknown"
+    if cover.days < OPEN_DAYS:
+        return f"{said}, and {{open_days}} days are wanted"
+    return f"{said}; at the lower end a range here does not earn its cost and as much again"
 
 
 AXES: Final[Mapping[RiskProfile, str]] = {

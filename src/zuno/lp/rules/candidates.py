@@ -6,12 +6,14 @@ from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, RiskProfile, Stress
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.plan.inventory import SLIPPAGE_BPS, QuoteSwap, burn_proceeds, others_liquidity, worth_token1
 from zuno.lp.plan.minting import plan_deposit
 from zuno.lp.rules.carry import MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
+from zuno.lp.rules.fee_cover import ELASTICITY
 from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
@@ -33,7 +35,9 @@ class PoolInputs:
     paths: StressPaths | None = None
     fees: FeeWindow | None = None
     variance_24h: float | None = None
-    """σ² per day of log price over the same window as `fees`."""
+    """σ² per day of log price over the same window as `fees`; the paths are scaled to it."""
+    cover: FeeCover | None = None
+    elasticity: float = ELASTICITY
     gas: GasQuote | None = None
     native_token1: Fraction | None = None
     """Base units of token1 for one wei of the chain's own currency."""
@@ -118,6 +122,7 @@ def _build_candidate(
         carry=_carry(inputs, kind, put_in, tested, hold, band),
         capital_token1=inputs.capital_token1,
         pool_index=pool_index,
+        cover=None if hold is None and band is None else inputs.cover,
     )
 
 

@@ -11,46 +11,19 @@ returns are too small: without a reference, the returns are as short as a deviat
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
 from itertools import pairwise
-from math import atan, exp, fsum, pi, sqrt
+from math import exp, fsum, sqrt
 from typing import Final, TypeAlias
 
 from zuno.amm.fees import PIPS
 from zuno.amm.integers import Q96, Q128
 from zuno.amm.model import price_of
+from zuno.lp.model.cover import ONE_SIDED, PLACES
+from zuno.lp.model.cover import FeeCover as FeeCover
+from zuno.lp.model.cover import PoolDay as PoolDay
+from zuno.lp.model.cover import student_t as student_t
 from zuno.lp.rules.volatility import NANO, log_ratio
-
-ONE_SIDED: Final = 0.90
-"""Of each end of an interval: 80 % lies between."""
-PLACES: Final = 9
-"""Decimals that are kept: a processor's last bit is not among them."""
-
-
-@dataclass(frozen=True, slots=True)
-class PoolDay:
-    """What a unit of liquidity in range earned and lost in one day, in token1."""
-
-    day: int
-    """Since 1970, in UTC."""
-    fees: float
-    lvr: float
-
-
-@dataclass(frozen=True, slots=True)
-class FeeCover:
-    ratio: float
-    low: float
-    high: float
-    days: int
-    error: float
-    """Of its logarithm."""
-
-    def find_low(self, quantile: float) -> float:
-        """The lower end at another quantile: of k pools that were ranked, `1 − 0.10 / k`."""
-        return round(self.ratio * exp(-student_t(quantile, self.days - 1) * self.error), PLACES)
 
 
 def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
@@ -65,8 +38,8 @@ def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
     neighbours = fsum(before * after for before, after in pairwise(rests))
     error = sqrt(count / (count - 1) * max(squares, squares + neighbours)) / fees
     reach = student_t(ONE_SIDED, count - 1) * error
-    kept = (round(value, PLACES) for value in (ratio, ratio * exp(-reach), ratio * exp(reach)))
-    return FeeCover(*kept, days=count, error=round(error, PLACES))
+    middle, low, high = (round(value, PLACES) for value in (ratio, ratio * exp(-reach), ratio * exp(reach)))
+    return FeeCover(middle, low, high, days=count, error=round(error, PLACES))
 
 
 LogPrice: TypeAlias = tuple[int, int]
@@ -91,6 +64,16 @@ def measure_variances(path: Sequence[LogPrice], edges: Sequence[int], minutes: i
         within = [square for at, square in squares if start < at <= end]
         mean = Fraction(sum(within) * (end - start), max(1, len(within)) * minutes * MINUTE * NANO**2)
         variances.append(float(mean) if within else None)
+    return tuple(variances)
+
+
+def measure_changes(path: Sequence[LogPrice], edges: Sequence[int]) -> tuple[float | None, ...]:
+    """The same of a path that is known whole: every change counts, however short."""
+    variances: list[float | None] = []
+    for start, end in pairwise(edges):
+        squares = sum((after[1] - before[1]) ** 2 for before, after in pairwise(path) if start < after[0] <= end)
+        known = bool(path) and path[0][0] <= start
+        variances.append(float(Fraction(squares, NANO**2)) if known else None)
     return tuple(variances)
 
 
@@ -145,31 +128,3 @@ def measure_elasticity(days: Sequence[PoolDay]) -> float:
         return ELASTICITY
     slope = fsum((x - mean_x) * (y - mean_y) for x, y in logs) / spread
     return round(min(max(slope, ELASTICITY_BOUNDS[0]), ELASTICITY_BOUNDS[1]), 2)
-
-
-@cache
-def student_t(quantile: float, degrees: int) -> float:
-    """Student's quantile above the middle, to six decimals: 1.44 at 0.90 and 6 degrees of freedom."""
-    if not 0.5 <= quantile < 1 or degrees < 1:
-        raise ValueError(f"no quantile {quantile} with {degrees} degrees of freedom")
-    low, high = 0.0, 1.0
-    while student_share(high, degrees) < 2 * quantile - 1:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if student_share(middle, degrees) < 2 * quantile - 1 else (low, middle)
-    return round(high, 6)
-
-
-def student_share(t: float, degrees: int) -> float:
-    """The probability of −t to t, by the finite sum for a whole number of degrees."""
-    cosine2 = degrees / (degrees + t * t)
-    sine = t / sqrt(degrees + t * t)
-    odd = degrees % 2
-    term = total = sqrt(cosine2) if odd else 1.0
-    for step in range(2 + odd, degrees, 2):
-        term *= cosine2 * (step - 1) / step
-        total += term
-    if not odd:
-        return sine * total
-    return 2 / pi * (atan(t / sqrt(degrees)) + (sine * total if degrees > 1 else 0.0))

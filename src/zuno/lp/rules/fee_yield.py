@@ -10,23 +10,15 @@ from typing import Final
 from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import PoolState, price_of
-from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow
+from zuno.lp.model.history import GrowthSample as GrowthSample
 from zuno.lp.model.history import SwapEvent, SwapFees
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
-
-
-@dataclass(frozen=True, slots=True)
-class GrowthSample:
-    """A pool's fee growth at a moment."""
-
-    at: Seconds
-    growth0_x128: int
-    growth1_x128: int
+FORTNIGHT: Final = 14 * DAY
 
 
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
@@ -40,17 +32,19 @@ def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
 
 
 def reach_of(wanted: int) -> int:
-    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d, 3 h of 24 h."""
-    return wanted // 8
+    """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d or more, 3 h of 24 h."""
+    return min(wanted, WEEK) // 8
 
 
 def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, name: str) -> FeeWindow | None:
     """The window from the sample nearest to `wanted` seconds ago; None where none is near: no other one is made up."""
-    fitting = [sample for sample in samples if abs(now.at - sample.at - wanted) <= reach_of(wanted)]
-    if not fitting:
-        return None
-    nearest = min(fitting, key=lambda sample: (abs(now.at - sample.at - wanted), sample.at))
-    return fee_window(nearest, now, f"{name} of own samples")
+    nearest = find_sample(samples, now.at - wanted, reach_of(wanted))
+    return None if nearest is None else fee_window(nearest, now, f"{name} of own samples")
+
+
+def find_sample(samples: Sequence[GrowthSample], at: int, reach: int) -> GrowthSample | None:
+    fitting = [sample for sample in samples if abs(sample.at - at) <= reach]
+    return min(fitting, key=lambda sample: (abs(sample.at - at), sample.at), default=None)
 
 
 def growth_of_swaps(swaps: Sequence[SwapEvent], pool: PoolState) -> tuple[int, int, int]:

@@ -174,7 +174,7 @@ def _answer(grid: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None,
             return None if paths is None else find_narrowest_range(paths, grid, grid.tick, limits)
         case Fault.OPINION:
             return place((old.lower + old.upper) // 2, Fraction(3 * old.width, 2), grid.tick_spacing)
-        case Fault.NONE | Fault.DEAR | Fault.UNKNOWN | Fault.EMPTY:
+        case Fault.NONE | Fault.DEAR | Fault.UNKNOWN | Fault.EMPTY | Fault.UNPAID:
             return None
 
 

@@ -39,8 +39,12 @@ _INWARD: Final = (5_826, 10_000)
 _SQUARE_BITS: Final = 7
 SQUARE: Final = Fraction(4**_SQUARE_BITS, NANO**2)
 
+_WILDEST: Final = 10 * NANO
+
 _BLOCKS: Final = HORIZON_HOURS // BLOCK_HOURS
 _EXACT: Final = Context(prec=40)
+_WEIGHING: Final = Context(prec=18)
+PPM: Final = 10**6
 # ln(1.0001) in 1e-27: a tick index times this is good to far less than a nano.
 _LN_TICK_E27: Final = int(_EXACT.scaleb(_EXACT.ln(Decimal("1.0001")), 27))
 
@@ -70,11 +74,25 @@ class Barriers:
     """The price starts in the range."""
 
 
-def draw_paths(returns: Sequence[float], *, turned: bool = False, seed: int = 0) -> StressPaths:
+def draw_paths(
+    returns: Sequence[float], *, turned: bool = False, seed: int = 0, variance: float | None = None
+) -> StressPaths:
     """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; `turned` flips those
-    quoted the other way round. The set of the same returns is kept between calls."""
+    quoted the other way round. `variance`: of a day, to which they are scaled. The set of the same returns is kept
+    between calls."""
     sign = -1 if turned else 1
-    return _draw(tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:])), seed)
+    nano = tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:]))
+    return _draw(nano if variance is None else _scale(nano, variance), seed)
+
+
+def _scale(returns: tuple[int, ...], variance: float) -> tuple[int, ...]:
+    """Their squares about the mean, a day's together, come to the variance."""
+    count = len(returns)
+    squares = count * sum(value * value for value in returns) - sum(returns) ** 2
+    if not squares:
+        return returns
+    times = isqrt(int(Fraction(variance) * NANO**4 * count * (count - 1) / (DAY_HOURS * squares)))
+    return tuple(max(-_WILDEST, min(_WILDEST, round(Fraction(value * times, NANO)))) for value in returns)
 
 
 @lru_cache(maxsize=8)
@@ -199,19 +217,43 @@ class TimeInRange:
     """What each path spends in a range, in the order of the paths."""
 
     hours: tuple[int, ...]
+    """In 1e-6; an hour of a day that pays more than others counts for more."""
     squares: tuple[int, ...]
     """Of its hourly returns while in range, in `SQUARE`."""
 
 
-def time_in_range(paths: StressPaths, edges: Barriers) -> TimeInRange:
-    """Path by path, at the market's own volatility."""
-    inside, steps = _inside(paths, edges), np.empty_like(paths.sums)
+def time_in_range(paths: StressPaths, edges: Barriers, elasticity: float = 0.0) -> TimeInRange:
+    """Path by path, at the market's own volatility. A day's fees rise with its variance by `elasticity`; on the mean of
+    all days they are what they were."""
+    inside, steps = _inside(paths, edges), _squared_steps(paths)
+    steps *= inside
+    hours = inside.reshape(_BLOCKS, BLOCK_HOURS, PATHS).sum(axis=1) * _weigh_days(paths, elasticity)
+    return TimeInRange(tuple(hours.sum(axis=0).tolist()), tuple(steps.sum(axis=0).tolist()))
+
+
+def _squared_steps(paths: StressPaths) -> NDArray[np.int64]:
+    steps = np.empty_like(paths.sums)
     steps[0] = paths.sums[0]
     np.subtract(paths.sums[1:], paths.sums[:-1], out=steps[1:])
     steps >>= _SQUARE_BITS
     steps *= steps
-    steps *= inside
-    return TimeInRange(tuple(inside.sum(axis=0).tolist()), tuple(steps.sum(axis=0).tolist()))
+    return steps
+
+
+@lru_cache(maxsize=8)
+def _weigh_days(paths: StressPaths, elasticity: float) -> NDArray[np.int64]:
+    """What each day of each path pays, in 1e-6 of the mean day. Powers are decimal, as a processor's own differ."""
+    moved = _squared_steps(paths).reshape(_BLOCKS, BLOCK_HOURS, PATHS).sum(axis=1)
+    sizes, places, times = np.unique(moved, return_inverse=True, return_counts=True)
+    power = Decimal(str(elasticity))
+    powers = [
+        _WEIGHING.power(size, power) if size else Decimal(not elasticity) for size in map(Decimal, sizes.tolist())
+    ]
+    total = sum(Decimal(count) * size for count, size in zip(times.tolist(), powers, strict=True))
+    scale = Decimal(PPM * moved.size) / total if total else Decimal(0)
+    weights = np.array([round(size * scale) for size in powers], dtype=np.int64)
+    weights.flags.writeable = False
+    return weights[places].reshape(moved.shape)
 
 
 def _nano_log_tick(tick: int) -> int:

@@ -4,8 +4,8 @@
     edge         worth less hold's; a move wants at least max(its cost, 0.10 % of the capital)
     breakeven    the first hour t with rate × H(t) − cost ≥ hold's rate × H_hold(t), H(t) the mean hours in range by t
 
-Path by path the fees are those of the path's own hours in range and the LVR is that of its own squared returns there,
-at today's price: what the tokens themselves gain or lose is not counted.
+Path by path the fees are those of the path's own hours in range, more of them on days that move more, and the LVR is
+that of its own squared returns there, at today's price: what the tokens themselves gain or lose is not counted.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, Verdict
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.plan.inventory import range_edges
-from zuno.lp.rules.stress import PATHS, SQUARE, TimeInRange
+from zuno.lp.rules.stress import PATHS, PPM, SQUARE, TimeInRange
 
 LEAST_EDGE: Final = Fraction(1, 1_000)
 """Of the capital, below which no move is worth it."""
@@ -69,6 +69,31 @@ def is_worth_moving(candidate: Candidate, hold: Candidate) -> bool:
     return hours is not None and stress is not None and 2 * hours < stress.x1.median_hours
 
 
+OPEN_DAYS: Final = 14
+CLOSE_DAYS: Final = 7
+"""Of fees and LVR that must be known before a position is opened, or closed because its pool does not pay."""
+
+
+def pays_to_open(candidate: Candidate) -> bool:
+    """At the lower end of its pool's fee cover it is still worth its cost once more, and 0.10 % of the capital."""
+    cover, fees, stress = candidate.cover, candidate.carry.fees_hour_token1, candidate.stress
+    worth, least = worth_token1(candidate), least_edge(candidate)
+    if cover is None or fees is None or stress is None or worth is None or least is None:
+        return False
+    in_doubt = fees * (1 - Fraction(cover.low) / Fraction(cover.ratio)) * stress.expected_hours_in_range
+    return cover.days >= OPEN_DAYS and worth - in_doubt >= least
+
+
+def does_not_pay(candidate: Candidate) -> bool:
+    """Its pool's fees are less than what arbitrage takes, the error of that answer counted."""
+    cover = candidate.cover
+    return cover is not None and cover.days >= CLOSE_DAYS and cover.high < 1
+
+
+def may_close(close: Candidate, hold: Candidate) -> bool:
+    return does_not_pay(close) and is_worth_moving(close, hold)
+
+
 def best_rival(candidates: Sequence[Candidate], judgments: Sequence[Judgment], index: int) -> Candidate | None:
     """Of the others that were not vetoed, the one worth most; None where the worth of none is known."""
     ranked = [
@@ -111,7 +136,7 @@ def path_worths(candidate: Candidate, time: TimeInRange | None, sqrt_price_x96: 
     if fees is None or time is None:
         return None
     lost = SQUARE * candidate.deposit.liquidity * sqrt_price_x96 / (4 * Q96 * capital)
-    earned, paid = fees / capital, cost / capital
+    earned, paid = fees / capital / PPM, cost / capital
     scale = lcm(lost.denominator, earned.denominator, paid.denominator)
     a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
     return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale

@@ -17,6 +17,7 @@ from typing import Any, Final
 import httpx2
 
 from zuno.adapters.atomic_file import replace_file
+from zuno.adapters.chain.world import GENESIS_TIME, START_PRICE, write_script
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.part_processes import LoggedChild, end_process, start_logged
 from zuno.amm.model import Block
@@ -49,7 +50,7 @@ class DevnetProcess:
     ) -> None:
         self._home = home
         self._node_modules = node_modules
-        self._seed = seed
+        self.seed = seed
         self._program = program
         self._grace = grace
         self._tell = tell
@@ -108,7 +109,7 @@ class DevnetProcess:
             raise asyncio.CancelledError  # it was asked to while this was imported
         with self._lock:
             self.file.unlink(missing_ok=True)
-            serve_world(contracts, self._home / "devnet", self._seed, port, self._write, self._tell)
+            serve_world(contracts, self._home / "devnet", self.seed, port, self._write, self._tell)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
@@ -222,6 +223,13 @@ class DevnetWorld:
 
     async def reference(self) -> Fraction:
         return _usdc(await ask(self._process.url(), "zuno_reference"))
+
+    async def reference_path(self) -> tuple[tuple[Seconds, Fraction], ...]:
+        """The seeded prices and every move since, in USDC for one ETH, oldest first."""
+        moves = await ask(self._process.url(), "zuno_moves")
+        script = [(hour.timestamp, Fraction(hour.reference, 10**6)) for hour in write_script(self._process.seed).hours]
+        first = (GENESIS_TIME, Fraction(START_PRICE, 10**6))
+        return (first, *script, *((Seconds(at), _usdc(reference)) for at, reference in moves))
 
 
 def _usdc(micro: str) -> Fraction:

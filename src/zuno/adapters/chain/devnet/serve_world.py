@@ -116,15 +116,19 @@ class PriceMover:
         """Hash and number of each block that moved the price, and the reference since."""
 
     def methods(self) -> dict[str, Method]:
-        return {"zuno_move": self._move, "zuno_reference": lambda node, given: str(self._reference(node))}
+        return {
+            "zuno_move": self._move,
+            "zuno_moves": lambda node, given: [[at, str(reference)] for at, reference in self._list_moves(node)],
+            "zuno_reference": lambda node, given: str(self._reference(node)),
+        }
+
+    def _list_moves(self, node: DevnetNode) -> list[tuple[int, int]]:
+        """When the chain's moves were, and the reference since; a block that was reorganised away moved nothing."""
+        moved = ((node.chain.history.at(number), mined, after) for mined, number, after in self._moves)
+        return [(block.timestamp, after) for block, mined, after in moved if block is not None and block.hash == mined]
 
     def _reference(self, node: DevnetNode) -> int:
-        """The reference after the last move that is on the chain; a block that was reorganised away moved nothing."""
-        for block_hash, number, reference in reversed(self._moves):
-            block = node.chain.history.at(number)
-            if block is not None and block.hash == block_hash:
-                return reference
-        return self._first
+        return (self._list_moves(node) or [(0, self._first)])[-1][1]
 
     def _move(self, node: DevnetNode, given: Params) -> dict[str, Any]:
         """zuno_move(percent as text): every pool to the new reference, or nothing."""

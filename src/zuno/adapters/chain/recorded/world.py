@@ -414,10 +414,10 @@ class RecordedChain:
     async def window(self, positions: Sequence[LpPosition], since: Seconds) -> port.PositionsWindow:
         raise Unavailable("a recorded pool does not explain windows")
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
         self._check_pool(pool_id)
         # A mark stands at the end of its minute, so what it tells was traded the second before.
-        hourly = {(mark.block.timestamp - 1) // HOUR: mark for mark in self.world.marks if mark.block.timestamp > since}
+        hourly = {(mark.block.timestamp - 1) // step: mark for mark in self.world.marks if mark.block.timestamp > since}
         return tuple(
             PricedBlock(
                 Block(mark.block.number, mark.block.hash, Seconds(mark.block.timestamp - 1)),

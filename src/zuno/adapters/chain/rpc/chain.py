@@ -130,9 +130,9 @@ class RpcChain:
         except NoSuchState as lost:
             raise Unavailable(f"the past of block {now.number} could not be read: {lost}") from lost
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
         wanted = (await self.pool(pool_id)).id
-        return await self._at_head(lambda head: self._price_path_at(wanted, since, head), by_events=True)
+        return await self._at_head(lambda head: self._price_path_at(wanted, since, head, step), by_events=True)
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         wanted = (await self.pool(pool_id)).id
@@ -325,10 +325,10 @@ class RpcChain:
         }
         return port.PositionsWindow(blocks[0], head, fees, paths)
 
-    async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block) -> tuple[PricedBlock, ...]:
+    async def _price_path_at(self, pool_id: HexId, since: Seconds, head: Block, step: int) -> tuple[PricedBlock, ...]:
         before = await self._read.times.last_by(Seconds(since - 1), head)
         first = 0 if before is None else before.number + 1
-        path = await self._read.prices.hourly(pool_id, first, head)
+        path = await self._read.prices.read_path(pool_id, first, head, step)
         if path:
             slot0 = pool_slots(pool_id).slot0
             now = unpack_slot0((await self._read.storage.words([slot0], head))[slot0]).sqrt_price_x96

@@ -131,10 +131,10 @@ class HistoryReader:
     async def _read_path(
         self, pool_id: HexId, opened: Block, closed: Block, entries: HistoryEntries
     ) -> tuple[PricedBlock, ...]:
-        """The price when the window opened, after every hour's last swap, and when it closed. The state judges the
+        """The price when the window opened, after the last swap of every hour, and when it closed. The state judges the
         events at both ends: swaps that do not lead to the closing price are not all of them."""
         slot0 = pool_slots(pool_id).slot0
-        inside = await self._read.prices.hourly(pool_id, opened.number + 1, closed)
+        inside = await self._read.prices.read_path(pool_id, opened.number + 1, closed, self._info.path_seconds)
         edges = [
             PricedBlock(edge, SqrtPriceX96(unpack_slot0(words[slot0]).sqrt_price_x96))
             for edge in (opened, closed)

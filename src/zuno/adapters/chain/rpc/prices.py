@@ -1,5 +1,6 @@
 """A pool's past prices and fees from its Swap events, and the few block times that takes."""
 
+from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterable, Sequence
 from itertools import chain, pairwise
 from typing import Final
@@ -12,9 +13,9 @@ from zuno.amm.fees import PIPS
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96
-from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
+from zuno.lp.model.history import GrowthSample, PricedBlock, SwapEvent, SwapFees
 from zuno.lp.model.market import HOUR
-from zuno.lp.rules.fee_yield import growth_of_swaps
+from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, growth_of_swaps
 
 _MOST_REMEMBERED: Final = 20_000
 MOST_SWAPS: Final = 500_000
@@ -104,18 +105,18 @@ class PriceReader:
         self._times = times
         self._pool_manager = pool_manager
 
-    async def hourly(self, pool_id: HexId, first: int, head: Block) -> list[PricedBlock]:
-        """The last swap of every hour from block `first` to the head, oldest first."""
+    async def read_path(self, pool_id: HexId, first: int, head: Block, step: int = HOUR) -> list[PricedBlock]:
+        """The last swap of every step from block `first` to the head, oldest first."""
         closing = await self._read_closing_swaps(pool_id, first, head.number)
         if closing:
             _check_last(closing[-1], head)
-        dated = await self._add_times(closing, head)
+        dated = await self._add_times(closing, head, step)
         times = [at for _, at in dated]
         if times != sorted(times) or (times and times[-1] > head.timestamp):
             raise Malformed("swaps are dated against the order of their blocks")
         hours: dict[int, PricedBlock] = {}
         for log, at in dated:
-            hours[at // HOUR] = PricedBlock(Block(log.block_number, log.block_hash, at), swap_price(log))
+            hours[at // step] = PricedBlock(Block(log.block_number, log.block_hash, at), swap_price(log))
         return list(hours.values())
 
     async def swap_fees(self, pool: PoolState, since: Seconds, head: Block) -> SwapFees:
@@ -130,18 +131,26 @@ class PriceReader:
         opened = await self._times.block(logs[0].block_number, head)
         if opened.hash != logs[0].block_hash:
             raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
-        swaps, price = list[SwapEvent](), 0
+        swaps, prices, numbers, price = list[SwapEvent](), list[int](), list[int](), 0
         for log in logs:
             amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
             if fee > PIPS or price == 0:
                 raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
             if log.block_number == opened.number:
-                swaps.clear()  # only how that block ended matters
+                for kept in (swaps, prices, numbers):
+                    kept.clear()  # only how that block ended matters
             swaps.append(SwapEvent(-amount0, -amount1, liquidity, fee))
+            prices.append(price)
+            numbers.append(log.block_number)
         if price != pool.sqrt_price_x96:
             raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         growth0, growth1, uneven = growth_of_swaps(swaps, pool)
-        return SwapFees(opened, head, growth0, growth1, len(swaps) - 1, uneven)
+        days = [GrowthSample(opened.timestamp, 0, 0, prices[0])]
+        for mark in await self._times.list_blocks_every(Seconds(head.timestamp - FORTNIGHT), Seconds(DAY), head):
+            if (place := bisect_right(numbers, mark.number)) and mark.number > opened.number:
+                grown = growth_of_swaps(swaps[:place], pool)
+                days.append(GrowthSample(mark.timestamp, grown[0], grown[1], prices[place - 1]))
+        return SwapFees(opened, head, growth0, growth1, len(swaps) - 1, uneven, tuple(days))
 
     async def _scan_swaps(self, pool_id: HexId, first: int, last: int) -> AsyncIterator[BlockSpan]:
         seen = 0
@@ -158,9 +167,9 @@ class PriceReader:
             newest_first += reversed({log.block_number: log for log in span.logs}.values())
         return newest_first[::-1]
 
-    async def _add_times(self, swaps: Sequence[Log], head: Block) -> list[tuple[Log, Seconds]]:
-        """Swaps with their times, oldest first; at least the last of every hour is among them. Time only grows, so a
-        run of blocks whose ends share an hour needs no more headers than its ends."""
+    async def _add_times(self, swaps: Sequence[Log], head: Block, step: int) -> list[tuple[Log, Seconds]]:
+        """Swaps with their times, oldest first; at least the last of every step is among them. Time only grows, so a
+        run of blocks whose ends share a step needs no more headers than its ends."""
         timed = [(swap, swap.timestamp) for swap in swaps if swap.timestamp is not None]
         if len(timed) == len(swaps):
             return timed
@@ -175,7 +184,7 @@ class PriceReader:
             times |= {number: block.timestamp for number, block in blocks.items()}
             split: list[tuple[int, int]] = []
             for low, high in runs:
-                hours = [times[swaps[end].block_number] // HOUR for end in (low, high)]
+                hours = [times[swaps[end].block_number] // step for end in (low, high)]
                 if hours[0] != hours[1] and high - low > 1:
                     middle = (low + high) // 2
                     split += [(low, middle), (middle, high)]

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
-from zuno.adapters.chain.sim.history import hourly_prices, position_history
+from zuno.adapters.chain.sim.history import list_prices, position_history
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import SIM, WALLET, shift_reference
 from zuno.amm import identity
@@ -57,7 +57,7 @@ class SimChain:
         index = self.index(pool_id)
         if moment < self._now.prices[index][0].block.timestamp:
             raise Unavailable(f"pool {pool_id} has no price as early as {moment}")
-        return self._now.past(moment).state(index)
+        return self._now.state_at(index, moment)
 
     async def depth(self, pool_id: HexId) -> Depth:
         world, index = self._now, self.index(pool_id)
@@ -121,17 +121,17 @@ class SimChain:
                     earned_rounding_down(end.fee_growth_inside1_x128, start.fee_growth_inside1_x128, end.liquidity),
                 )
         paths = {
-            position.pool.id: hourly_prices(world.prices[self.index(position.pool.id)], then.head, world.head)
+            position.pool.id: list_prices(world.prices[self.index(position.pool.id)], then.head, world.head)
             for position in positions
         }
         return port.PositionsWindow(then.head, world.head, fees, paths)
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
         index, world = self.index(pool_id), self._now
         hourly: dict[int, PricedBlock] = {}
         for price in world.prices[index]:
             if price.block.timestamp >= since and price.block.number in world.traded[index]:
-                hourly[price.block.timestamp // HOUR] = price
+                hourly[price.block.timestamp // step] = price
         return tuple(hourly.values())
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
@@ -162,6 +162,9 @@ class SimChain:
     def reference_closes(self) -> tuple[tuple[Seconds, Fraction], ...]:
         """The seeded reference in USDC for one ETH, oldest first."""
         return tuple((at, Fraction(price, 10**6)) for at, price in self._now.closes)
+
+    async def reference_path(self) -> tuple[tuple[Seconds, Fraction], ...]:
+        return self.reference_closes()
 
     async def move(self, percent: Decimal) -> PriceMove:
         with self._changing() as world:

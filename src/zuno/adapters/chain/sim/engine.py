@@ -30,7 +30,7 @@ from zuno.adapters.chain.world import (
 )
 from zuno.amm.fees import protocol_fee_of_direction, swap_fee
 from zuno.amm.model import Block, LpPosition, PoolState, Range
-from zuno.amm.pool import LiquidityChange, Pool, PositionInfo
+from zuno.amm.pool import LiquidityChange, Pool, PositionInfo, Slot0
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, SqrtPriceX96, Tick, Wei
@@ -93,6 +93,8 @@ class SimWorld:
         """Transactions that came in, by hash, oldest first."""
         self.nonces: Counter[Address] = Counter(_SENT_BEFORE)
         self.prices: list[list[PricedBlock]] = [[] for _ in self.pools]
+        self._sealed: list[list[tuple[Slot0, int, tuple[int, int], Block]]] = [[] for _ in self.pools]
+        """Price, liquidity and fee growth of every pool after every block."""
         self.traded: list[set[int]] = [set() for _ in self.pools]
         """Numbers of the blocks in which somebody swapped, by pool."""
         self.swaps: list[list[tuple[Block, SwapEvent]]] = [[] for _ in self.pools]
@@ -270,6 +272,12 @@ class SimWorld:
         tokens, growth = (spec.token0, spec.token1), (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
         return build_pool_state(spec.id, spec.key, tokens, pool.slot0, pool.liquidity, growth, self.head)
 
+    def state_at(self, index: int, moment: Seconds) -> PoolState:
+        """After the last block not later than `moment`, which must not be before the first."""
+        spec, sealed = self.specs[index], self._sealed[index]
+        slot0, liquidity, growth, block = sealed[bisect_right(sealed, moment, key=lambda kept: kept[3].timestamp) - 1]
+        return build_pool_state(spec.id, spec.key, (spec.token0, spec.token1), slot0, liquidity, growth, block)
+
     def position(self, nft: Nft) -> LpPosition:
         burn, info = self._full_burn(nft), self._info(nft)
         fees, principal = (burn.fees0, burn.fees1), (burn.amount0 - burn.fees0, burn.amount1 - burn.fees1)
@@ -355,8 +363,10 @@ class SimWorld:
             # Until somebody transacts, seed and moves decide everything that is not a pool.
             digest.update((self.books.canonical_text() + repr(sorted(self.nonces.items()))).encode())
         self.head = Block(number, HexId("0x" + digest.hexdigest()), timestamp)
-        for pool, prices in zip(self.pools, self.prices, strict=True):
+        for pool, prices, sealed in zip(self.pools, self.prices, self._sealed, strict=True):
             prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))
+            growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+            sealed.append((pool.slot0, pool.liquidity, growth, self.head))
 
 
 @lru_cache(maxsize=8)

@@ -20,7 +20,6 @@ from zuno.lp.model.history import (
     PricedBlock,
     WalletSwap,
 )
-from zuno.lp.model.market import HOUR
 
 _STARTS = "its record starts there"
 Two = tuple[int, int]
@@ -81,7 +80,7 @@ class _HistoryBuilder:
             start=start,
             end=world.snapshot_position(nft) if burn is None else None,
             events=tuple(entries.events),
-            path=hourly_prices(world.prices[nft.pool], opened, closed),
+            path=list_prices(world.prices[nft.pool], opened, closed),
             native_side=SIM.native_side(spec.key),
             externals=tuple(entries.externals),
             lineage=self._plans.name_lineage([None if mint is None else mint[1].tx for mint in mints]),
@@ -234,10 +233,6 @@ def _share(amount: int, mine: Collection[int], everyone: Collection[int]) -> int
     return sum(part for token, part in zip(order, parts, strict=True) if token in mine)
 
 
-def hourly_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
-    """The price at the opening, then the last of every hour: as coarse as a live chain's history."""
-    first = next(price for price in prices if price.block.number == opened.number)
-    closes = {
-        price.block.timestamp // HOUR: price for price in prices if opened.number < price.block.number <= closed.number
-    }
-    return (first, *closes.values())
+def list_prices(prices: Sequence[PricedBlock], opened: Block, closed: Block) -> tuple[PricedBlock, ...]:
+    """The price at the opening, then after every block: however short a move was, LVR knows it."""
+    return tuple(price for price in prices if opened.number <= price.block.number <= closed.number)
