@@ -15,15 +15,14 @@ from typing import Final, Protocol, TypeAlias
 from zuno.amm.model import Block, PoolState, Range
 from zuno.amm.ticks import MAX_TICK, ceil_to_spacing, floor_to_spacing
 from zuno.kernel.units import Seconds, Tick, Wei
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
-from zuno.lp.rules.fee_cover import FeeCover
+from zuno.lp.rules.worth import CLOSE_DAYS, OPEN_DAYS
 
 WIDE: Final = Fraction(1, 2)
 """Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
 OPEN_ABOVE: Final = 1.03
 """What the lower end of a fee cover must be, for a range to be worth its costs."""
-OPEN_DAYS: Final = 14
-CLOSE_DAYS: Final = 7
 RANDOM_DRAWS: Final = 4
 """Paths that the random arm is the mean of."""
 

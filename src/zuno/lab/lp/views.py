@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from operator import attrgetter
 from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from zuno.kernel.numbers_text import time_text
@@ -243,8 +244,8 @@ class LpLabView(PartialView):
 
     def _rule_table(self) -> Block | None:
         others = [arm for arm in self.arms if arm.vs_rule is not None]
-        columns = {"arm": lambda arm: arm.name, **_gain_columns("less fee-cover's", lambda arm: arm.vs_rule)}
-        return table_of(others, columns) if others else None
+        gains = _gain_columns("less fee-cover's", attrgetter("vs_rule"))
+        return table_of(others, {"arm": attrgetter("name"), **gains}) if others else None
 
     def _hedge_table(self) -> Block:
         return table_of(
