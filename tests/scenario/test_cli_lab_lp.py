@@ -51,18 +51,21 @@ def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
 
 
 async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: Path) -> None:
-    arms = "hold,passive,reset,score,no-critic,placebo-critic,debate,random"
+    arms = "hold,passive,reset,fee-cover,score,no-critic,placebo-critic,debate,random"
     view = await compare_here(tmp_path, data, arms)
     assert (view.hours, view.stopped, view.repairs.rows) == (24, False, 60 * HOURS)
-    found = {arm.arm: arm for arm in view.arms}
+    found = {arm.name: arm for arm in view.arms}
     assert list(found) == arms.split(",")
     for arm in view.arms:
         assert arm.residual == 0
         told = arm.fees + arm.price_effect - arm.divergence_loss - arm.gas - arm.swap_cost
         assert told == pytest.approx(arm.net_pnl_usd, abs=1e-5)
         assert len(arm.equity_usd) == 25
-        if arm.fast_fees is not None:
-            assert abs(arm.fast_fees.difference_pct or 0.0) < 0.1
+        assert arm.scored_fees == pytest.approx(arm.fees, rel=0.01)
+        assert arm.fees_less_lvr == pytest.approx(arm.scored_fees - arm.lvr, abs=1e-5)
+        assert arm.fees_less_lvr == pytest.approx(sum(arm.carry_usd), abs=1e-5)
+        assert (arm.ci95, arm.smallest, arm.replayed) == (None, None, None), "one day is too few"
+        assert (arm.hedged is None) == (arm.name == "hold")
     assert (found["hold"].fees, found["hold"].vs_hold, found["hold"].gas) == (0, None, 0)
     assert found["passive"].time_in_range == 1
     assert found["passive"].fees > 0 < found["passive"].gas
@@ -82,7 +85,7 @@ async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_ag
         hold, debate = spent.arms
         assert (server.heard, hold.unanswered, debate.model_tokens) == ([], 0, 0)
         assert debate.unanswered > 0
-        assert [part.arm for part in reports.load_parts(spent.report, ArmView)] == ["hold"]
+        assert [part.name for part in reports.load_parts(spent.report, ArmView)] == ["hold"]
         assert (await reports.read(spent.report)).partial
         monkeypatch.delenv("ZUNO_BUDGET_TOKENS_PER_DAY")
         asked = (await compare_here(tmp_path, data, "hold,debate", models=True, resume=True)).arms[1]
@@ -135,7 +138,7 @@ async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(d
             stop.set()
 
     partial = await desk.compare(question, 1, stop_in_the_second_arm, stop)
-    assert (partial.stopped, [arm.arm for arm in partial.arms]) == (True, ["hold"])
+    assert (partial.stopped, [arm.name for arm in partial.arms]) == (True, ["hold"])
     assert (await reports.read(partial.report)).partial
     told: list[int] = []
     whole = await desk.compare(question, 1, lambda done, total: told.append(total), asyncio.Event(), resume=True)
@@ -225,7 +228,7 @@ async def test_a_day_without_rows_and_minutes_without_liquidity_are_played_throu
         (["--width", "NaN"], 2),
         (["--gas-gwei", "-1"], 2),
         (["--profile", "yolo"], 2),
-        (["--convention", "open"], 2),
+        (["--funding", "free"], 2),
         (["--workers", "0"], 2),
         (["--data", "nowhere"], 3),
     ],
