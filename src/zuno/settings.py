@@ -27,6 +27,8 @@ from zuno.pushes.rules import parse_push_modes, parse_quiet_hours, parse_zone
 
 T = TypeVar("T")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_POOL_ID = re.compile(r"0x[0-9a-fA-F]{64}")
+_AMOUNT = re.compile(r"\d{1,12}(?:\.\d{1,18})?")
 _PEER_ID = re.compile(r"[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+\S*")
 _STREAM = re.compile(r"wss?://[^\s/?#]+\S*")
@@ -39,7 +41,7 @@ _TABLES = {
     "time_zone": "general", "chain_id": "chains", "agent_wallet_address": "wallets", "contracts_dir": "devnet",
     "coingecko_url": "prices", "openai_api_key": "models", "budget_tokens_per_run": "budget", "deterministic": "agents",
     "live": "trading", "route_binance": "routes", "accounts": "accounts", "memory_store": "memory",
-    "strategy_seconds": "strategies", "fee_binance_maker_pct": "fees", "risk_profile": "lp",
+    "strategy_seconds": "strategies", "fee_binance_maker_pct": "fees", "risk_profile": "lp", "incentives_per_day": "incentives",
     "telegram_bot_token": "telegram",
     "metrics_port": "monitoring", "web_public_url": "web", "axl_cli_peer_id": "axl", "binance_url": "exchanges",
     "fred_url": "feeds",
@@ -220,6 +222,16 @@ def _labelled_wallets(parts: list[str]) -> dict[str, str]:
     return {address.lower(): label for label, address in pairs}
 
 
+def _pool_rewards(parts: list[str]) -> dict[str, Decimal]:
+    """`0xPOOL=120`: by pool id."""
+    rewards = {}
+    for pool, _, amount in (part.partition("=") for part in parts):
+        if not (_POOL_ID.fullmatch(pool.strip()) and _AMOUNT.fullmatch(amount.strip())):
+            raise ValueError("expected POOL=AMOUNT, a pool id of 0x and 64 hex digits and a number, comma-separated")
+        rewards[pool.strip().lower()] = Decimal(amount.strip())
+    return rewards
+
+
 def _chain(text: str) -> str:
     name = text.strip().lower()
     if name in _LOCAL_CHAINS:
@@ -258,6 +270,7 @@ FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
+PoolRewards = Annotated[dict[str, Decimal], _comma_separated(_pool_rewards)]
 Markets = Annotated[tuple[Symbol, ...], _comma_separated(_parsed_by(parse_markets))]
 Accounts = Annotated[dict[str, settings_file.AccountSettings], BeforeValidator(settings_file.parse_accounts)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
@@ -436,6 +449,11 @@ class Settings(BaseModel):
     allowed_hooks: Hooks = _setting((), "trusted hook addresses, comma-separated; pools with other hooks are view-only")
     receipt_seconds: float = _setting(300.0, "receipt timeout of `plan apply`, s", gt=0, le=86_400)
     monitor_interval_ms: int = _setting(60_000, "monitor interval, ms", ge=5_000)
+    incentives_per_day: PoolRewards = _setting(
+        {},
+        "rewards of pools beside fees, `POOL=AMOUNT`, comma-separated: what all liquidity in range gets a day, in the token "
+        "that the pool's price is quoted in",
+    )
     telegram_bot_token: Secret = _setting(None, "Telegram bot token (@BotFather gives one)")
     telegram_chat_id: str | None = _setting(
         None, "Telegram chat that alerts and notices go to; by its number, a @name gets no buttons"

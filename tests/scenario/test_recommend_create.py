@@ -86,11 +86,12 @@ def test_five_basis_points_is_the_pool_of_0_05_percent(zuno: Zuno, asked: tuple[
 
 def test_ether_is_surveyed_native_first_and_wrapped_after(zuno: Zuno, bold: Any) -> None:
     plan = bold
-    assert list(dict.fromkeys(one["pool"]["label"] for one in moves(plan))) == [
-        "ETH/USDC 0.30 %",
-        "WETH/USDC 0.05 %",
-        "WETH/USDC 0.30 %",
+    assert [(one["pool"], one["pays"]) for one in plan["feeCover"]] == [
+        ("ETH/USDC 0.30 %", False),
+        ("WETH/USDC 0.05 %", True),
+        ("WETH/USDC 0.30 %", True),
     ]
+    assert {one["pool"]["label"] for one in moves(plan)} <= {"WETH/USDC 0.05 %", "WETH/USDC 0.30 %"}
     action = plan["recommended"]["prepAction"]
     assert action.startswith("wrap 5 ETH → WETH, then swap ")
     assert action.endswith(" WETH → USDC first")

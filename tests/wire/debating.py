@@ -19,7 +19,7 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.model.daily_spend import DailySpendInMemory
 from zuno.adapters.model.registry import ModelTable
-from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed
+from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed, SeededPath
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.transport.inbox import InProcess
 from zuno.journal.journal import ChainedJournal
@@ -63,8 +63,9 @@ REQUEST = "req_0123456789abcdef"
 
 
 def feeds_of_sim(chain: SimChain) -> Callable[[Chain, HexId], Feeds]:
-    prices = SeededFeed(Pair("ETH", "USDC"), chain.reference_closes)
-    return lambda opened, pool_id: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER))
+    pair = Pair("ETH", "USDC")
+    prices, path = SeededFeed(pair, chain.reference_closes), SeededPath(pair, chain.reference_path)
+    return lambda opened, pool_id: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER), path)
 
 
 async def observed(home: Path, position: int = 1) -> Context:
@@ -85,12 +86,15 @@ async def surveyed(home: Path, *capital: tuple[str, str], exposure: Exposure | N
 
 
 def shaken(context: Context, times: Fraction) -> Context:
-    """The same world with returns so many times as large."""
-    scenes = tuple(
-        scene.model_copy(update={"returns_nano": tuple(round(value * times) for value in scene.returns_nano)})
-        for scene in context.scenes
-    )
-    return context.model_copy(update={"scenes": scenes})
+    """The same world with returns so many times as large; what its pools' fees pay of that stays the same."""
+    scenes = []
+    for scene in context.scenes:
+        returns = tuple(round(value * times) for value in scene.returns_nano)
+        cover = scene.cover
+        if cover is not None and cover.variance is not None:
+            cover = cover.model_copy(update={"variance": cover.variance * float(times) ** 2})
+        scenes.append(scene.model_copy(update={"returns_nano": returns, "cover": cover}))
+    return context.model_copy(update={"scenes": tuple(scenes)})
 
 
 class Overheard(InProcess):

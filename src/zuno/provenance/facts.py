@@ -30,6 +30,7 @@ class Unit(StrEnum):
     PERCENT = "percent"
     BPS = "bps"
     RATIO = "ratio"
+    DAYS = "days"
     HOURS = "hours"
     SECONDS = "seconds"
     TICKS = "ticks"
@@ -46,6 +47,7 @@ _SUFFIX: Final[Mapping[Unit, str]] = {
     Unit.PERCENT: " %",
     Unit.BPS: " bps",
     Unit.RATIO: "×",
+    Unit.DAYS: " days",
     Unit.HOURS: " h",
     Unit.SECONDS: " s",
     Unit.TICKS: " ticks",

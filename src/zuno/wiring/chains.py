@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.devnet.process import DevnetProcess
     from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
-    from zuno.adapters.prices.exchange_path import ExchangePath
+    from zuno.adapters.venues.exchange_path import ExchangePath
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.market import Feeds, PathFeed, PriceFeed
     from zuno.lp.ports.spending import Writer
@@ -141,7 +141,7 @@ class Chains:
 
             return SeededPath(pair, DevnetWorld(self.devnet()).reference_path)
         if self._candles is None:
-            from zuno.adapters.prices.exchange_path import ExchangePath
+            from zuno.adapters.venues.exchange_path import ExchangePath
 
             self._candles = ExchangePath(self._settings.binance_url, self._settings.home / "prices")
         return self._candles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from zuno.adapters.clock.system import SystemClock, unix_millis
 from zuno.adapters.file_lock import monitor_lock, wallet_lock
 from zuno.amm.model import LpPosition
 from zuno.kernel.errors import ZunoError
-from zuno.kernel.units import Address
+from zuno.kernel.units import Address, HexId
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.history import JournaledPlans
 from zuno.settings import Settings
@@ -320,13 +321,17 @@ class LpWiring(SharedWiring):
         from zuno.lp.agents.observe import observe
 
         chain = chains.open_chain(start.chain)
-        return await observe(start, chain, chains.feeds, self._samples_of(chain))
+        return await observe(start, chain, chains.feeds, self._samples_of(chain), self._rewards)
 
     async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
         from zuno.lp.agents.observe import observe_again
 
         chain = self._chains.open_chain(context.chain)
-        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
+        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain), self._rewards)
+
+    @property
+    def _rewards(self) -> dict[HexId, Fraction]:
+        return {HexId(pool): Fraction(amount) for pool, amount in self._settings.incentives_per_day.items()}
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
         """None for local chains: they may be built anew, and samples of the old one would be wrong."""

@@ -6,10 +6,10 @@ from zuno.kernel.errors import Broken, Malformed
 from zuno.llm.ask import ask
 from zuno.llm.question import Question, Screen
 from zuno.lp.agents.conclude import conclude, data_cautions
+from zuno.lp.agents.pool_inputs import cover_of
 from zuno.lp.agents.prompt_facts import (
     candidate_lines,
     context_lines,
-    cover_of,
     facts_of,
     pairs_of,
     pool_prefix,
@@ -102,13 +102,15 @@ class Critic(Debater):
 
 def describe_pools(context: Context) -> str:
     """The first question of a debate: in or out, pool by pool, with slots."""
-    texts = []
-    for index, pool_facts in enumerate(context.scenes):
-        said = describe_cover(cover_of(pool_facts), pool_prefix(context, index))
-        said = said or "whether this pool's fees pay for what arbitrage takes is not known"
-        texts.append(f"{f'pool {index}: ' if context.scenes[1:] else ''}{said}.")
-    text = " ".join(texts)
-    return text[0].upper() + text[1:]
+    texts = [describe_pool(context, index) for index in range(len(context.scenes))]
+    if len(texts) > 1:
+        texts = [f"Pool {index}: {text}" for index, text in enumerate(texts)]
+    return "In or out: " + "; ".join(texts) + "."
+
+
+def describe_pool(context: Context, index: int) -> str:
+    said = describe_cover(cover_of(context.scenes[index]), pool_prefix(context, index))
+    return said or "whether this pool's fees pay for what arbitrage takes is not known"
 
 
 def _screen_judgments(

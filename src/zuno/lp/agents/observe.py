@@ -274,6 +274,7 @@ async def _fees(
     cover: PoolCover | None = None
     if reference is not None:
         growth, cover = hold_against(pool, growth, reference)
+        cover = cover.model_copy(update={"rewarded": reward is not None})
     window = growth.measure()
     sources.plain(f"fee growth {label}", window.label, pool.block.timestamp, growth.notes)
     if cover is not None and not cover.days:

@@ -7,6 +7,7 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import kept_side, to_wrap
 from zuno.lp.model.ballot import Candidate
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import Context, PoolFacts, PositionRequest
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.fee_cover import measure_elasticity, measure_fee_cover
@@ -30,9 +31,14 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, 
         wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
         paths=draw_paths(returns, variance=variance) if len(returns) >= BLOCK_HOURS else None,
         variance_24h=variance,
-        cover=measure_fee_cover(days),
+        cover=cover_of(facts),
         elasticity=measure_elasticity(days),
     )
+
+
+def cover_of(facts: PoolFacts) -> FeeCover | None:
+    cover = facts.cover
+    return None if cover is None else measure_fee_cover(cover.days, rewarded=cover.rewarded)
 
 
 def build_all_pool_inputs(context: Context) -> tuple[PoolInputs, ...]:

@@ -13,10 +13,10 @@ from zuno.kernel.text import base_and_quote
 from zuno.llm.prompts import Untrusted, estimate_tokens
 from zuno.llm.question import BY_RULE, Screen, T
 from zuno.lp.agents.pool_choice import pool_label
+from zuno.lp.agents.pool_inputs import cover_of
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import Context, Debate, PoolFacts, Role, Round, Thought
-from zuno.lp.rules.fee_cover import measure_fee_cover
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.regime import GAS_SPIKE, TREND, trend_of, volatility_marks
 from zuno.lp.rules.volatility import NANO, rolling_vol_bps
@@ -72,7 +72,7 @@ def context_facts(context: Context) -> Iterator[Figure]:
     yield Figure("floor_2x", limits.floor_2x_hours, Unit.HOURS)
     yield Figure("gas_ceiling", limits.gas_yield_ceiling, Unit.RATIO)
     yield Figure("block", context.block.number, Unit.NUMBER, digits=0)
-    yield Figure("open_days", OPEN_DAYS, Unit.NUMBER, digits=0)
+    yield Figure("open_days", OPEN_DAYS, Unit.DAYS, digits=0)
     yield Figure("gas_spike", GAS_SPIKE, Unit.RATIO)
     yield Figure("trend_threshold", TREND, Unit.NUMBER)
     for index, pool_facts in enumerate(context.scenes):
@@ -131,14 +131,10 @@ def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
             yield fact(id_, Fraction(amount, 10**token.decimals), Unit.AMOUNT, symbol=token.symbol)
 
 
-def cover_of(pool_facts: PoolFacts) -> FeeCover | None:
-    return None if pool_facts.cover is None else measure_fee_cover(pool_facts.cover.days)
-
-
 def cover_figures(cover: FeeCover) -> Iterator[Figure]:
     for id_, value in (("", cover.ratio), ("_low", cover.low), ("_high", cover.high)):
         yield Figure(f"fees_over_lvr{id_}", value, Unit.NUMBER)
-    yield Figure("cover_days", cover.days, Unit.NUMBER, digits=0)
+    yield Figure("cover_days", cover.days, Unit.DAYS, digits=0)
 
 
 def _price(pool: PoolState) -> Fraction:

@@ -12,7 +12,7 @@ from typing import Final
 from zuno.amm.model import price_of
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents.pool_choice import pool_label
-from zuno.lp.agents.prompt_facts import cover_of
+from zuno.lp.agents.pool_inputs import cover_of
 from zuno.lp.model.ballot import Candidate
 from zuno.lp.model.debate import Context, FeeWindow, PlanReady, PoolFacts
 from zuno.lp.model.market import GasQuote
@@ -82,10 +82,10 @@ def _compare_pool_facts(pool_facts: PoolFacts, own: PoolFacts) -> Iterator[tuple
     if pool_facts.fees is not None and pool_facts.fees.seconds < LEAST_WINDOW:
         raise Malformed(f"fee growth was measured over {pool_facts.fees.seconds} s, {LEAST_WINDOW} s are the least")
     yield from _doubt("the fee growth", _fee_rate(pool_facts, pool_facts.fees), _fee_rate(pool_facts, own.fees), FEES)
-    yield from _compare_covers(pool_facts, own)
     yield from _doubt("the price of gas", _gas_cost(pool_facts.gas), _gas_cost(own.gas), GAS)
     yield from _doubt("the native coin's price", pool_facts.native_token1, own.native_token1, NATIVE)
     yield from _compare_returns(pool_facts.returns_nano, own.returns_nano)
+    yield from _compare_covers(pool_facts, own)
     yield from _compare_reference(pool_facts.reference_gap, own.reference_gap)
     if own.returns_nano and pool_facts.regime is not own.regime:
         yield "the regime", f"is {own.regime} by this home's own reading, not {pool_facts.regime}"

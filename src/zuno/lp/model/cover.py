@@ -31,6 +31,8 @@ class FeeCover:
     days: int
     error: float
     """Of its logarithm."""
+    rewarded: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
+    """Rewards that the owner named are among the fees."""
 
     def find_low(self, quantile: float) -> float:
         """The lower end at another quantile: of k pools that were ranked, `1 − 0.10 / k`."""

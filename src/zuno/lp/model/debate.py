@@ -164,6 +164,8 @@ class PoolCover(Wire):
     """Of the prices: "seed", an exchange, or the pool's own."""
     minutes: int | None = None
     """Between the prices of a return; None: every change counts."""
+    rewarded: bool = Field(False, exclude_if=lambda value: not value)
+    """Rewards that the owner named are among the fees."""
 
 
 class PoolFacts(Wire):

@@ -250,8 +250,9 @@ def describe_cover(cover: FeeCover | None, prefix: str) -> str:
     """Whether it pays to be in a pool at all, with slots; nothing where that is unknown."""
     if cover is None:
         return ""
+    paid = "fees and the rewards of the settings" if cover.rewarded else "fees"
     return (
-        f"this pool's fees paid {{{prefix}fees_over_lvr}} of what arbitrage took in {{{prefix}cover_days}} days "
+        f"this pool's {paid} paid {{{prefix}fees_over_lvr}} of what arbitrage took in {{{prefix}cover_days}} "
         f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judge_cover(cover)}"
     )
 
@@ -267,7 +268,7 @@ def _find_why_shut(candidate: Candidate) -> str:
     if cover is None:
         return "whether the pool's fees pay for what arbitrage takes is unknown"
     if cover.days < OPEN_DAYS:
-        return f"{said}, and {{open_days}} days are wanted"
+        return f"{said}, and {{open_days}} are wanted"
     return f"{said}; at the lower end a range here does not earn its cost and as much again"
 
 

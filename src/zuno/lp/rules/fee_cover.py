@@ -26,7 +26,7 @@ from zuno.lp.model.cover import student_t as student_t
 from zuno.lp.rules.volatility import NANO, log_ratio
 
 
-def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
+def measure_fee_cover(days: Sequence[PoolDay], *, rewarded: bool = False) -> FeeCover | None:
     """None: fewer than two days, or no LVR to hold the fees against, or no fees."""
     days = sorted(days, key=lambda day: day.day)
     fees, lvr, count = fsum(day.fees for day in days), fsum(day.lvr for day in days), len(days)
@@ -39,7 +39,7 @@ def measure_fee_cover(days: Sequence[PoolDay]) -> FeeCover | None:
     error = sqrt(count / (count - 1) * max(squares, squares + neighbours)) / fees
     reach = student_t(ONE_SIDED, count - 1) * error
     middle, low, high = (round(value, PLACES) for value in (ratio, ratio * exp(-reach), ratio * exp(reach)))
-    return FeeCover(middle, low, high, days=count, error=round(error, PLACES))
+    return FeeCover(middle, low, high, days=count, error=round(error, PLACES), rewarded=rewarded)
 
 
 LogPrice: TypeAlias = tuple[int, int]

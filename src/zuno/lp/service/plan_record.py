@@ -15,10 +15,11 @@ from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import format_units
 from zuno.kernel.wire import derive
 from zuno.lp.agents.conclude import conclude, data_cautions
+from zuno.lp.agents.critic import describe_pool
 from zuno.lp.agents.pool_choice import to_wrap
-from zuno.lp.agents.pool_inputs import build_own_moves
+from zuno.lp.agents.pool_inputs import build_own_moves, cover_of
 from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thought
-from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, PlanVerdict, StressPoint
+from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.chains import native_coin
 from zuno.lp.model.debate import Context, PlanReady, Round
 from zuno.lp.plan.inventory import leftover_of
@@ -117,6 +118,9 @@ def build_plan(
         block=context.block.number,
         timestamp=context.block.timestamp,
         hash=digest,
+        fee_cover=tuple(_cover_view(context, index, facts) for index in range(len(context.scenes)))
+        if any(pool_facts.cover for pool_facts in context.scenes)
+        else (),
         regimes=tuple(
             views.PoolRegimeView(
                 pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
@@ -128,6 +132,21 @@ def build_plan(
         own_range=_own_range_text(context),
     )
     return view, _list_cited(context, ready, facts)
+
+
+def _cover_view(context: Context, index: int, facts: FactSheet) -> views.FeeCoverView:
+    pool_facts = context.scenes[index]
+    cover, basis = cover_of(pool_facts), pool_facts.cover
+    apart = "" if basis is None or basis.minutes is None else f", returns of {basis.minutes} min"
+    return views.FeeCoverView(
+        pool=key_view(pool_facts.pool.key, pool_facts.pool.token0, pool_facts.pool.token1).label,
+        fees_over_lvr=None if cover is None else round(cover.ratio, 4),
+        ci80=None if cover is None else (round(cover.low, 4), round(cover.high, 4)),
+        days=0 if cover is None else cover.days,
+        measured_by="nothing" if basis is None else f"{basis.source}{apart}",
+        pays=None if cover is None or cover.low <= 1 <= cover.high else cover.low > 1,
+        said=render(describe_pool(context, index), facts),
+    )
 
 
 def _list_cited(context: Context, ready: PlanReady, facts: FactSheet) -> Facts:
@@ -187,7 +206,10 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
         if edge >= 0:
             return f"{chosen.kind.capitalize()} is worth {amount(edge)} more than {staying} {after}{back}."
         return f"{chosen.kind.capitalize()} is worth {amount(-edge)} less than {staying} {after}."
-    if not any(candidate.kind.move for candidate in last.candidates):
+    moves = [judged for candidate, judged in zip(last.candidates, last.judgments, strict=True) if candidate.kind.move]
+    if moves and all(judged.fault is Fault.UNPAID for judged in moves):
+        return f"In or out comes before how wide: no pool here is known to pay, so {staying} is what remains."
+    if not moves:
         return f"No range was left that answers the critique: {staying} is what remains."
     rival = best_rival(last.candidates, last.judgments, chosen.index)
     if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:

@@ -216,6 +216,22 @@ class EarlierView(View):
     LEFT_OUT: ClassVar = frozenset({"index", "pool", "tick_lower", "tick_upper"})
 
 
+class FeeCoverView(View):
+    """What a pool's fees paid of what arbitrage took; null where that is unknown."""
+
+    pool: str
+    fees_over_lvr: float | None
+    ci80: tuple[float, float] | None
+    days: int
+    measured_by: ForeignText
+    """Whose prices, and how far apart."""
+    pays: bool | None
+    """Null: its error leaves that open."""
+    said: ForeignText
+    LEFT_OUT: ClassVar = frozenset({"fees_over_lvr", "ci80", "days", "pays"})
+    """The sentence has them."""
+
+
 class PoolRegimeView(View):
     pool: str
     regime: str
@@ -250,6 +266,8 @@ class PlanView(RecordedView):
     sources: tuple[SourceView, ...]
     block: int
     timestamp: int
+    fee_cover: tuple[FeeCoverView, ...] = ()
+    """Of every pool that was argued about; the first question, before how wide."""
     regimes: tuple[PoolRegimeView, ...] = ()
     """Of every pool that was argued about."""
     own_range: str | None = None
@@ -269,7 +287,12 @@ class PlanView(RecordedView):
         capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
         revisions = "1 revision" if self.rounds == 1 else f"{self.rounds} revisions"
         about = " ".join(filter(None, (self.kind, self.position_id)))
+        several = len(self.fee_cover) > 1
         plan = facts(
+            *(
+                ("in or out", foreign(f"{cover.pool}: {cover.said}" if several else cover.said))
+                for cover in self.fee_cover
+            ),
             ("plan", id_(self.plan_id)),
             None if self.position_id is None else ("position", id_(self.position_id)),
             ("decided by", f"{self.decided_by} after {revisions}, profile {self.profile}, regime {self.regime}"),

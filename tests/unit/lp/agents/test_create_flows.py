@@ -186,7 +186,7 @@ async def test_all_four_may_argue_about_opening(seat: Seat, ether: Context) -> N
     table = seat(
         ether,
         scout=lambda request: scout_says(),
-        strategist=lambda request: strategist_says(opening(0, 150), opening(1, 200)),
+        strategist=lambda request: strategist_says(opening(1, 150), opening(2, 200)),
         critic=wordy,
         arbiter=lambda request: arbiter_says(1),
     )

@@ -340,10 +340,10 @@ async def test_an_arbiter_may_not_choose_what_is_not_there(seat: Seat, rough: Co
     assert ready.debate.spoke[-1].speaker == "fallback"
     assert why in ready.debate.spoke[-1].why
     assert outcome_of(ready) == outcome_of(await seat(rough).debate(max_rounds=0))
-    again = seat(rough, arbiter=in_order([arbiter_says(index), arbiter_says(1, "reject")]))
+    again = seat(rough, arbiter=in_order([arbiter_says(index), arbiter_says(0, "reject")]))
     repaired = await again.debate(max_rounds=0)
     assert repaired.debate.spoke[-1].speaker == "repaired"
-    assert (repaired.decision.index, repaired.decision.verdict) == (1, PlanVerdict.REJECT)
+    assert (repaired.decision.index, repaired.decision.verdict) == (0, PlanVerdict.REJECT)
 
 
 @pytest.mark.slow

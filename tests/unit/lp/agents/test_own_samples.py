@@ -13,10 +13,12 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.amm.model import PoolState
 from zuno.kernel.canonical import canonical, decode_canonical
-from zuno.kernel.units import Seconds, Wei
+from zuno.kernel.errors import Unavailable
+from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.lp.agents.observe import GAS_SAMPLED, observe
 from zuno.lp.model.ballot import Regime, RiskProfile
 from zuno.lp.model.debate import Context, FlowStart, SourceNote
+from zuno.lp.model.history import SwapFees
 from zuno.lp.ports.samples import GasSample, PoolSample, Samples
 from zuno.lp.rules.fee_yield import DAY, WEEK
 
@@ -24,6 +26,16 @@ from zuno.lp.rules.fee_yield import DAY, WEEK
 @pytest.fixture
 def chain(tmp_path: Path) -> SimChain:
     return SimChain(SimFile(tmp_path))
+
+
+class Forgetful(SimChain):
+    """A node without past state or events."""
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        raise Unavailable("not kept")
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        raise Unavailable("not kept")
 
 
 @pytest.fixture
@@ -71,6 +83,7 @@ async def keep(chain: SimChain, samples: SqliteSamples, *ages: int) -> list[Pool
 @pytest.mark.parametrize(
     ("ages", "used", "label"),
     [
+        ((2 * WEEK, WEEK, DAY), 0, "14 d of own samples"),
         ((WEEK, DAY), 0, "7 d of own samples"),
         ((WEEK - 20 * 3_600, DAY), 0, "7 d of own samples"),
         ((WEEK - 22 * 3_600, DAY), 1, "24 h of own samples"),
@@ -78,10 +91,10 @@ async def keep(chain: SimChain, samples: SqliteSamples, *ages: int) -> list[Pool
     ],
 )
 async def test_a_sample_that_is_near_opens_the_window(
-    chain: SimChain, samples: SqliteSamples, ages: tuple[int, ...], used: int, label: str
+    chain: SimChain, samples: SqliteSamples, ages: tuple[int, ...], used: int, label: str, tmp_path: Path
 ) -> None:
     kept, now = await keep(chain, samples, *ages), await pool_of(chain)
-    context = await seen(chain, samples)
+    context = await seen(Forgetful(SimFile(tmp_path)), samples)
     fees = context.scenes[0].fees
     assert fees is not None
     assert (fees.label, fees.seconds) == (label, now.block.timestamp - kept[used].block.timestamp)
@@ -100,7 +113,7 @@ async def test_without_a_near_one_the_next_source_is_asked(
     await keep(chain, samples, *ages)
     fees = (await seen(chain, samples)).scenes[0].fees
     assert fees is not None
-    assert fees.label == "7 d of archive"
+    assert fees.label == "14 d of archive"
 
 
 @pytest.mark.slow
@@ -110,7 +123,7 @@ async def test_another_chains_samples_are_not_ours(chain: SimChain, samples: Sql
     await samples.keep([sample_of(past, chain="base")], [], now.block.timestamp)
     fees = (await seen(chain, samples)).scenes[0].fees
     assert fees is not None
-    assert fees.label == "7 d of archive"
+    assert fees.label == "14 d of archive"
 
 
 async def test_damaged_samples_cost_their_source_and_nothing_else(chain: SimChain, tmp_path: Path) -> None:
@@ -119,7 +132,7 @@ async def test_damaged_samples_cost_their_source_and_nothing_else(chain: SimChai
     context = await seen(chain, broken)
     fees, gas = context.scenes[0].fees, source(context, "gas samples")
     assert fees is not None
-    assert fees.label == "7 d of archive"
+    assert fees.label == "14 d of archive"
     assert gas is not None
     assert "samples.db" in gas.notes[0]
 

@@ -15,6 +15,7 @@ from tests.wire.debating import Table
 from zuno.lp.agents.conclude import paired_shares
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Context
+from zuno.lp.rules.fee_cover import measure_elasticity
 from zuno.lp.rules.worth import worth_token1
 
 Seat = Callable[..., Table]
@@ -41,8 +42,11 @@ def walked(context: Context, candidate: Candidate) -> Walk:
     if candidate.range is None:
         still = np.zeros((HOURS, PATHS), dtype=bool)
         return Walk(0.0, still, cost, -cost, np.full(PATHS, -cost))
-    past = np.array(scene.returns_nano[-720:]) / 1e9
-    past = past - past.mean()
+    past = np.array(scene.returns_nano[-720:])
+    assert scene.cover is not None
+    assert scene.cover.variance is not None
+    past = np.round(past * math.sqrt(scene.cover.variance / 24 / (past / 1e9).var(ddof=1)))
+    past = (past - round(past.mean())) / 1e9
     starts = (np.random.PCG64(0).random_raw(DAYS * PATHS) % np.uint64(len(past))).astype(int).reshape(DAYS, PATHS)
     steps = np.concatenate([past[(starts[day] + np.arange(24)[:, None]) % len(past)] for day in range(DAYS)])
     root = pool.sqrt_price_x96 / 2**96
@@ -56,10 +60,11 @@ def walked(context: Context, candidate: Candidate) -> Walk:
     per_unit = (scene.fees.growth0_x128 * root**2 + scene.fees.growth1_x128) / 2**128
     others = pool.liquidity - (held.liquidity if held and held.range.lower <= pool.tick < held.range.upper else 0)
     fees = per_unit * liquidity * pool.liquidity / (others + liquidity) / (scene.fees.seconds / 3600)
-    window = np.array(scene.returns_nano[-round(scene.fees.seconds / 3600) :]) / 1e9
-    rate = fees - window.var(ddof=1) / 4 * liquidity * root
+    rate = fees - scene.cover.variance / 24 / 4 * liquidity * root
+    paid = (steps**2).reshape(DAYS, 24, PATHS).sum(axis=1) ** measure_elasticity(scene.cover.days)
+    by_day = inside.reshape(DAYS, 24, PATHS).sum(axis=1) * paid / paid.mean()
     lost = (steps**2 * inside).sum(axis=0) / 4 * liquidity * root
-    return Walk(rate, inside, cost, rate * inside.sum() / PATHS - cost, fees * inside.sum(axis=0) - lost - cost)
+    return Walk(rate, inside, cost, rate * inside.sum() / PATHS - cost, fees * by_day.sum(axis=0) - lost - cost)
 
 
 def breakeven(move: Walk, hold: Walk) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -30,6 +31,7 @@ from zuno.lp.model.ballot import (
     StressPoint,
     Verdict,
 )
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.rules.ballot import (
     arbiter_decides,
     arbitrate,
@@ -72,6 +74,7 @@ def candidate(
     capital: int = 1000,
     liquidity: int = 10**6,
     even: int | None = 1,
+    cover: FeeCover | None = None,
 ) -> Candidate:
     """A candidate by its figures, of 24 h in range; without a range where the kind has none."""
 
@@ -81,11 +84,19 @@ def candidate(
     cost = Cost((), 0, None, known(gas), Fraction(0), Fraction(0), "")
     if kind is KIND.CLOSE:
         carry = Carry(*(Fraction(0),) * 2, cost, None, (), *(Fraction(0),) * 2)
-        return Candidate(index, kind, None, False, Deposit(0, 0, 0, 1, 1), None, carry, Fraction(capital))
+        return Candidate(index, kind, None, False, Deposit(0, 0, 0, 1, 1), None, carry, Fraction(capital), 0, cover)
     stress = Stress(point(1, x1, share), point(2, x2), point(3, 1), 336)
     carry = Carry(known(fees), known(lvr), cost, known(even), (), known(fees, 24), known(lvr, 24))
     put_in = Deposit(liquidity, 1, 1, 0, 0)
-    return Candidate(index, kind, BAND, inside, put_in, stress, carry, Fraction(capital))
+    return Candidate(index, kind, BAND, inside, put_in, stress, carry, Fraction(capital), 0, cover)
+
+
+def covered(ratio: float, days: int = 14, error: float = 0.05) -> FeeCover:
+    return FeeCover(ratio, ratio * math.exp(-1.35 * error), ratio * math.exp(1.35 * error), days, error)
+
+
+POOR = covered(0.8)
+"""0.75 to 0.86: it does not pay."""
 
 
 def hold(*, fees: int | None = 100, inside: bool = True, x1: int = 100, x2: int = 30) -> Candidate:
@@ -97,8 +108,8 @@ def nothing() -> Candidate:
     return replace(candidate(0, KIND.CLOSE, gas=0), kind=KIND.HOLD)
 
 
-def close(gas: int | None = 5) -> Candidate:
-    return candidate(1, KIND.CLOSE, gas=gas)
+def close(gas: int | None = 5, cover: FeeCover | None = POOR) -> Candidate:
+    return candidate(1, KIND.CLOSE, gas=gas, cover=cover)
 
 
 def judged(*verdicts: Verdict) -> tuple[Judgment, ...]:
@@ -192,7 +203,7 @@ def test_each_ceiling(profile: RiskProfile, gas: int, verdict: Verdict) -> None:
             Fault.NONE,
             "1× buffer {c0.buffer_1x} over {floor_1x}, 2× buffer {c0.buffer_2x} over {floor_2x}, no gas to pay",
         ),
-        (close(), Fault.NONE, "no range to leave"),
+        (close(cover=None), Fault.NONE, "no range to leave"),
     ],
 )
 def test_the_reason_names_the_floor_and_the_figure(given: Candidate, fault: Fault, reason: str) -> None:
@@ -381,6 +392,72 @@ def test_close_wins_when_everything_else_loses_more_than_it_costs() -> None:
     assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 1
 
 
+@pytest.mark.parametrize(
+    ("cover", "leaves"),
+    [
+        (None, False),
+        (covered(0.8), True),
+        (covered(0.8, days=7), True),
+        (covered(0.8, days=6), False),
+        (covered(0.95), False),
+        (covered(1.2), False),
+    ],
+)
+@pytest.mark.parametrize("held", [ACCEPT, REVISE])
+def test_close_wins_only_where_the_pool_does_not_pay(cover: FeeCover | None, leaves: bool, held: Verdict) -> None:
+    ballot = (hold(fees=0), close(5, cover))
+    assert choose_winner(ballot, judged(held, ACCEPT)) == int(leaves)
+    assert choose_winner((hold(fees=9), close(5, cover)), judged(held, ACCEPT)) == 0, "the edge is too small"
+    if not leaves:
+        with pytest.raises(Refused):
+            arbiter_decides(ballot, judged(held, ACCEPT), BALANCED, chosen=1)
+    assert owner_decides(1, ballot, judged(held, ACCEPT), BALANCED).index == 1
+
+
+@pytest.mark.parametrize("cover", [None, covered(0.8), covered(1.0), covered(1.2), covered(0.8, days=6)])
+def test_no_move_is_accepted_in_a_pool_that_does_not_pay(cover: FeeCover | None) -> None:
+    poor = cover == covered(0.8)
+    for kind in (KIND.WIDEN, KIND.TIGHTEN, KIND.SHIFT):
+        found = judge(candidate(2, kind, cover=cover), BALANCED)
+        assert (found.verdict, found.fault) == ((REVISE, Fault.UNPAID) if poor else (ACCEPT, Fault.NONE))
+    stayed = judge(candidate(0, KIND.HOLD, cover=cover), BALANCED)
+    assert (stayed.verdict, stayed.fault) == (ACCEPT, Fault.NONE)
+
+
+@pytest.mark.parametrize(
+    ("cover", "fees", "opens"),
+    [
+        (None, 100, False),
+        (covered(1.5, days=13), 100, False),
+        (covered(1.5), 100, True),
+        (covered(0.8), 100, False),
+        # 7 days in range: at the lower end (100·0.88 − 85)·7 − 10 is 11, (100·0.88 − 86)·7 − 10 is 4.
+        (covered(1.1, error=math.log(1 / 0.88) / 1.35), 100, True),
+        (covered(1.1, error=math.log(1 / 0.87) / 1.35), 100, False),
+    ],
+)
+def test_a_position_is_opened_only_where_the_lower_end_pays_its_cost_twice(
+    cover: FeeCover | None, fees: int, opens: bool
+) -> None:
+    one = candidate(1, KIND.OPEN, fees=fees, lvr=85, gas=10, cover=cover)
+    found = judge(one, BALANCED)
+    assert (found.verdict, found.fault) == ((ACCEPT, Fault.NONE) if opens else (REVISE, Fault.UNPAID))
+    ballot, judgments = (nothing(), one), (Judgment(0, ACCEPT, ""), found)
+    assert judge_proposal(ballot, judgments) is Overall.ACCEPT, "no revision can mend it"
+    assert critic_decides(ballot, judgments, BALANCED).index == int(opens)
+    assert arbitrate(ballot, judgments, AGGRESSIVE) == int(opens)
+
+
+def test_in_or_out_is_decided_at_once_and_out_of_range_hold_stays() -> None:
+    ballot = (hold(inside=False, x2=0), close(5, POOR), candidate(2, cover=POOR))
+    judgments = judge_all(ballot, BALANCED)
+    assert [judgment.verdict for judgment in judgments] == [REVISE, ACCEPT, REVISE]
+    assert judge_proposal(ballot, judgments) is Overall.ACCEPT
+    assert critic_decides(ballot, judgments, BALANCED).index == 0
+    losing = (hold(inside=False, x2=0, fees=0), *ballot[1:])
+    assert critic_decides(losing, judge_all(losing, BALANCED), BALANCED).index == 1
+
+
 def test_nothing_is_opened_when_nothing_pays() -> None:
     ballot = (nothing(), candidate(1, KIND.OPEN, fees=11, lvr=10, gas=10), candidate(2, KIND.OPEN, fees=5))
     assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
@@ -396,7 +473,7 @@ def test_not_knowing_the_fees_is_no_reason_to_leave_or_to_move() -> None:
     ballot = (hold(fees=None), close(), candidate(2, fees=None))
     assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
     assert choose_winner(ballot, judged(REVISE, ACCEPT, ACCEPT)) == 2
-    assert choose_winner(ballot[:2], judged(REVISE, ACCEPT)) == 1
+    assert choose_winner(ballot[:2], judged(REVISE, ACCEPT)) == 0
 
 
 def test_not_knowing_the_gas_leaves_hold() -> None:
@@ -483,7 +560,7 @@ def test_all_moves_vetoed_is_hold_and_reject() -> None:
 
 
 def test_an_arbiters_choice_that_was_not_accepted_asks_for_caution() -> None:
-    ballot = (hold(inside=False, x2=0), close(), candidate(2))
+    ballot = (hold(inside=False, x2=0, fees=0), close(), candidate(2))
     decision = arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED)
     assert (decision.index, decision.verdict) == (2, PlanVerdict.APPROVE_WITH_CAUTION)
     assert [caution.endswith(": because") for caution in decision.cautions] == [True]

@@ -29,6 +29,7 @@ from zuno.lp.model.ballot import (
     RiskProfile,
     Verdict,
 )
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
@@ -193,7 +194,7 @@ def test_without_prices_no_move_survives() -> None:
 
 @pytest.mark.parametrize("profile", list(RiskProfile))
 def test_one_sided_capital_opens_a_position_that_clears_the_profile(profile: RiskProfile) -> None:
-    at = scene(capital0=10**18)
+    at = scene(capital0=10**18, cover=FeeCover(1.5, 1.4, 1.6, 14, 0.05))
     grid = create_grid(at, profile)
     assert grid is not None
     assert grid.capital_is_token0

@@ -362,6 +362,7 @@ async def test_a_figure_a_little_off_caps_the_verdict_for_every_reader(tmp_path:
             "the fee growth",
             "the price of gas",
             "the volatility",
+            "the variance",
             "the reference price",
         ]
         plan = await record_plan(side.room, end, None)
