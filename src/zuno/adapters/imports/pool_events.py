@@ -37,7 +37,10 @@ def read_pool_record(folder: Path) -> PoolRecord:
             raise Malformed(f"{files[0].name} holds no swap.")
         return PoolTape(tuple(events))
     if names.issuperset(DAY_COLUMNS):
-        return PoolDays(tuple(_read_all(files, DAY_COLUMNS, _read_day, lambda day: day.day)))
+        days = _read_all(files, DAY_COLUMNS, _read_day, lambda day: day.day)
+        if len(days) < 2:
+            raise Malformed(f"{files[0].name} holds fewer than two days.")
+        return PoolDays(tuple(days))
     return read_pool_minutes(folder)
 
 
@@ -81,4 +84,6 @@ def _read_event(fields: tuple[str, ...]) -> TapeSwap | TapeChange | None:
 
 def _read_day(fields: tuple[str, ...]) -> PoolAtDayEnd:
     root, growth0, growth1 = map(read_whole, DAY_COLUMNS[1:], fields[1:])
+    if not MIN_SQRT_PRICE <= root < MAX_SQRT_PRICE:
+        raise ValueError("the price is none of a pool")
     return PoolAtDayEnd(read_time(fields[0]) // _DAY, root, growth0, growth1)
