@@ -179,8 +179,8 @@ def play_range_before(columns: MinuteColumns, held: Range, capital: int, fee_pip
 
     def root_of(ticks: NDArray[np.float64]) -> NDArray[np.float64]:
         kinds, places = np.unique(ticks, return_inverse=True)
-        asked: NDArray[np.float64] = np.array([sqrt_price_at_tick(int(tick)) / Q96 for tick in kinds])[places]
-        return asked
+        asked = np.array([sqrt_price_at_tick(int(tick)) / Q96 for tick in kinds])[places]
+        return np.asarray(asked, dtype=np.float64)
 
     def inside(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
         below, above = np.minimum(one, other), np.maximum(one, other)

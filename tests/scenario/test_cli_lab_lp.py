@@ -41,7 +41,9 @@ def read_home(home: Path) -> dict[str, bytes]:
 async def compare_here(home: Path, data: Path, arms: str, *, models: bool = False, resume: bool = False) -> LpLabView:
     question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1", models=models)
     desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")), choose_runner())
-    return await desk.compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
+    view = await desk.compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
+    assert isinstance(view, LpLabView)
+    return view
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:

@@ -49,14 +49,15 @@ def draw_tape(swaps: int, seed: int = 1, apart: int = 30, most: float = 40_000.0
 
 def write_tape(folder: Path, tape: PoolTape) -> Path:
     lines = [",".join(EVENT_COLUMNS)]
+    fields: list[object]
     for event in tape.events:
         moment = datetime.fromtimestamp(event.at, UTC).strftime("%Y-%m-%d %H:%M:%S")
         if isinstance(event, TapeSwap):
             amounts = (event.in0 or -1, event.in1 or -1)
-            fields = (moment, "swap", "", "", *amounts, event.sqrt_price_x96, event.liquidity, event.tick)
+            fields = [moment, "swap", "", "", *amounts, event.sqrt_price_x96, event.liquidity, event.tick]
         else:
             kind = "mint" if event.delta > 0 else "burn"
-            fields = (moment, kind, event.range.lower, event.range.upper, 0, 0, "", abs(event.delta), "")
+            fields = [moment, kind, event.range.lower, event.range.upper, 0, 0, "", abs(event.delta), ""]
         lines.append(",".join(map(str, fields)))
     lines.append(f"{moment},collect,{TICK},{TICK + 10},1,1,,,")
     (folder / "events.csv").write_text("\n".join(lines) + "\n")

@@ -26,8 +26,7 @@ from zuno.lp.rules.fee_cover import (
     measure_fee_cover,
     measure_variances,
 )
-from zuno.present.document import Section, lines, section, table
-from zuno.present.values import number, quiet
+from zuno.present.document import Section, lines, section
 
 DAY: Final = 86_400
 BY_MINUTES: Final = (5, 30, 60)
@@ -170,19 +169,12 @@ class WeeksView(View):
             else f"Not judged: {self.weeks} weeks with a fortnight before them, {LEAST_WEEKS} are needed."
         )
         kinds = (("1 or more", self.after_paying), ("under 1", self.after_not_paying))
-        return section(
-            "Does a fortnight predict the week after?",
-            lines(quiet(found)),
-            table(
-                ("fee cover of the fortnight", "weeks", "fee cover of the weeks after"),
-                [
-                    (name, number(kind.weeks, 0), "" if kind.fees_over_lvr is None else number(kind.fees_over_lvr))
-                    for name, kind in kinds
-                ],
-            )
-            if self.weeks
-            else None,
-        )
+        after = [
+            f"After fortnights of {name} ({kind.weeks} weeks): {kind.fees_over_lvr:.2f}."
+            for name, kind in kinds
+            if kind.fees_over_lvr is not None
+        ]
+        return section("Does the fee cover of a fortnight predict that of the week after?", lines(found, *after))
 
 
 def predict_weeks(days: Sequence[PoolDay]) -> WeeksView:
