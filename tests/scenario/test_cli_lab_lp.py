@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from tests.wire.commands import run_zuno
 from tests.wire.model_server import ModelServer, chat, serving
 from tests.wire.pool_minutes import draw_minutes, write_minutes
+from tests.wire.pool_tape import draw_tape, write_tape
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.view import write_document
 from zuno.lab.lp.ablation import read_horizon
@@ -38,7 +41,9 @@ def read_home(home: Path) -> dict[str, bytes]:
 async def compare_here(home: Path, data: Path, arms: str, *, models: bool = False, resume: bool = False) -> LpLabView:
     question = read_question(str(data), arms, 10_000, 12, "2", "balanced", "0.1", models=models)
     desk = build_lp_lab(home, LabReports(FolderOfReports(home / "lab")), choose_runner())
-    return await desk.compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
+    view = await desk.compare(question, 1, lambda done, total: None, asyncio.Event(), resume=resume)
+    assert isinstance(view, LpLabView)
+    return view
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
@@ -51,23 +56,65 @@ def configure(monkeypatch: pytest.MonkeyPatch, server: ModelServer) -> None:
 
 
 async def test_every_arm_is_explained_over_the_same_hours(data: Path, tmp_path: Path) -> None:
-    arms = "hold,passive,reset,score,no-critic,placebo-critic,debate,random"
+    arms = "hold,passive,reset,fee-cover,score,no-critic,placebo-critic,debate,random"
     view = await compare_here(tmp_path, data, arms)
     assert (view.hours, view.stopped, view.repairs.rows) == (24, False, 60 * HOURS)
-    found = {arm.arm: arm for arm in view.arms}
+    found = {arm.name: arm for arm in view.arms}
     assert list(found) == arms.split(",")
     for arm in view.arms:
         assert arm.residual == 0
         told = arm.fees + arm.price_effect - arm.divergence_loss - arm.gas - arm.swap_cost
         assert told == pytest.approx(arm.net_pnl_usd, abs=1e-5)
         assert len(arm.equity_usd) == 25
-        if arm.fast_fees is not None:
-            assert abs(arm.fast_fees.difference_pct or 0.0) < 0.1
+        assert arm.scored_fees == pytest.approx(arm.fees, rel=0.05), "fees count at their own prices, not at the last"
+        assert arm.fees_less_lvr == pytest.approx(arm.scored_fees - arm.lvr, abs=1e-5)
+        assert arm.fees_less_lvr == pytest.approx(sum(arm.carry_usd), abs=1e-5)
+        assert (arm.ci95, arm.smallest, arm.replayed) == (None, None, None), "one day is too few"
+        assert (arm.hedged is None) == (arm.name == "hold")
     assert (found["hold"].fees, found["hold"].vs_hold, found["hold"].gas) == (0, None, 0)
     assert found["passive"].time_in_range == 1
     assert found["passive"].fees > 0 < found["passive"].gas
     assert found["debate"].decisions == 1
     assert found["random"].rebalances == found["debate"].rebalances
+
+
+def test_a_tape_is_scored_swap_by_swap_and_replayed(tmp_path: Path) -> None:
+    (tmp_path / "tape").mkdir()
+    folder = write_tape(tmp_path / "tape", draw_tape(5_800, apart=120))
+    words = ["lab", "lp", "--data", str(folder), "--arms", "hold,passive,fee-cover", "--workers", "1", "--json"]
+    done = run_zuno(tmp_path / "home", *words, "--funding", "1")
+    assert done.code == 0, done.err
+    view = done.document
+    assert set(view["byMinutes"]) >= {"5", "30", "60"}
+    assert view["tape"]["swaps"] == 5_800
+    assert view["tape"]["ticksKnown"] > view["tape"]["ticksUnknown"]
+    assert [arm["name"] for arm in view["arms"]] == ["hold", "passive", "fee-cover"]
+    hold, passive, _ = view["arms"]
+    assert (hold["feesLessLvr"], hold["replayed"], hold["hedged"]) == (0, None, None)
+    assert passive["scoredFees"] == pytest.approx(passive["fees"], rel=0.05)
+    assert -0.1 < passive["replayed"]["differencePct"] < 0
+    assert passive["hedged"]["fundingUsd"] > 0
+    assert run_zuno(tmp_path / "home", "lab", "lp", *words[2:-1]).code == 0
+
+
+def test_a_pool_by_day_has_a_full_range_and_no_interval(tmp_path: Path) -> None:
+    dice, growth = random.Random(2), 0
+    (tmp_path / "days").mkdir()
+    lines = ["date,sqrt_price_x96,fee_growth0_x128,fee_growth1_x128"]
+    for day in range(60):
+        growth += int(2**128 * 0.0002)
+        root = int(2**96 * (1 + 0.02 * dice.gauss(0, 1)))
+        lines.append(f"{date(2022, 1, 1) + timedelta(days=day)},{root},{growth},{growth}.0")
+    (tmp_path / "days" / "days.csv").write_text("\n".join(lines) + "\n")
+    words = ["lab", "lp", "--data", str(tmp_path / "days")]
+    done = run_zuno(tmp_path / "home", *words, "--json")
+    assert done.code == 0, done.err
+    (full,) = done.document["arms"]
+    assert (full["name"], full["ci95"], done.document["minutes"]) == ("full-range", None, 1_440)
+    assert done.document["feesOverLvr"] == pytest.approx(full["feesPctYear"] / full["lvrPctYear"], rel=0.05)
+    assert full["feesPctYear"] == pytest.approx(100 * 365 * 0.0002, rel=0.05)
+    assert run_zuno(tmp_path / "home", *words).code == 0
+    assert run_zuno(tmp_path / "home", "lab", "sweep", "--data", str(tmp_path / "days")).code == 3
 
 
 @pytest.mark.soak
@@ -82,7 +129,7 @@ async def test_questions_that_a_spent_budget_left_to_rules_are_told_and_asked_ag
         hold, debate = spent.arms
         assert (server.heard, hold.unanswered, debate.model_tokens) == ([], 0, 0)
         assert debate.unanswered > 0
-        assert [part.arm for part in reports.load_parts(spent.report, ArmView)] == ["hold"]
+        assert [part.name for part in reports.load_parts(spent.report, ArmView)] == ["hold"]
         assert (await reports.read(spent.report)).partial
         monkeypatch.delenv("ZUNO_BUDGET_TOKENS_PER_DAY")
         asked = (await compare_here(tmp_path, data, "hold,debate", models=True, resume=True)).arms[1]
@@ -135,7 +182,7 @@ async def test_a_stopped_run_keeps_what_is_done_and_goes_on_to_the_same_report(d
             stop.set()
 
     partial = await desk.compare(question, 1, stop_in_the_second_arm, stop)
-    assert (partial.stopped, [arm.arm for arm in partial.arms]) == (True, ["hold"])
+    assert (partial.stopped, [arm.name for arm in partial.arms]) == (True, ["hold"])
     assert (await reports.read(partial.report)).partial
     told: list[int] = []
     whole = await desk.compare(question, 1, lambda done, total: told.append(total), asyncio.Event(), resume=True)
@@ -225,7 +272,7 @@ async def test_a_day_without_rows_and_minutes_without_liquidity_are_played_throu
         (["--width", "NaN"], 2),
         (["--gas-gwei", "-1"], 2),
         (["--profile", "yolo"], 2),
-        (["--convention", "open"], 2),
+        (["--funding", "free"], 2),
         (["--workers", "0"], 2),
         (["--data", "nowhere"], 3),
     ],

@@ -6,7 +6,8 @@ no last bit to differ in.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from itertools import pairwise
+from math import fsum, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from zuno.lab.model import RateView
+from zuno.lp.model.cover import student_share, student_t
 
 DEVIATIONS: Final = 1.959963984540054
 """Of the normal distribution: between them and zero lie 95 %."""
@@ -65,6 +67,48 @@ class PairedComparison:
     """The middle 95 % of what it could have been."""
     p: float
     """Two-sided: how often a difference at least so large comes where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    value: float
+    low: float
+    high: float
+    """The middle 95 % of what it could have been, by Student's t."""
+    smallest: float
+    """What four of five such studies would find."""
+    p: float
+    """Two-sided: how often a value so far from zero comes where there is nothing."""
+
+
+def estimate_total(days: Sequence[int]) -> Estimate | None:
+    """The sum of days, each of which may hang on the one before; None of too few."""
+    count = len(days)
+    if count < LEAST_BLOCKS:
+        return None
+    mean = sum(days) / count
+    rests = [day - mean for day in days]
+    squares, neighbours = fsum(rest * rest for rest in rests), fsum(a * b for a, b in pairwise(rests))
+    return _estimate(sum(days), sqrt(count / (count - 1) * max(squares, squares + neighbours)), count - 1)
+
+
+def estimate_mean(episodes: Sequence[int], phases: int) -> Estimate | None:
+    """The mean of episodes so long that only every `phases`-th begins after the end of another: as many rows of them
+    that do not overlap. The rows tell nearly the same story: their mean has the error of one of them. None where a row
+    has too few; what is left after whole rows is not used."""
+    count = len(episodes) // phases
+    if count < LEAST_BLOCKS:
+        return None
+    rows = [episodes[phase : count * phases : phases] for phase in range(phases)]
+    means = [sum(row) / count for row in rows]
+    squares = fsum((value - mean) ** 2 for row, mean in zip(rows, means, strict=True) for value in row)
+    return _estimate(fsum(means) / phases, sqrt(squares / phases / (count - 1) / count), count - 1)
+
+
+def _estimate(value: float, error: float, degrees: int) -> Estimate:
+    reach, power = student_t(0.975, degrees), student_t(0.8, degrees)
+    p = 1 - student_share(abs(value) / error, degrees) if error else float(not value)
+    return Estimate(value, value - reach * error, value + reach * error, (reach + power) * error, round(p, PLACES))
 
 
 def interval_of_sum(changes: Sequence[int], block: int) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
@@ -14,13 +15,15 @@ from typing import Any, Final
 
 from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedChain, RecordedWorld, fixed_gas
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.imports.pool_minutes import read_pool_minutes
+from zuno.adapters.imports.pool_events import read_pool_record
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.prices.feeds import ChainGas, NativePrice, PoolHistory
 from zuno.adapters.store.memory import MemoryStore
 from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Journal
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.lab.lp import debate_checks, desk_arms
 from zuno.lab.lp.ablation import EpisodesTask, LpAblation
@@ -38,13 +41,16 @@ from zuno.lab.lp.arms import (
     move_at_random,
     reset_at_edge,
     stay,
+    stay_while_it_pays,
 )
 from zuno.lab.lp.backtest import ArmResult, average_results, run_arm
+from zuno.lab.lp.cover import PoolPath, measure_record, measure_until
 from zuno.lab.lp.episodes import EpisodeRules, EpisodeView, run_episode, walk_moments
-from zuno.lab.lp.fast import USD
+from zuno.lab.lp.fast import USD, to_columns
 from zuno.lab.lp.question import LpQuestion
 from zuno.lab.lp.ranges import play_ranges
-from zuno.lab.lp.service import ArmTask, HourProgress, LpLab
+from zuno.lab.lp.scores import ScoredRecord
+from zuno.lab.lp.service import ArmTask, HourProgress, LpLab, path_of
 from zuno.lab.lp.sweep import LpSweep
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
@@ -54,7 +60,9 @@ from zuno.lp.model.ballot import PlanVerdict
 from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest, Role
 from zuno.lp.model.market import HOUR, GasQuote
 from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.model.tape import PoolDays, PoolRecord, PoolTape
 from zuno.lp.ports.market import Feeds
+from zuno.lp.rules.fee_cover import GRIDS
 from zuno.lp.service.recommend import new_request_id
 from zuno.wiring.lab_models import FRESH_REPLIES, REPLIES, LabModels, follow, name_models
 from zuno.wiring.mesh import Seat, build_local_debate
@@ -69,12 +77,27 @@ def build_lp_lab(home: Path, reports: LabReports, run: TaskRunner) -> LpLab:
     sweep = LpSweep(read_minutes, partial(run, play_ranges), reports, USDC_WETH.fee)
     ablation = LpAblation(read_minutes, partial(run, partial(run_moments, str(home))), reports, name)
     play = partial(run, partial(run_task, str(home)))
-    return LpLab(read_minutes, play, reports, USDC_WETH.fee, ablation, sweep, name)
+    return LpLab(read_record, play, reports, USDC_WETH.fee, USDC_WETH.tick_spacing, ablation, sweep, name)
+
+
+@lru_cache(maxsize=1)
+def read_record(folder: str) -> PoolRecord:
+    return read_pool_record(Path(folder).expanduser())
 
 
 @lru_cache(maxsize=1)
 def read_minutes(folder: str) -> PoolMinutes:
-    return read_pool_minutes(Path(folder).expanduser())
+    """Of a tape: the minutes in which it traded."""
+    record = read_record(folder)
+    if isinstance(record, PoolDays):
+        raise Refused(f"{plain_text(folder, 200)} is a pool by day: `zuno lab lp` reads it, nothing else does.")
+    return record.to_minutes() if isinstance(record, PoolTape) else record
+
+
+@lru_cache(maxsize=1)
+def read_path(folder: str) -> PoolPath:
+    record = read_record(folder)
+    return path_of(record if isinstance(record, PoolTape) else read_minutes(folder), USDC_WETH.fee)
 
 
 async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
@@ -143,21 +166,30 @@ def build_arm(task: ArmTask, world: RecordedWorld, desk: LabDesk, draw: int) -> 
             return ArmPlan(task.arm, centre_range(state, WIDE), stay)
         case Arm.RESET:
             return ArmPlan(task.arm, first, reset_at_edge(question.half_width))
+        case Arm.COVER:
+            return ArmPlan(task.arm, first, decide_by_cover(question))
         case Arm.RANDOM:
             return ArmPlan(task.arm, first, move_at_random(task.moves, task.schedule.decisions, draw))
         case _:
             return ArmPlan(task.arm, first, desk.decider(task.arm))
 
 
+def decide_by_cover(question: LpQuestion) -> Decide:
+    path = read_path(question.folder)
+    return stay_while_it_pays(question.half_width, lambda at: measure_until(path, at))
+
+
 async def run_moments(home: str, task: EpisodesTask) -> AsyncIterator[EpisodeView]:
     """The episodes of one task, on one path through the record."""
     base = task.question.base
     world, gas = open_world(base, task.schedule.start), gas_of(base)
-    rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas)
+    minutes = await asyncio.to_thread(lambda: measure_record(read_path(base.folder)).minutes) or GRIDS[-1]
+    record = ScoredRecord(to_columns(read_minutes(base.folder)), minutes, USDC_WETH.fee)
+    rules = EpisodeRules(base.half_width, Seconds(task.question.horizon_hours * HOUR), gas, record)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), base, home, Path(name))
         try:
-            deciders = desk.ablation_deciders()
+            deciders = {Arm.COVER: decide_by_cover(base), **desk.ablation_deciders()}
             async for _ in walk_moments([world], task.schedule, frozenset(task.moments), base.half_width, gas):
                 yield await run_episode(world, deciders, rules)
         finally:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.lab.comparisons import compare_pairs, correct_p_values, gain_chance, interval_of_sum, rate_interval
+from zuno.lab.comparisons import (
+    compare_pairs,
+    correct_p_values,
+    estimate_mean,
+    estimate_total,
+    gain_chance,
+    interval_of_sum,
+    rate_interval,
+)
 
 WAVE = [((7 * place) % 23 - 11) * 1000 for place in range(230)]
 CHANCES = st.lists(st.integers(0, 1000).map(lambda value: value / 1000), max_size=12)
@@ -68,3 +78,42 @@ def test_a_rate_lies_in_its_interval_and_its_mirror_image_in_the_mirrored_one(co
     low, high = rate_interval(count, total) or (1.0, 0.0)
     assert low <= count / total <= high
     assert rate_interval(total - count, total) == pytest.approx((1 - high, 1 - low), abs=2e-6)
+
+
+def test_the_interval_of_overlapping_episodes_covers_what_it_says_and_that_of_blocks_does_not() -> None:
+    """84 episodes of 24 hours, four hours apart: 14 that do not overlap."""
+    dice, studies, rows, blocks, found = random.Random(4), 1_000, 0, 0, 0
+    for _ in range(studies):
+        hours = [dice.gauss(0, 1) for _ in range(89)]
+        episodes = [round(1e6 * sum(hours[place : place + 6])) for place in range(84)]
+        estimate, drawn = estimate_mean(episodes, 6), interval_of_sum(episodes, 6)
+        assert estimate is not None
+        assert drawn is not None
+        rows += estimate.low <= 0 <= estimate.high
+        found += estimate.p < 0.05
+        blocks += drawn[0] <= 0 <= drawn[1]
+        assert (estimate.p < 0.05) == (not estimate.low <= 0 <= estimate.high)
+    assert 0.945 < rows / studies < 0.98
+    assert 0.81 < blocks / studies < 0.87
+    assert found == studies - rows
+
+
+def test_days_that_hang_together_have_a_wider_interval() -> None:
+    dice = random.Random(6)
+    alone = [round(1e6 * dice.gauss(0, 1)) for _ in range(15)]
+    pairs = [value for value in alone[:8] for _ in range(2)][:15]
+    shuffled = [pairs[place] for place in dice.sample(range(15), 15)]
+    estimates = [estimate_total(days) for days in (alone, pairs, sorted(pairs), shuffled)]
+    assert all(each is not None and each.low < each.value < each.high for each in estimates)
+    together, mixed = estimates[2], estimates[3]
+    assert together is not None
+    assert mixed is not None
+    assert together.high - together.low > mixed.high - mixed.low
+    assert together.smallest == pytest.approx(
+        (2.144787 + 0.868055) / 2.144787 * (together.high - together.value), rel=1e-4
+    )
+    assert estimate_total([1, 2, 3, 4]) is None
+    assert estimate_mean(list(range(29)), 6) is None
+    sure = estimate_mean([5] * 30, 6)
+    assert sure is not None
+    assert (sure.low, sure.high, sure.p) == (5, 5, 0.0)

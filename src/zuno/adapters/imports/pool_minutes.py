@@ -1,4 +1,4 @@
-"""Minute rows of a pool from a folder of CSV files, plain or gzipped.
+"""Minute rows of a pool from a folder of CSV files, plain or gzipped; and how any such folder of a pool's is read.
 
 Repairs, all counted: rows are sorted, the first row of a minute counts, lowest and highest tick are widened to hold
 open and close, a missing minute or day is one without a trade. Anything else that is wrong, and a gap of more than a
@@ -9,20 +9,21 @@ import csv
 import gzip
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TextIO
+from typing import Final, TextIO, TypeVar
 
 from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import plain_text
-from zuno.kernel.units import Millis
+from zuno.kernel.units import Millis, Seconds
 from zuno.lp.model.minutes import MINUTE_MS, MinuteRepairs, PoolMinute, PoolMinutes
 
+R = TypeVar("R")
 ENDINGS: Final = (".csv", ".csv.gz")
 COLUMNS: Final = tuple(
     "timestamp openTick closeTick lowestTick highestTick inAmount0 inAmount1 currentLiquidity".split()
@@ -39,16 +40,12 @@ _SCIENTIFIC: Final = re.compile(r"[+-]?[0-9]+(?:\.[0-9]+)?[eE][+-]?[0-9]+")
 
 def read_pool_minutes(folder: Path) -> PoolMinutes:
     """Every CSV file of a folder, taken together. `Refused` where there is none, `Malformed` for a bad row."""
-    if not folder.exists():
-        raise Refused(f"{plain_text(str(folder), 200)} is not there.")
-    files = [folder] if folder.is_file() else sorted(path for path in folder.iterdir() if path.name.endswith(ENDINGS))
-    if not files:
-        raise Refused(f"{plain_text(str(folder), 200)} holds no file ending in {' or '.join(ENDINGS)}.")
+    files = list_files(folder)
     by_time: dict[Millis, PoolMinute] = {}
     rows = widened = sorted_rows = repeated = contradicted = 0
     last: Millis | None = None
     for path in files:
-        for _, minute in _read_file(path):
+        for _, minute in read_rows(path, COLUMNS, _read_minute):
             rows += 1
             low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
             high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
@@ -82,13 +79,38 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     )
 
 
+def list_files(folder: Path) -> list[Path]:
+    if not folder.exists():
+        raise Refused(f"{plain_text(str(folder), 200)} is not there.")
+    files = [folder] if folder.is_file() else sorted(path for path in folder.iterdir() if path.name.endswith(ENDINGS))
+    if not files:
+        raise Refused(f"{plain_text(str(folder), 200)} holds no file ending in {' or '.join(ENDINGS)}.")
+    return files
+
+
+def read_names(path: Path) -> list[str]:
+    """The columns that a file names; none of a damaged one: whoever reads it further says what is wrong."""
+    try:
+        with _open(path) as text:
+            return _names_of(next(csv.reader(text), []))
+    except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, OSError):
+        return []
+
+
+def _names_of(header: Sequence[str]) -> list[str]:
+    return [name.strip().lstrip("\ufeff") for name in header]
+
+
 def _check_gaps(files: Sequence[Path], minutes: Sequence[PoolMinute]) -> None:
     """A wrong date would stretch the record over years: a gap of more than a month is refused."""
     for place, (earlier, later) in enumerate(pairwise(minutes), 1):
         if later.at - earlier.at > _LONGEST_GAP_MS:
             lone = earlier if 2 * place <= len(minutes) else later
             name, number = next(
-                (path.name, number) for path in files for number, row in _read_file(path) if row.at == lone.at
+                (path.name, number)
+                for path in files
+                for number, row in read_rows(path, COLUMNS, _read_minute)
+                if row.at == lone.at
             )
             days = (later.at - earlier.at) // _DAY_MS
             raise Malformed(
@@ -101,8 +123,8 @@ def _to_utc(at: Millis) -> datetime:
     return datetime.fromtimestamp(at // 1000, UTC)
 
 
-def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:
-    """Each with the number of its row."""
+def read_rows(path: Path, columns: Sequence[str], read: Callable[[tuple[str, ...]], R]) -> Iterator[tuple[int, R]]:
+    """Each with the number of its row. `read` raises `ValueError`, which says what is wrong with the fields."""
     number = 0
     try:
         with _open(path) as text:
@@ -110,14 +132,14 @@ def _read_file(path: Path) -> Iterator[tuple[int, PoolMinute]]:
             header, number = next(lines, None), 1
             if header is None:
                 raise Refused(f"{path.name} is empty.")
-            names = [name.strip().lstrip("\ufeff") for name in header]
-            absent = [name for name in COLUMNS if name not in names]
+            names = _names_of(header)
+            absent = [name for name in columns if name not in names]
             if absent:
-                raise Malformed(f"{path.name} is no table of pool minutes: column {', '.join(absent)} is missing.")
-            select_columns = itemgetter(*(names.index(name) for name in COLUMNS))
+                raise Malformed(f"{path.name} is no record of a pool: column {', '.join(absent)} is missing.")
+            select_columns = itemgetter(*(names.index(name) for name in columns))
             for number, fields in enumerate(lines, 2):
                 try:
-                    yield number, _read_minute(select_columns(fields))
+                    yield number, read(select_columns(fields))
                 except (IndexError, ValueError) as error:
                     if not any(map(str.strip, fields)):  # a blank line
                         continue
@@ -139,7 +161,9 @@ def _open(path: Path) -> TextIO:
 
 def _read_minute(fields: tuple[str, ...]) -> PoolMinute:
     """`ValueError` says which field is wrong."""
-    at = _read_time(fields[0].strip())
+    at = Millis(1000 * read_time(fields[0]))
+    if at % MINUTE_MS:
+        raise ValueError(f"timestamp {fields[0][:40]!r} is no whole minute")
     open_tick, close_tick, lowest, highest, in0, in1, liquidity = _read_numbers(fields[1:])
     if lowest > highest:
         raise ValueError(f"the lowest tick {lowest} is above the highest {highest}")
@@ -152,25 +176,23 @@ def _read_minute(fields: tuple[str, ...]) -> PoolMinute:
     return PoolMinute(at, open_tick, close_tick, lowest, highest, in0, in1, liquidity)
 
 
-def _read_time(text: str) -> Millis:
+def read_time(text: str) -> Seconds:
+    text = text.strip()
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"timestamp {text[:40]!r} is no time") from None
-    millis = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()) * 1000
-    if millis % MINUTE_MS:
-        raise ValueError(f"timestamp {text[:40]!r} is no whole minute")
-    return Millis(millis)
+    return Seconds(round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
 
 
 def _read_numbers(fields: tuple[str, ...]) -> list[int]:
     digits = "".join(fields)
     if digits.isdecimal() and digits.isascii() and all(fields) and len(digits) < _DIGITS:
         return list(map(int, fields))  # as in nearly every row: digits and nothing else
-    return [_read_whole(name, field.strip()) for name, field in zip(COLUMNS[1:], fields, strict=True)]
+    return [read_whole(name, field.strip()) for name, field in zip(COLUMNS[1:], fields, strict=True)]
 
 
-def _read_whole(name: str, text: str) -> int:
+def read_whole(name: str, text: str) -> int:
     """A whole number, also where a table program wrote it as `197030.0`."""
     match = _WHOLE.fullmatch(text)
     if match is None:

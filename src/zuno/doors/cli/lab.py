@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
+    from zuno.lab.lp.days import LpDaysView
     from zuno.lab.lp.views import LpAblationView, LpLabView, SweepView
     from zuno.lab.reports import LabReports
     from zuno.lab.strategies_view import StrategyLabView
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
 
 
 V = TypeVar("V")
-R = TypeVar("R", "LpLabView", "TradeLabView", "StrategyLabView", "SweepView", "LpAblationView")
+R = TypeVar("R", "LpLabView | LpDaysView", "TradeLabView", "StrategyLabView", "SweepView", "LpAblationView")
 
 Workers = Annotated[int, number("--workers", "N", "Worker processes; results do not change.")]
 Moments = Annotated[int, number("--moments", "N", "Number of sampled moments.")]
 Seeds = Annotated[str, option("--seeds", "LIST", "Synthetic markets by seed: 1-10 or 1,4,7.")]
 Resume = Annotated[bool, flag("--resume", "Resume an interrupted run.")]
-PoolData = Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows (CSV, also compressed by gzip).")]
+PoolData = Annotated[
+    str, option("--data", "DIR", "Folder of a pool's minutes or events (CSV, also compressed by gzip).")
+]
 Capital = Annotated[int, number("--capital", "USD", "Starting capital, half in each token.")]
 Every = Annotated[int, number("--every", "HOURS", "Hours between two decisions.")]
 Width = Annotated[str, option("--width", "PERCENT", "Half-width of a range, in percent of the price.")]
@@ -62,27 +65,30 @@ async def lab_lp(
     arms: Annotated[
         str,
         option(
-            "--arms", "LIST", "Arms to compare: hold, passive, reset, random, score, no-critic, placebo-critic, debate."
+            "--arms",
+            "LIST",
+            "Arms to compare: hold, passive, reset, fee-cover, random, score, no-critic, placebo-critic, debate.",
         ),
-    ] = "hold,passive,reset,debate",
+    ] = "hold,passive,reset,fee-cover,debate",
     capital: Capital = 10_000,
     every: Every = 4,
     width: Width = "5",
     profile: Profile = "balanced",
     gas: GasPrice = "0.1",
-    convention: Annotated[
-        str, option("--convention", None, "Fee convention of the fast engine: intrabar, close-tick.")
-    ] = "intrabar",
+    funding: Annotated[
+        str, option("--funding", "BP", "Funding that a short beside a position receives every 8 h, in basis points.")
+    ] = "0",
     models: WithModels = False,
     resume: Resume = False,
     workers: Workers = 2,
     cluster: Cluster = None,
 ) -> View:
-    """Backtest the LP desk on a pool's recorded minutes: every arm over the same hours, every cost counted."""
+    """Backtest the LP desk on a pool's recorded minutes or events: fee cover, and every arm over the same hours. Of a
+    pool by day: fee cover and wide ranges."""
     from zuno.lab.lp.question import read_question
 
     lab_desk = zuno.lp_lab(cluster)
-    question = read_question(data, arms, capital, every, width, profile, gas, convention, models=models)
+    question = read_question(data, arms, capital, every, width, profile, gas, funding, models=models)
     return await _report("hours", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
-from zuno.lab.comparisons import PairedComparison, compare_pairs, correct_p_values
+from zuno.lab.comparisons import Estimate, correct_p_values, estimate_mean
 from zuno.lab.cutoffs import ModelCutoffView, judge_models
 from zuno.lab.lp.arms import NEED_MODEL, Arm
 from zuno.lab.lp.backtest import Schedule
@@ -141,9 +141,9 @@ def build_view(
 ) -> LpAblationView:
     base = question.base
     models = judge_models(frozenset(name for episode in episodes for name in episode.models), schedule.start)
-    nets = _net_outcomes(episodes)
-    block = question.horizon_hours // base.every_hours
-    gains = _compare_all(episodes, nets, block)
+    nets = _net_outcomes(episodes, lambda episode: episode.carry)
+    worths = _net_outcomes(episodes, lambda episode: episode.outcomes)
+    gains = _compare_all(episodes, nets, worths, -(-question.horizon_hours // base.every_hours))
     floor = _noise_floor(nets)
     return LpAblationView(
         ok=True,
@@ -180,37 +180,51 @@ def _explain_not_run(arm: Arm, models: bool) -> str:
     return _NO_FRESH if models and arm is Arm.AA else _WHY_NOT[arm]
 
 
-def _net_outcomes(episodes: Sequence[EpisodeView]) -> dict[str, list[int]]:
+def _net_outcomes(
+    episodes: Sequence[EpisodeView], read: Callable[[EpisodeView], Mapping[str, int]]
+) -> dict[str, list[int]]:
     """By arm, in millionths of a dollar, after model costs. An arm that is missing in an episode is left out."""
     nets: dict[str, list[int]] = {}
     for arm in EVERY_ARM:
-        if arm is Arm.RANDOM or not episodes or not all(arm in episode.outcomes for episode in episodes):
+        if arm is Arm.RANDOM or not episodes or not all(arm in read(episode) for episode in episodes):
             continue
-        nets[arm] = [episode.outcomes[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
+        nets[arm] = [read(episode)[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
     if Arm.DEBATE in nets:
-        nets[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE)
+        nets[Arm.RANDOM] = mix_random(episodes, Arm.DEBATE, read)
     return nets
 
 
-def _compare_all(episodes: Sequence[EpisodeView], nets: Mapping[str, Sequence[int]], block: int) -> list[ArmGainView]:
+def _compare_all(
+    episodes: Sequence[EpisodeView],
+    nets: Mapping[str, Sequence[int]],
+    worths: Mapping[str, Sequence[int]],
+    phases: int,
+) -> list[ArmGainView]:
+    """`phases`: rows of episodes that do not overlap."""
     if Arm.DEBATE not in nets:
         return []
     ours = nets[Arm.DEBATE]
-    pairs = {arm: compare_pairs(ours, theirs, block) for arm, theirs in nets.items() if arm != Arm.DEBATE}
+    pairs = {arm: estimate_mean(_subtract(ours, theirs), phases) for arm, theirs in nets.items() if arm != Arm.DEBATE}
     known = [(arm, pair.p) for arm, pair in pairs.items() if pair is not None]
     corrected = dict(zip((arm for arm, _ in known), correct_p_values([p for _, p in known]), strict=True))
     return [
-        _gain_view(arm, episodes, nets, pairs.get(arm), corrected.get(arm), block) for arm in EVERY_ARM if arm in nets
+        _gain_view(arm, episodes, nets, sum(worths[arm]), pairs.get(arm), corrected.get(arm))
+        for arm in EVERY_ARM
+        if arm in nets
     ]
+
+
+def _subtract(ours: Sequence[int], theirs: Sequence[int]) -> list[int]:
+    return [left - right for left, right in zip(ours, theirs, strict=True)]
 
 
 def _gain_view(
     arm: Arm,
     episodes: Sequence[EpisodeView],
     nets: Mapping[str, Sequence[int]],
-    pair: PairedComparison | None,
+    worth: int,
+    pair: Estimate | None,
     corrected: float | None,
-    block: int,
 ) -> ArmGainView:
     ours, theirs, count = nets[Arm.DEBATE], nets[arm], len(episodes)
     itself, drawn = arm is Arm.DEBATE, arm is Arm.RANDOM
@@ -224,18 +238,20 @@ def _gain_view(
         by=describe_decider(arm, episodes),
         episodes=count,
         moved=sum(episode.acts.get(Arm.DEBATE if drawn else arm, "stay") != "stay" for episode in episodes),
-        net_usd=_each(sum(theirs), count),
+        fees_less_lvr=_each(sum(theirs), count),
+        net_usd=_each(worth, count),
         model_tokens=sum(episode.tokens.get(arm, 0) for episode in episodes),
         model_cost_usd=round(sum(episode.model_usd.get(arm, 0.0) for episode in episodes), 6),
         unanswered=sum(episode.unanswered.get(arm, 0) for episode in episodes),
-        gain_usd=None if itself else _each(sum(ours) - sum(theirs), count),
-        ci95=None if pair is None else (_each(pair.low, count), _each(pair.high, count)),
+        gain_usd=None if itself else _each(sum(_subtract(ours, theirs)), count),
+        ci95=None if pair is None else (_each(round(pair.low), 1), _each(round(pair.high), 1)),
+        smallest=None if pair is None else _each(round(pair.smallest), 1),
         p=None if pair is None else pair.p,
         p_corrected=corrected,
         better=None if itself or drawn else sum(change > 0 for change in flipped),
         worse=None if itself or drawn else sum(change < 0 for change in flipped),
         verdict="" if itself else judge_gain(sum(ours) - sum(theirs), corrected),
-        regimes=() if itself else tuple(_split(episodes, ours, theirs, block)),
+        regimes=() if itself else tuple(_split(episodes, _subtract(ours, theirs))),
     )
 
 
@@ -245,19 +261,13 @@ def judge_gain(gain: int, corrected: float | None) -> str:
     return "gain" if gain > 0 else "loss"
 
 
-def _split(
-    episodes: Sequence[EpisodeView], ours: Sequence[int], theirs: Sequence[int], block: int
-) -> Iterator[RegimeGainView]:
+def _split(episodes: Sequence[EpisodeView], gains: Sequence[int]) -> Iterator[RegimeGainView]:
+    """Without an interval: episodes of one kind overlap as it happens."""
     for regime in REGIMES:
-        places = [place for place, episode in enumerate(episodes) if name_regime(episode.price_change) == regime]
-        left, right = [ours[place] for place in places], [theirs[place] for place in places]
-        pair = compare_pairs(left, right, block)
-        yield RegimeGainView(
-            regime=regime,
-            episodes=len(places),
-            gain_usd=_each(sum(left) - sum(right), len(places)),
-            ci95=None if pair is None else (_each(pair.low, len(places)), _each(pair.high, len(places))),
-        )
+        kept = [
+            gain for episode, gain in zip(episodes, gains, strict=True) if name_regime(episode.price_change) == regime
+        ]
+        yield RegimeGainView(regime=regime, episodes=len(kept), gain_usd=_each(sum(kept), len(kept)))
 
 
 def name_regime(price_change: float) -> str:
@@ -286,7 +296,7 @@ def _headline(models: Sequence[ModelCutoffView], gains: Sequence[ArmGainView]) -
         names = ", ".join(model.model for model in models if model.in_sample)
         return f"Not provable here: these days lie before the end of what {names} was trained on."
     if all(gain.p is None for gain in gains):
-        return "Not judged: too few episodes for any comparison."
+        return "Not judged: fewer than five episodes that do not overlap."
     shown = [gain for gain in gains if gain.verdict in ("gain", "loss")]
     who = "the debate" if models else "the debate by rules"
     if not shown:

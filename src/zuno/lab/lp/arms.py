@@ -15,10 +15,14 @@ from typing import Final, Protocol, TypeAlias
 from zuno.amm.model import Block, PoolState, Range
 from zuno.amm.ticks import MAX_TICK, ceil_to_spacing, floor_to_spacing
 from zuno.kernel.units import Seconds, Tick, Wei
+from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.history import PositionEvent, PositionHistory, WalletSwap
+from zuno.lp.rules.worth import CLOSE_DAYS, OPEN_DAYS
 
 WIDE: Final = Fraction(1, 2)
 """Half-width of the passive range in the log of the price: from 0.61 to 1.65 times the price."""
+OPEN_ABOVE: Final = 1.03
+"""What the lower end of a fee cover must be, for a range to be worth its costs."""
 RANDOM_DRAWS: Final = 4
 """Paths that the random arm is the mean of."""
 
@@ -27,6 +31,7 @@ class Arm(StrEnum):
     HOLD = "hold"
     PASSIVE = "passive"
     RESET = "reset"
+    COVER = "fee-cover"
     RANDOM = "random"
     SCORE = "score"
     NO_CRITIC = "no-critic"
@@ -37,7 +42,7 @@ class Arm(StrEnum):
     AA = "aa"
 
 
-ASK_NOBODY: Final = (Arm.HOLD, Arm.PASSIVE, Arm.RESET, Arm.SCORE)
+ASK_NOBODY: Final = (Arm.HOLD, Arm.PASSIVE, Arm.RESET, Arm.COVER, Arm.SCORE)
 """Arms that are the same whatever models there are."""
 NEED_MODEL: Final = (Arm.SINGLE, Arm.VOTE, Arm.AA)
 """Arms that are nothing without a model; they decide at the moments of an ablation alone."""
@@ -153,6 +158,23 @@ def reset_at_edge(half_width: Fraction) -> Decide:
         if pool.range is None or pool.range.contains(state.tick):
             return STAY
         return ArmAction(centre_range(state, half_width))
+
+    return decide
+
+
+def stay_while_it_pays(half_width: Fraction, measure: Callable[[Seconds], FeeCover | None]) -> Decide:
+    """Out once fees surely paid less than LVR, in again once they surely paid more; in range as `reset_at_edge`.
+    `measure` looks at nothing after its moment."""
+    reset = reset_at_edge(half_width)
+
+    async def decide(pool: BacktestPool) -> ArmAction:
+        cover = measure(pool.head.timestamp)
+        if pool.range is None:
+            pays = cover is not None and cover.days >= OPEN_DAYS and cover.low > OPEN_ABOVE
+            return ArmAction(centre_range(pool.state(), half_width)) if pays else STAY
+        if cover is not None and cover.days >= CLOSE_DAYS and cover.high < 1:
+            return ArmAction(close=True)
+        return await reset(pool)
 
     return decide
 

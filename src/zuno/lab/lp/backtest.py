@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from itertools import pairwise
-from math import fsum
 from typing import Final
 
 from zuno.amm.model import Range, price_of
@@ -44,15 +43,9 @@ class ArmResult:
     """Of its positions."""
     idle_effect: Fraction
     """What the price did to tokens that lay in the wallet."""
-    lvr: float
     hourly: tuple[int, ...]
     """Worth at the end of every hour, the start first, less what models took by then."""
-    fees0: int
-    fees1: int
-    """What its positions earned, in their tokens."""
     spans: tuple[HeldSpan, ...]
-    sqrt_price_x96: int
-    """At the end."""
     minutes: int
     minutes_in_range: int
     decisions: int
@@ -120,22 +113,13 @@ async def run_arm(
                     moves.append(move)
             except Refused:
                 refused += 1
-    terms, lvr, fees0, fees1 = PnlTerms(), 0.0, 0, 0
-    if pool.events:
-        explained = attribute(pool.history())
-        terms, lvr = explained.in_token0, explained.lvr_token0
-        fees0, fees1 = explained.fees0, explained.fees1
     return ArmResult(
         arm=plan.arm,
         net=worths[-1] - worths[0],
-        terms=terms,
+        terms=attribute(pool.history()).in_token0 if pool.events else PnlTerms(),
         idle_effect=_idle_effect(pool, first_balances, first_price),
-        lvr=lvr,
         hourly=tuple(round(worth - models) for worth, models in zip(worths, paid, strict=True)),
-        fees0=fees0,
-        fees1=fees1,
-        spans=tuple(_held_spans(pool.events, schedule.end)),
-        sqrt_price_x96=pool.state().sqrt_price_x96,
+        spans=tuple(held_spans(pool.events, schedule.end)),
         minutes=minutes,
         minutes_in_range=inside,
         decisions=decisions,
@@ -165,7 +149,7 @@ def carry_out(act: ArmAction, pool: BacktestPool, gas: GasQuote) -> bool:
 
 
 def average_results(results: Sequence[ArmResult]) -> ArmResult:
-    """The mean of several runs of one arm; spans are left out."""
+    """The mean of several runs of one arm: each held its share of the liquidity."""
     count, first = len(results), results[0]
     terms = PnlTerms(
         **{
@@ -178,15 +162,15 @@ def average_results(results: Sequence[ArmResult]) -> ArmResult:
         net=sum((result.net for result in results), ZERO) / count,
         terms=terms,
         idle_effect=sum((result.idle_effect for result in results), ZERO) / count,
-        lvr=fsum(result.lvr for result in results) / count,
         hourly=tuple(round(Fraction(sum(worths), count)) for worths in zip(*(r.hourly for r in results), strict=True)),
         minutes=sum(result.minutes for result in results),
         minutes_in_range=sum(result.minutes_in_range for result in results),
-        spans=(),
+        spans=tuple(replace(span, liquidity=span.liquidity // count) for result in results for span in result.spans),
     )
 
 
-def _held_spans(events: Sequence[PositionEvent | WalletSwap], end: Seconds) -> Iterator[HeldSpan]:
+def held_spans(events: Sequence[PositionEvent | WalletSwap], end: Seconds) -> Iterator[HeldSpan]:
+    """Of everything that a wallet did by `end`."""
     opened: PositionEvent | None = None
     for event in events:
         if isinstance(event, WalletSwap):

@@ -1,13 +1,14 @@
 """Frozen episodes: the same position at the same moment for every arm, and what each one's decision came to.
 
 The position is the one that resetting at the edge has come to by then. Every arm decides about it; what it decides is
-carried out and played for the horizon. Worth at the end less worth at the start, gas and swaps paid.
+carried out and played for the horizon: worth at the end less worth at the start; and fees less LVR, without what the
+price did. Gas and swaps are paid in both.
 """
 
 from asyncio import sleep
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
@@ -16,7 +17,8 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
 from zuno.lab.lp.arms import STAY, WIDE, Arm, ArmAction, BacktestPool, Decide, centre_range, reset_at_edge
-from zuno.lab.lp.backtest import Schedule, carry_out, value_in_token0
+from zuno.lab.lp.backtest import Schedule, carry_out, held_spans, value_in_token0
+from zuno.lab.lp.scores import Days, ScoredRecord, score_positions
 from zuno.lp.model.market import GasQuote
 
 CENTRE: Final = "centre"
@@ -34,6 +36,8 @@ class EpisodeView(View):
     acts: dict[str, str]
     outcomes: dict[str, int]
     """In millionths of a dollar, models not paid."""
+    carry: dict[str, int]
+    """The same without what the price did: fees less LVR, gas and swaps."""
     tokens: dict[str, int]
     model_usd: dict[str, float]
     models: tuple[str, ...]
@@ -46,6 +50,7 @@ class EpisodeRules:
     half_width: Fraction
     horizon: Seconds
     gas: GasQuote
+    record: ScoredRecord
 
 
 async def walk_moments(
@@ -85,17 +90,19 @@ async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules:
     }
     for arm, decide in deciders.items():
         acts[arm] = await decide(pool)
-    played: dict[ArmAction, int] = {}
+    played: dict[ArmAction, tuple[int, int]] = {}
     end_price = state.price
     for act in acts.values():
         if act not in played:
-            played[act], end_price = _play(pool.copy(), act, rules)
+            net, carry, end_price = _play(pool.copy(), act, rules)
+            played[act] = net, carry
     # Prices are of token0 in token1: what token1 costs goes the other way.
     return EpisodeView(
         at=pool.head.timestamp,
         price_change=round(float(state.price / end_price) - 1, 6),
         acts={arm: describe_act(act) for arm, act in acts.items()},
-        outcomes={arm: played[act] for arm, act in acts.items()},
+        outcomes={arm: played[act][0] for arm, act in acts.items()},
+        carry={arm: played[act][1] for arm, act in acts.items()},
         tokens={arm: act.used.tokens for arm, act in acts.items() if act.used.tokens},
         model_usd={arm: float(act.used.usd) for arm, act in acts.items() if act.used.usd},
         models=tuple(sorted(frozenset().union(*(act.used.models for act in acts.values())))),
@@ -103,14 +110,18 @@ async def run_episode(pool: BacktestPool, deciders: Mapping[str, Decide], rules:
     )
 
 
-def _play(pool: BacktestPool, act: ArmAction, rules: EpisodeRules) -> tuple[int, Fraction]:
-    start = pool.head.timestamp
-    before = value_in_token0(pool.worth(), pool.state().sqrt_price_x96)
+def _play(pool: BacktestPool, act: ArmAction, rules: EpisodeRules) -> tuple[int, int, Fraction]:
+    start, first_price = pool.head.timestamp, pool.state().sqrt_price_x96
+    before = value_in_token0(pool.worth(), first_price)
     with suppress(Refused):  # what cannot be carried out leaves everything as it is
         carry_out(act, pool, rules.gas)
-    pool.play_until(Seconds(start + rules.horizon))
+    end = Seconds(start + rules.horizon)
+    held = [] if pool.range is None else [replace([*held_spans(pool.events, end)][-1], start=start)]
+    cost = before - value_in_token0(pool.worth(), first_price)
+    score = score_positions(rules.record, held, Days(start, 1))
+    pool.play_until(end)
     price = pool.state().sqrt_price_x96
-    return round(value_in_token0(pool.worth(), price) - before), price_of(price)
+    return round(value_in_token0(pool.worth(), price) - before), sum(score.carry) - round(cost), price_of(price)
 
 
 def describe_act(act: ArmAction) -> str:
@@ -119,7 +130,9 @@ def describe_act(act: ArmAction) -> str:
     return HELD if act.range is None else f"{act.range.lower}…{act.range.upper}"
 
 
-def mix_random(episodes: Sequence[EpisodeView], arm: str) -> list[int]:
+def mix_random(
+    episodes: Sequence[EpisodeView], arm: str, read: Callable[[EpisodeView], Mapping[str, int]]
+) -> list[int]:
     """What as many closes and as many new ranges as an arm's, at episodes drawn blindly, come to on average over all
     draws, for every episode."""
     acts, count = [episode.acts[arm] for episode in episodes], max(1, len(episodes))
@@ -127,9 +140,9 @@ def mix_random(episodes: Sequence[EpisodeView], arm: str) -> list[int]:
     ranges = Fraction(sum(act not in (HELD, CLOSE) for act in acts), count)
     return [
         round(
-            closes * episode.outcomes[Arm.HOLD]
-            + ranges * episode.outcomes[CENTRE]
-            + (1 - closes - ranges) * episode.outcomes[HELD]
+            closes * read(episode)[Arm.HOLD]
+            + ranges * read(episode)[CENTRE]
+            + (1 - closes - ranges) * read(episode)[HELD]
         )
         for episode in episodes
     ]

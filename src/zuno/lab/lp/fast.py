@@ -49,6 +49,13 @@ class MinuteColumns:
     in0: Floats
     in1: Floats
     liquidity: Floats
+    roots: Floats
+    """Square roots of the closing prices, from the contracts' own."""
+    fell: Floats
+    rose: Floats
+    """Ticks that the price went down and up along the intrabar path."""
+    low_first: Floats
+    """1 where that path went to the lowest tick first, else 0."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -71,15 +78,25 @@ def to_columns(recorded: PoolMinutes) -> MinuteColumns:
     rows = recorded.minutes
     close = np.array([row.close_tick for row in rows], dtype=np.float64)
     before = np.concatenate(([float(rows[0].open_tick)], close[:-1]))
+    lowest = np.minimum(np.array([row.lowest_tick for row in rows], dtype=np.float64), before)
+    highest = np.maximum(np.array([row.highest_tick for row in rows], dtype=np.float64), before)
+    down_first, up_first = (before - lowest) + (highest - close), (highest - before) + (close - lowest)
+    low_first = down_first <= up_first
+    ticks, places = np.unique(close, return_inverse=True)
     return MinuteColumns(
         at=np.array([row.at for row in rows], dtype=np.int64),
         before=before,
         close=close,
-        lowest=np.minimum(np.array([row.lowest_tick for row in rows], dtype=np.float64), before),
-        highest=np.maximum(np.array([row.highest_tick for row in rows], dtype=np.float64), before),
+        lowest=lowest,
+        highest=highest,
         in0=np.array([float(row.in0) for row in rows]),
         in1=np.array([float(row.in1) for row in rows]),
         liquidity=np.array([float(row.liquidity) for row in rows]),
+        roots=np.array([sqrt_price_at_tick(int(tick)) / Q96 for tick in ticks])[places],
+        # Lowest first: down to it, up over the whole span, down to the close. Highest first is its mirror image.
+        fell=np.where(low_first, down_first, highest - lowest),
+        rose=np.where(low_first, highest - lowest, up_first),
+        low_first=low_first.astype(np.float64),
     )
 
 
@@ -102,45 +119,28 @@ def fees_by_minute(
 
 
 def amounts_by_minute(columns: MinuteColumns, held: Range, liquidity: int) -> tuple[Floats, Floats]:
-    """What the position holds at the end of every minute, from the contracts' own square-root prices."""
-    ticks, places = np.unique(np.clip(columns.close, held.lower, held.upper), return_inverse=True)
-    roots = np.array([sqrt_price_at_tick(int(tick)) / Q96 for tick in ticks])[places]
+    """What the position holds at the end of every minute."""
+    return amounts_at(columns.roots, held, liquidity)
+
+
+def amounts_at(roots: Floats, held: Range, liquidity: int) -> tuple[Floats, Floats]:
+    """What a position holds at these square roots of prices, from the contracts' own for its edges."""
     low, high = sqrt_price_at_tick(held.lower) / Q96, sqrt_price_at_tick(held.upper) / Q96
+    roots = np.clip(roots, low, high)
     return liquidity * (high - roots) / (roots * high), liquidity * (roots - low)
 
 
 def share_inside(columns: MinuteColumns, held: Range, convention: Convention) -> tuple[Floats, Floats]:
     """Of the trading that paid in token0 and in token1, the share that happened inside the range, for every minute."""
     standing = ((columns.close >= held.lower) & (columns.close < held.upper)).astype(np.float64)
+    start, end = np.clip(columns.before, held.lower, held.upper), np.clip(columns.close, held.lower, held.upper)
     if convention is Convention.CLOSE_TICK:
-        travelled = np.abs(columns.close - columns.before)
-        share = _ratio(_inside(columns.before, columns.close, held), travelled, standing)
+        share = _ratio(np.abs(end - start), np.abs(columns.close - columns.before), standing)
         return share, share
-    down, up, down_inside, up_inside = _walk(columns, held)
-    return _ratio(down_inside, down, standing), _ratio(up_inside, up, standing)
-
-
-def _walk(columns: MinuteColumns, held: Range) -> tuple[Floats, Floats, Floats, Floats]:
-    """Ticks that the price fell and rose, and how many of them inside the range."""
-    start, end, low, high = columns.before, columns.close, columns.lowest, columns.highest
-    low_first = (start - low) + (high - end) <= (high - start) + (end - low)
-    span, span_inside = high - low, _inside(low, high, held)
-    # Lowest first: down to it, up over the whole span, down to the close. Highest first is its mirror image.
-    down = np.where(low_first, (start - low) + (high - end), span)
-    up = np.where(low_first, span, (high - start) + (end - low))
-    down_inside = np.where(low_first, _inside(low, start, held) + _inside(end, high, held), span_inside)
-    up_inside = np.where(low_first, span_inside, _inside(start, high, held) + _inside(low, end, held))
-    return down, up, down_inside, up_inside
-
-
-def _inside(one_end: Floats, other_end: Floats, held: Range) -> Floats:
-    """How much of a distance lies inside the range."""
-    low, high = np.minimum(one_end, other_end), np.maximum(one_end, other_end)
-    inside: Floats = np.minimum(high, held.upper) - np.maximum(low, held.lower)
-    return np.maximum(inside, 0.0)
+    span = np.clip(columns.highest, held.lower, held.upper) - np.clip(columns.lowest, held.lower, held.upper)
+    down_inside = span + columns.low_first * (start - end)
+    return _ratio(down_inside, columns.fell, standing), _ratio(down_inside - (start - end), columns.rose, standing)
 
 
 def _ratio(part: Floats, whole: Floats, otherwise: Floats) -> Floats:
-    moved = whole > 0
-    share: Floats = np.where(moved, part / np.where(moved, whole, 1.0), otherwise)
-    return share
+    return np.where(whole > 0, part / np.maximum(whole, 1.0), otherwise)

@@ -14,11 +14,11 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
 from zuno.lab.lp.arms import WHOLE_RUN, Arm
 from zuno.lab.lp.backtest import Schedule
-from zuno.lab.lp.fast import Convention
 from zuno.lab.workers import parse_arms
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import PoolMinutes
+from zuno.lp.model.tape import PoolRecord
 
 WARM_UP: Final = Seconds(168 * HOUR)
 """Of the record that is history before the first decision: fewer hours are too few for stress."""
@@ -39,8 +39,8 @@ class LpQuestion:
     """Of the range at the start and of a reset, in the log of the price."""
     gas_gwei: Decimal
     profile: RiskProfile
-    convention: Convention = Convention.INTRABAR
-    """Of the fast engine's figure."""
+    funding_bp: Decimal = Decimal(0)
+    """What a short beside a position receives every eight hours, in basis points."""
     models: bool = False
     """Whether the configured models argue; else everybody goes by rules."""
 
@@ -49,7 +49,7 @@ class LpQuestion:
         models = " --models" if self.models else ""
         return (
             f"zuno lab lp {self.describe_data()} --arms {','.join(self.arms)} {self.describe_conditions()} "
-            f"--convention {self.convention}{models}"
+            f"--funding {self.funding_bp.normalize():f}{models}"
         )
 
     def describe_data(self) -> str:
@@ -76,6 +76,7 @@ class LpQuestion:
 
 
 ReadMinutes: TypeAlias = Callable[[str], PoolMinutes]
+ReadRecord: TypeAlias = Callable[[str], PoolRecord]
 
 
 def fingerprint_minutes(recorded: PoolMinutes) -> Digest:
@@ -108,13 +109,11 @@ def read_question(
     width_pct: str,
     profile: str,
     gas_gwei: str,
-    convention: str = Convention.INTRABAR,
+    funding_bp: str = "0",
     *,
     models: bool = False,
 ) -> LpQuestion:
     """Parse a command's options; `UsageError` names what is wrong."""
-    if convention not in tuple(Convention):
-        raise UsageError(f"{plain_text(convention, 40)!r} is no convention; choose from {', '.join(Convention)}.")
     check_capital(capital)
     if not 1 <= every_hours <= MOST_HOURS:
         raise UsageError(f"--every is {every_hours}; give hours from 1 to {MOST_HOURS}.")
@@ -131,7 +130,7 @@ def read_question(
         half_width=Fraction(_read_number("--width", width_pct, Decimal("0.1"), Decimal(100))) / 100,
         gas_gwei=_read_number("--gas-gwei", gas_gwei, Decimal(0), Decimal(10_000)),
         profile=RiskProfile(profile),
-        convention=Convention(convention),
+        funding_bp=_read_number("--funding", funding_bp, Decimal(-100), Decimal(100)),
         models=models,
     )
 

@@ -94,8 +94,7 @@ def play_range(columns: MinuteColumns, held: Range, capital: int, fee_pips: int)
     liquidity = int(kept / (each0 + each1 / (start * start)))
     held0, held1 = amounts_by_minute(columns, held, liquidity)
     earned0, earned1 = (np.cumsum(fees) for fees in fees_by_minute(columns, held, liquidity, fee_pips))
-    ticks, places = np.unique(columns.close, return_inverse=True)
-    prices = np.array([(sqrt_price_at_tick(int(tick)) / Q96) ** 2 for tick in ticks])[places]
+    prices = columns.roots * columns.roots
     worth = held0 + earned0 + (held1 + earned1) / prices
     peaks = np.maximum(np.maximum.accumulate(worth), whole)
     net = float(worth[-1]) - whole

@@ -5,20 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from zuno.kernel.canonical import Digest
 from zuno.kernel.text import plain_text
 from zuno.lab.lp.arms import ASK_NOBODY, Arm, Move
 from zuno.lab.lp.backtest import ArmResult, Schedule
+from zuno.lab.lp.cover import PoolPath, RecordCover, measure_record, path_of_minutes, path_of_tape
+from zuno.lab.lp.days import LpDaysView, build_days_view
 from zuno.lab.lp.fast import to_columns
-from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule
-from zuno.lab.lp.views import ArmView, LpLabView, build_arm_view, complete_arm
+from zuno.lab.lp.question import LpQuestion, ReadRecord, fingerprint_minutes, plan_schedule
+from zuno.lab.lp.scores import Days, ScoredRecord
+from zuno.lab.lp.tape import map_ticks, replay, to_swap_columns
+from zuno.lab.lp.views import ArmView, LpLabView, TapeView, build_arm_view, complete_arm
 from zuno.lab.replies import NameModels
 from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
-from zuno.lp.model.minutes import MinuteRepairs
+from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
+from zuno.lp.model.tape import PoolDays, PoolTape
+from zuno.lp.rules.fee_cover import GRIDS
 
 if TYPE_CHECKING:
     from zuno.lab.lp.ablation import LpAblation
@@ -54,35 +63,45 @@ RunArms: TypeAlias = Callable[
 class LpLab:
     """Backtests over recorded minutes; each leaves a report in the home."""
 
-    read_minutes: ReadMinutes
+    read_record: ReadRecord
     run_arms: RunArms
     reports: LabReports
     fee_pips: int
     """Of the recorded pool."""
+    tick_spacing: int
     ablation: LpAblation
     sweep: LpSweep
     name_models: NameModels
 
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
-    ) -> LpLabView:
+    ) -> LpLabView | LpDaysView:
         """Run every arm over the same hours. Once `stop` is set, the view holds the finished arms; `resume` continues
-        from them."""
+        from them. A record by day has fee cover alone."""
         check_workers(workers)
-        recorded = await read_or_stop(self.read_minutes, question.folder, stop)
+        record = await read_or_stop(self.read_record, question.folder, stop)
+        if isinstance(record, PoolDays):
+            return self._report_days(question, record)
+        tape = record if isinstance(record, PoolTape) else None
+        recorded = record if isinstance(record, PoolMinutes) else record.to_minutes()
+        found = await asyncio.to_thread(measure_record, path_of(record, self.fee_pips))
         schedule = plan_schedule(recorded, question.every_hours)
-        data, columns = fingerprint_minutes(recorded), to_columns(recorded)
+        days, data = Days.between(schedule.start, schedule.end), fingerprint_minutes(recorded)
+        swaps = None if tape is None else to_swap_columns(tape)
+        scored = ScoredRecord(to_columns(recorded), found.minutes or GRIDS[-1], self.fee_pips, swaps)
+        ticks = None if tape is None else map_ticks(tape, self.tick_spacing)
+        play = partial(replay, tape, ticks, self.fee_pips) if tape is not None and ticks is not None else None
         conditions = question.conditions | dict(await self.name_models() if question.models else {})
-        asked = conditions | {"arms": question.arms, "convention": question.convention}
+        asked = conditions | {"arms": question.arms, "fundingBp": question.funding_bp}
         report = report_id(KIND, asked, data, EDITION)
-        done = {arm.arm: arm for arm in self.reports.load_parts(report, ArmView, resume=resume)}
+        done = {Arm(arm.name): arm for arm in self.reports.load_parts(report, ArmView, resume=resume)}
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
         def hear(message: ArmResult | HourProgress) -> None:
             nonlocal played
             if isinstance(message, ArmResult):
-                done[message.arm] = build_arm_view(message, columns, self.fee_pips, question.convention)
+                done[message.arm] = build_arm_view(message, scored, days, question.funding_bp, play)
                 matched = done[Arm.DEBATE] if message.arm is Arm.RANDOM else done[message.arm]
                 if not done[message.arm].unanswered and not matched.unanswered:
                     self.reports.keep_part(report, done[message.arm])
@@ -107,13 +126,29 @@ class LpLab:
         asked_of = {arm: alone if arm in ASK_NOBODY else conditions for arm in done}
         self.reports.note_trials(KIND, {trial_id(KIND, arm, of, data, EDITION): arm for arm, of in asked_of.items()})
         arms = [done[arm] for arm in question.arms if arm in done]
-        view = build_view(question, report, recorded.repairs, schedule, arms)
+        view = build_view(question, report, recorded.repairs, schedule, arms, found)
+        if tape is not None and ticks is not None:
+            known, unknown = map(len, ticks.list_ticks())
+            tape_view = TapeView(swaps=len(tape.swaps), ticks_known=known, ticks_unknown=unknown)
+            view = view.model_copy(update={"tape": tape_view})
         title, unanswered = f"LP backtest: {', '.join(question.arms)}", sum(arm.unanswered for arm in view.arms)
         self.reports.save_view(
             *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
             unanswered=unanswered,
         )
         return view
+
+    def _report_days(self, question: LpQuestion, record: PoolDays) -> LpDaysView:
+        data = Digest(sha256(repr(record.days).encode()).hexdigest())
+        report = report_id(KIND, {"capital": question.capital}, data, EDITION)
+        view = build_days_view(record, report, plain_text(question.folder, 200), question.capital)
+        command = f"zuno lab lp {question.describe_data()} --capital {question.capital}"
+        self.reports.save_view(report, KIND, "LP: a pool by day", command, view, view.to_document())
+        return view
+
+
+def path_of(record: PoolMinutes | PoolTape, fee_pips: int) -> PoolPath:
+    return path_of_tape(record, fee_pips) if isinstance(record, PoolTape) else path_of_minutes(record, fee_pips)
 
 
 def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:
@@ -122,9 +157,14 @@ def plan_waves(arms: Sequence[Arm]) -> tuple[tuple[Arm, ...], ...]:
 
 
 def build_view(
-    question: LpQuestion, report: str, repairs: MinuteRepairs, schedule: Schedule, arms: Sequence[ArmView]
+    question: LpQuestion,
+    report: str,
+    repairs: MinuteRepairs,
+    schedule: Schedule,
+    arms: Sequence[ArmView],
+    found: RecordCover,
 ) -> LpLabView:
-    held = next((arm for arm in arms if arm.arm == Arm.HOLD), None)
+    held, rule = (next((arm for arm in arms if arm.name == name), None) for name in (Arm.HOLD, Arm.COVER))
     return LpLabView(
         ok=all(arm.residual == 0 for arm in arms),
         stopped=len(arms) < len(question.arms),
@@ -139,7 +179,14 @@ def build_view(
         half_width_pct=float(100 * question.half_width),
         profile=question.profile,
         gas_gwei=float(question.gas_gwei),
+        fees_over_lvr=None if found.cover is None else found.cover.ratio,
+        ci80=None if found.cover is None else (found.cover.low, found.cover.high),
+        minutes=found.minutes,
+        by_minutes=dict(found.by_minutes),
+        weeks=found.weeks,
+        funding_bp=float(question.funding_bp),
+        tape=None,
         repairs=repairs,
         models=tuple(sorted({arm.by for arm in arms if arm.model_tokens})),
-        arms=tuple(complete_arm(arm, held) for arm in arms),
+        arms=tuple(complete_arm(arm, held, rule) for arm in arms),
     )

@@ -1,59 +1,102 @@
 """What a backtest of the LP desk says, in dollars."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import ClassVar, Final
+from operator import attrgetter
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
-from zuno.amm.model import price_of
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
-from zuno.kernel.wire import derive
-from zuno.lab.comparisons import interval_of_sum
+from zuno.kernel.wire import derive, pick
+from zuno.lab.comparisons import estimate_total
 from zuno.lab.cutoffs import ModelCutoffView, describe_models
 from zuno.lab.lp.arms import Arm, Move
-from zuno.lab.lp.backtest import ArmResult
-from zuno.lab.lp.fast import USD, Convention, MinuteColumns, earn_fees
+from zuno.lab.lp.backtest import ArmResult, HeldSpan
+from zuno.lab.lp.cover import WeeksView
+from zuno.lab.lp.fast import USD
 from zuno.lab.lp.ranges import RangeView
+from zuno.lab.lp.scores import HEDGE_COST, Days, Score, ScoredRecord, count_fees, score_hedges, score_positions
+from zuno.lab.lp.tape import Replay
 from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
-from zuno.present.document import Block, Document, Section, document, lines, section, table
+from zuno.lp.rules.fee_cover import GRIDS
+from zuno.present.document import Block, Document, Section, Value, document, lines, section, table
 from zuno.present.values import bad, count, good, number, percent, quiet, share
 
-BLOCK_HOURS: Final = 24
+Spans: TypeAlias = Sequence[HeldSpan]
 
 
-class ComparisonView(View):
-    """Against holding the same tokens, hour by hour over the same prices."""
+class GainView(View):
+    """USD over all days."""
 
-    net_pnl_usd: float
+    usd: float
     ci95: tuple[float, float] | None
+    """By day; null where there are too few."""
+    smallest: float | None
+    """What four of five records of this length would show."""
 
 
-class FastFeesView(View):
-    """Fees by both engines, at the last price: the exact one plays every minute on the integer pool."""
+class HedgedView(View):
+    """An arm's positions with a short perpetual of what they held of the volatile token, on the recorded path."""
 
-    convention: str
-    exact_usd: float
-    fast_usd: float
-    difference_pct: float | None
-    """Of the exact figure."""
+    alone: GainView
+    """Without the short: fees, and what the price did."""
+    hedged: GainView
+    """With it, its costs and its funding."""
+    resets: int
+    turnover_usd: float
+    cost_usd: float
+    funding_usd: float
+
+
+class ReplayView(View):
+    """Fees of the same positions with their liquidity in the pool: every swap brings what it brought, and goes less
+    far."""
+
+    fees_usd: float
+    fees_less_lvr: float
+    """LVR by the recorded path."""
+    difference_pct: float
+    """Of the fees on the recorded path."""
+
+
+class TapeView(View):
+    """What a replay knows of a tape's pool."""
+
+    swaps: int
+    ticks_known: int
+    """Between the traded prices, whose net liquidity follows from where swaps ended."""
+    ticks_unknown: int
 
 
 class ArmView(View):
     """USD; `residual` is what balances show and the terms do not explain, and anything but 0 is a fault."""
 
-    LEFT_OUT: ClassVar = frozenset({"equity_usd", "moves"})
-    arm: str
+    LEFT_OUT: ClassVar = frozenset({"equity_usd", "moves", "carry_usd"})
+    name: str
     by: str
     """Who decided: nobody, a rule, or the debate by rules."""
+    fees_less_lvr: float
+    ci95: tuple[float, float] | None
+    """By day; null where there are too few."""
+    smallest: float | None
+    """What four of five records of this length would show."""
+    vs_rule: GainView | None
+    """The same less that of the arm `fee-cover`; null where that was not run, and for itself."""
     net_pnl_usd: float
+    vs_hold: GainView | None
+    """Net result less that of holding."""
+    scored_fees: float
+    """That `feesLessLvr` is of: all minutes at once, or swap by swap."""
+    lvr: float
     fees: float
+    """By the integer pool, every minute swapped."""
     price_effect: float
     divergence_loss: float
-    lvr: float
     gas: float
     swap_cost: float
     residual: float
@@ -69,23 +112,27 @@ class ArmView(View):
     refused: int
     moves: tuple[Move, ...]
     """Where each rebalance put the range, in ticks from the price; null: it closed the position."""
-    ci95: tuple[float, float] | None
-    """Of the net result, days resampled; null where there are too few."""
-    vs_hold: ComparisonView | None
-    fast_fees: FastFeesView | None
-    """Null where it held no position, or is the mean of several runs."""
+    hedged: HedgedView | None
+    """Null where it held no position."""
+    replayed: ReplayView | None
+    """Of a tape."""
+    carry_usd: tuple[float, ...]
+    """Fees less LVR, by day."""
     equity_usd: tuple[float, ...]
     """At the end of every hour, the start first."""
+
+    @property
+    def arm(self) -> str:
+        return self.name
 
     def list_terms(self) -> tuple[float, ...]:
         """What the net result is the sum of, in the order of `TERMS`."""
         costs = (self.divergence_loss, self.gas, self.swap_cost, self.model_cost_usd)
         return self.fees, self.price_effect, *(-cost for cost in costs)
 
-    @property
-    def changes(self) -> list[int]:
-        """From hour to hour, in millionths of a dollar."""
-        worths = [round(worth * USD) for worth in self.equity_usd]
+    def list_changes(self, count: int) -> list[int]:
+        """From day to day, in millionths of a dollar; the last of `count` days takes what is left over."""
+        worths = [round(self.equity_usd[24 * day] * USD) for day in range(count)] + [round(self.equity_usd[-1] * USD)]
         return [after - before for before, after in pairwise(worths)]
 
 
@@ -104,18 +151,38 @@ class LpLabView(PartialView):
     half_width_pct: float
     profile: str
     gas_gwei: float
+    fees_over_lvr: float | None
+    """Fee cover of the whole record; null: it cannot be known without a reference price."""
+    ci80: tuple[float, float] | None
+    minutes: int | None
+    """That a return spans: as many as the pool's fee asks for."""
+    by_minutes: dict[int, float]
+    """The same over returns of other spans: a pool's own price stands idle inside its fee."""
+    weeks: WeeksView
+    funding_bp: float
+    tape: TapeView | None
     repairs: MinuteRepairs
     models: tuple[str, ...]
     """Who argued beside the rules; none: nobody."""
     arms: tuple[ArmView, ...]
 
     def to_document(self) -> Document:
-        unexplained = [arm.arm for arm in self.arms if arm.residual]
+        unexplained = [arm.name for arm in self.arms if arm.residual]
         return document(
-            f"{time_text(self.since)} to {time_text(self.until)} ({self.hours} h), {self.capital_usd:,} USD, decided "
-            f"every {self.every_hours} h",
+            describe_cover(self.fees_over_lvr, self.ci80),
             section(
-                "Result",
+                "Fees less LVR",
+                self._score_table(),
+                self._rule_table(),
+                lines(
+                    quiet(
+                        "What a position is paid for the price of being in range, without luck of the price. LVR over "
+                        f"returns of {self.minutes or GRIDS[-1]} minutes."
+                    )
+                ),
+            ),
+            section(
+                "Against holding",
                 self._result_table(),
                 lines(
                     bad(f"UNEXPLAINED  {', '.join(unexplained)}")
@@ -125,24 +192,96 @@ class LpLabView(PartialView):
             ),
             section("Where the money went", self._cost_table()),
             section(
-                "Two engines",
+                "Beside a short",
                 lines(
                     quiet(
-                        "Fees of the same positions at the last price: exact (every minute swapped on the integer "
-                        "pool) and fast (all minutes at once)."
+                        f"The same positions with a short of their token1, on the recorded path: {HEDGE_COST:.2%} of "
+                        f"what it trades, funding received {self.funding_bp:g} bp every 8 h (assumed)."
                     )
                 ),
-                self._engine_table(),
+                self._hedge_table(),
             ),
+            self._describe_tape(),
+            section(
+                "Fee cover by the span of a return",
+                lines(
+                    quiet(
+                        ", ".join(f"{minutes} min: {ratio:.2f}" for minutes, ratio in sorted(self.by_minutes.items()))
+                    )
+                ),
+            ),
+            self.weeks.describe(),
             describe_repairs(self.repairs),
-            context=f"ranges of ±{self.half_width_pct:g} %; profile {self.profile}; gas {self.gas_gwei:g} gwei; "
-            f"edition {self.edition}; models: {', '.join(self.models) or 'none, the agents argue by rules'}",
+            context=f"{time_text(self.since)} to {time_text(self.until)} ({self.hours} h), {self.capital_usd:,} USD, "
+            f"decided every {self.every_hours} h; ranges of ±{self.half_width_pct:g} %; profile {self.profile}; gas "
+            f"{self.gas_gwei:g} gwei; edition {self.edition}; models: "
+            f"{', '.join(self.models) or 'none, the agents argue by rules'}",
             urgent=warn_partial(self, self.arms),
             notes=(
                 "every arm begins with half of the capital in each token; fees, price effect, divergence loss, gas, "
-                "swap cost and models add up to the net result, LVR stands beside it",
-                "intervals are 95 %, days resampled: an interval that holds zero shows nothing",
+                "swap cost and models add up to the net result",
+                "intervals are 95 %, by day: one that holds zero shows nothing; beside it what four of five records of "
+                "this length would show",
                 *name_report(self.report, self.data),
+            ),
+        )
+
+    def _score_table(self) -> Block:
+        return table_of(
+            self.arms,
+            {
+                "arm": lambda arm: arm.name,
+                "fees − LVR, USD": lambda arm: figure(arm.fees_less_lvr, signed=True),
+                "95 %": lambda arm: format_span(arm.ci95),
+                "would show": lambda arm: figure(arm.smallest),
+                "fees": lambda arm: figure(arm.scored_fees),
+                "LVR": lambda arm: figure(arm.lvr),
+                "in range": lambda arm: share(arm.time_in_range),
+                "decided by": lambda arm: arm.by,
+            },
+            spare=("decided by", "in range"),
+        )
+
+    def _rule_table(self) -> Block | None:
+        others = [arm for arm in self.arms if arm.vs_rule is not None]
+        gains = _gain_columns("less fee-cover's", attrgetter("vs_rule"))
+        return table_of(others, {"arm": attrgetter("name"), **gains}) if others else None
+
+    def _hedge_table(self) -> Block:
+        return table_of(
+            [(arm.name, arm.hedged) for arm in self.arms if arm.hedged is not None],
+            {
+                "arm": lambda pair: pair[0],
+                **_gain_columns("alone", lambda pair: pair[1].alone),
+                **_gain_columns("hedged", lambda pair: pair[1].hedged, " of it"),
+                "resets": lambda pair: count(pair[1].resets),
+                "traded": lambda pair: figure(pair[1].turnover_usd, 0),
+                "cost": lambda pair: figure(pair[1].cost_usd),
+                "funding": lambda pair: figure(pair[1].funding_usd, signed=True),
+            },
+            spare=("traded", "resets"),
+        )
+
+    def _describe_tape(self) -> Section | None:
+        if self.tape is None:
+            return None
+        return section(
+            "Replay with the position in the pool",
+            lines(
+                quiet(
+                    f"{self.tape.swaps:,} swaps, amounts as recorded. Of the ticks between the traded prices the net "
+                    f"liquidity of {self.tape.ticks_known} follows from where swaps ended; that of "
+                    f"{self.tape.ticks_unknown} is not known, nor any beyond."
+                )
+            ),
+            table_of(
+                [(arm.name, arm.replayed) for arm in self.arms if arm.replayed is not None],
+                {
+                    "arm": lambda pair: pair[0],
+                    "fees − LVR, USD": lambda pair: figure(pair[1].fees_less_lvr, signed=True),
+                    "fees": lambda pair: figure(pair[1].fees_usd),
+                    "of those on the recorded path": lambda pair: percent(pair[1].difference_pct, 4, signed=True),
+                },
             ),
         )
 
@@ -150,25 +289,21 @@ class LpLabView(PartialView):
         return table_of(
             self.arms,
             {
-                "arm": lambda arm: arm.arm,
-                "decided by": lambda arm: arm.by,
+                "arm": lambda arm: arm.name,
                 "net USD": lambda arm: figure(arm.net_pnl_usd, signed=True),
-                "95 %": lambda arm: format_span(arm.ci95),
-                "against hold": lambda arm: "" if arm.vs_hold is None else figure(arm.vs_hold.net_pnl_usd, signed=True),
-                "95 % of it": lambda arm: "" if arm.vs_hold is None else format_span(arm.vs_hold.ci95),
-                "in range": lambda arm: share(arm.time_in_range),
+                **_gain_columns("against hold", lambda arm: arm.vs_hold),
                 "moves": lambda arm: f"{arm.rebalances} of {arm.decisions}",
                 "refused": lambda arm: count(arm.refused),
                 "drawdown": lambda arm: percent(100 * arm.max_drawdown),
             },
-            spare=("refused", "drawdown", "decided by"),
+            spare=("refused", "drawdown"),
         )
 
     def _cost_table(self) -> Block:
         return table_of(
             self.arms,
             {
-                "arm": lambda arm: arm.arm,
+                "arm": lambda arm: arm.name,
                 "fees": lambda arm: figure(arm.fees),
                 "price": lambda arm: figure(arm.price_effect, signed=True),
                 "divergence loss": lambda arm: figure(arm.divergence_loss),
@@ -177,41 +312,54 @@ class LpLabView(PartialView):
                 "models": lambda arm: figure(arm.model_cost_usd),
                 "tokens": lambda arm: count(arm.model_tokens),
                 "unanswered": lambda arm: count(arm.unanswered),
-                "LVR": lambda arm: figure(arm.lvr),
                 "residual": lambda arm: f"{arm.residual:g}",
             },
             spare=("unanswered", "tokens", "models", "residual", "swap cost", "gas"),
         )
 
-    def _engine_table(self) -> Block:
-        return table(
-            ("fees by both engines", "convention", "exact", "fast", "difference"),
-            [
-                (
-                    *(arm.arm, fees.convention, figure(fees.exact_usd, 4), figure(fees.fast_usd, 4)),
-                    "" if fees.difference_pct is None else percent(fees.difference_pct, 4, signed=True),
-                )
-                for arm in self.arms
-                if (fees := arm.fast_fees) is not None
-            ],
-        )
-
     def draw_charts(self) -> Charts:
         equity = {
-            arm.arm: [(self.since + HOUR * hour, worth) for hour, worth in enumerate(arm.equity_usd)]
+            arm.name: [(self.since + HOUR * hour, worth) for hour, worth in enumerate(arm.equity_usd)]
             for arm in self.arms
         }
-        against = [(arm.arm, arm.vs_hold.net_pnl_usd, arm.vs_hold.ci95) for arm in self.arms if arm.vs_hold]
+        against = [(arm.name, arm.vs_hold.usd, arm.vs_hold.ci95) for arm in self.arms if arm.vs_hold]
+        scores = [(arm.name, arm.fees_less_lvr, arm.ci95) for arm in self.arms]
         return {
-            "Result": (
+            "Fees less LVR": (interval_chart("Fees less LVR", scores),),
+            "Against holding": (
                 line_chart("Equity", equity.items()),
                 line_chart("Drawdown", ((arm, draw_down(points)) for arm, points in equity.items()), "%"),
                 interval_chart("Net result less that of holding", against),
             ),
             "Where the money went": (
-                bar_chart("Attribution", TERMS, [(arm.arm, arm.list_terms()) for arm in self.arms]),
+                bar_chart("Attribution", TERMS, [(arm.name, arm.list_terms()) for arm in self.arms]),
             ),
         }
+
+
+_Row = TypeVar("_Row")
+
+
+def _gain_columns(
+    name: str, read: Callable[[_Row], GainView | None], mark: str = ""
+) -> dict[str, Callable[[_Row], str | Value]]:
+    """A gain, its interval and what would show; blank where there is none."""
+
+    def cell(show: Callable[[GainView], str | Value]) -> Callable[[_Row], str | Value]:
+        return lambda item: "" if (gain := read(item)) is None else show(gain)
+
+    return {
+        name: cell(lambda gain: figure(gain.usd, signed=True)),
+        f"95 %{mark}": cell(lambda gain: format_span(gain.ci95)),
+        f"would show{mark}": cell(lambda gain: figure(gain.smallest)),
+    }
+
+
+def describe_cover(ratio: float | None, ci80: tuple[float, float] | None) -> str:
+    if ratio is None:
+        return "Whether this pool paid is not known: its fee is too high for its own price to tell."
+    span = "" if ci80 is None else f" ({ci80[0]:.2f} to {ci80[1]:.2f})"
+    return f"This pool's fees paid {ratio:.2f} of what arbitrage took{span}."
 
 
 TERMS: Final = ("fees", "price", "divergence loss", "gas", "swap cost", "models")
@@ -236,6 +384,7 @@ DECIDED_BY: Final = {
     Arm.HOLD: "nobody",
     Arm.PASSIVE: "nobody",
     Arm.RESET: "rule",
+    Arm.COVER: "rule",
     Arm.RANDOM: "chance",
     Arm.SCORE: "rule",
     Arm.NO_CRITIC: "Strategist by rules",
@@ -244,18 +393,26 @@ DECIDED_BY: Final = {
 }
 
 
-def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, convention: Convention) -> ArmView:
+def build_arm_view(
+    result: ArmResult, record: ScoredRecord, days: Days, funding_bp: Decimal, replay: Callable[[Spans], Replay] | None
+) -> ArmView:
     """View of one arm; `complete_arm` adds what needs the other arms."""
-    terms = result.terms
+    terms, score = result.terms, score_positions(record, result.spans, days)
+    own = measure_gain(score.carry)
     return derive(
         ArmView,
         result,
+        name=result.arm,
         by=", ".join(sorted(result.used.models)) or DECIDED_BY[result.arm],
+        fees_less_lvr=own.usd,
+        **pick(own, "ci95", "smallest"),
+        vs_rule=None,
         net_pnl_usd=to_usd(result.net - Fraction(result.used.usd) * USD),
+        scored_fees=sum(score.fees) / USD,
+        lvr=sum(score.lvr) / USD,
         fees=to_usd(terms.fees),
         price_effect=to_usd(terms.price_effect + result.idle_effect),
         divergence_loss=to_usd(terms.divergence_loss),
-        lvr=round(result.lvr / USD, 6),
         gas=to_usd(terms.gas),
         swap_cost=to_usd(terms.swap_cost),
         residual=float(result.residual / USD),
@@ -264,48 +421,57 @@ def build_arm_view(result: ArmResult, columns: MinuteColumns, fee_pips: int, con
         unanswered=result.used.unanswered,
         time_in_range=round(result.minutes_in_range / result.minutes, 6),
         max_drawdown=measure_drawdown(result.hourly),
-        ci95=None,
         vs_hold=None,
-        fast_fees=compare_engines(result, columns, fee_pips, convention),
+        hedged=_hedge(record, result.spans, days, funding_bp) if result.spans else None,
+        replayed=_replay(record, result.spans, score, replay) if replay and result.spans else None,
+        carry_usd=tuple(value / USD for value in score.carry),
         equity_usd=tuple(worth / USD for worth in result.hourly),
     )
 
 
-def complete_arm(arm: ArmView, held: ArmView | None) -> ArmView:
-    """Add the confidence interval and the comparison with holding."""
-    against = None
-    if held is not None and held.arm != arm.arm:
-        differences = [ours - theirs for ours, theirs in zip(arm.changes, held.changes, strict=True)]
-        against = ComparisonView(
-            net_pnl_usd=round(arm.net_pnl_usd - held.net_pnl_usd, 6), ci95=usd_interval(differences)
-        )
-    return arm.model_copy(update={"ci95": usd_interval(arm.changes), "vs_hold": against})
-
-
-def compare_engines(
-    result: ArmResult, columns: MinuteColumns, fee_pips: int, convention: Convention
-) -> FastFeesView | None:
-    """Fees of the same positions over the same minutes, computed all at once."""
-    if not result.spans:
-        return None
-    price = price_of(result.sqrt_price_x96)
-    earned = [
-        earn_fees(columns.select_minutes(span.start, span.end), span.range, span.liquidity, fee_pips, convention)
-        for span in result.spans
-    ]
-    exact = result.fees0 + result.fees1 / price
-    fast = sum((Fraction(fees.fees0) + Fraction(fees.fees1) / price for fees in earned), Fraction(0))
-    return FastFeesView(
-        convention=convention,
-        exact_usd=to_usd(exact),
-        fast_usd=to_usd(fast),
-        difference_pct=round(float(100 * (fast / exact - 1)), 6) if exact else None,
+def _hedge(record: ScoredRecord, spans: Spans, days: Days, funding_bp: Decimal) -> HedgedView:
+    found = score_hedges(record, spans, days, float(funding_bp) / 10_000)
+    return HedgedView(
+        alone=measure_gain(found.alone),
+        hedged=measure_gain(found.hedged),
+        resets=found.resets,
+        turnover_usd=found.turnover / USD,
+        cost_usd=found.cost / USD,
+        funding_usd=found.funding / USD,
     )
 
 
-def usd_interval(changes: Sequence[int]) -> tuple[float, float] | None:
-    ends = interval_of_sum(changes, BLOCK_HOURS)
-    return None if ends is None else (ends[0] / USD, ends[1] / USD)
+def _replay(record: ScoredRecord, spans: Spans, score: Score, replay: Callable[[Spans], Replay]) -> ReplayView:
+    found, last = replay(spans), float(record.columns.roots[-1])
+    earned = sum(count_fees(record, span, last) for span in spans)
+    ratio = (found.fees0 + found.fees1 / (last * last)) / earned if earned else 1.0
+    fees = round(sum(score.fees) * ratio)
+    return ReplayView(
+        fees_usd=fees / USD,
+        fees_less_lvr=(fees - sum(score.lvr)) / USD,
+        difference_pct=round(100 * (ratio - 1), 4),
+    )
+
+
+def complete_arm(arm: ArmView, held: ArmView | None, rule: ArmView | None) -> ArmView:
+    """Add the comparisons with holding, and with being in or out by fee cover."""
+    count, found = len(arm.carry_usd), dict[str, GainView]()
+    for name, other, read in (
+        ("vs_hold", held, lambda each: each.list_changes(count)),
+        ("vs_rule", rule, lambda each: [round(usd * USD) for usd in each.carry_usd]),
+    ):
+        if other is not None and other.name != arm.name:
+            found[name] = measure_gain([ours - theirs for ours, theirs in zip(read(arm), read(other), strict=True)])
+    return arm.model_copy(update=found)
+
+
+def measure_gain(days: Sequence[int]) -> GainView:
+    found = estimate_total(days)
+    return GainView(
+        usd=sum(days) / USD,
+        ci95=None if found is None else (round(found.low / USD, 6), round(found.high / USD, 6)),
+        smallest=None if found is None else round(found.smallest / USD, 6),
+    )
 
 
 def measure_drawdown(worths: Sequence[int]) -> float:
@@ -328,18 +494,19 @@ class RegimeGainView(View):
     episodes: int
     gain_usd: float
     """A decision."""
-    ci95: tuple[float, float] | None
 
 
 class ArmGainView(View):
-    """An arm, and what the full debate gained over it; USD a decision, models and trading paid."""
+    """An arm, and what the full debate gained over it in fees less LVR; USD a decision, models and trading paid."""
 
     arm: str
     by: str
     episodes: int
     moved: int
     """Episodes in which it did something."""
+    fees_less_lvr: float
     net_usd: float
+    """With what the price did."""
     model_tokens: int
     model_cost_usd: float
     unanswered: int
@@ -347,6 +514,8 @@ class ArmGainView(View):
     gain_usd: float | None
     """Of the debate over it; null for the debate itself."""
     ci95: tuple[float, float] | None
+    smallest: float | None
+    """What four of five such studies would find."""
     p: float | None
     p_corrected: float | None
     """For all of these comparisons together (Holm)."""
@@ -424,9 +593,11 @@ class LpAblationView(PartialView):
                 "arm": lambda arm: arm.arm,
                 "decided by": lambda arm: arm.by,
                 "moved": lambda arm: f"{arm.moved} of {arm.episodes}",
-                "net": lambda arm: figure(arm.net_usd, signed=True),
+                "fees − LVR": lambda arm: figure(arm.fees_less_lvr, signed=True),
                 "gain": lambda arm: figure(arm.gain_usd, signed=True),
                 "95 %": lambda arm: "" if arm.gain_usd is None else format_span(arm.ci95),
+                "would show": lambda arm: figure(arm.smallest),
+                "net": lambda arm: figure(arm.net_usd, signed=True),
                 "p": lambda arm: figure(arm.p, 3),
                 "p (Holm)": lambda arm: figure(arm.p_corrected, 3),
                 "better": lambda arm: figure(arm.better, 0),
@@ -444,7 +615,6 @@ class LpAblationView(PartialView):
                 "market": lambda pair: pair[1].regime,
                 "episodes": lambda pair: count(pair[1].episodes),
                 "gain": lambda pair: figure(pair[1].gain_usd, signed=True),
-                "95 %": lambda pair: format_span(pair[1].ci95),
             },
         )
 

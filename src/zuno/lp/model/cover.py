@@ -45,15 +45,15 @@ def student_t(quantile: float, degrees: int) -> float:
     if not 0.5 <= quantile < 1 or degrees < 1:
         raise ValueError(f"no quantile {quantile} with {degrees} degrees of freedom")
     low, high = 0.0, 1.0
-    while _between(high, degrees) < 2 * quantile - 1:
+    while student_share(high, degrees) < 2 * quantile - 1:
         high *= 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _between(middle, degrees) < 2 * quantile - 1 else (low, middle)
+        low, high = (middle, high) if student_share(middle, degrees) < 2 * quantile - 1 else (low, middle)
     return round(high, 6)
 
 
-def _between(t: float, degrees: int) -> float:
+def student_share(t: float, degrees: int) -> float:
     """The probability of −t to t, by the finite sum for a whole number of degrees."""
     cosine2 = degrees / (degrees + t * t)
     sine = t / sqrt(degrees + t * t)

@@ -38,7 +38,7 @@ async def test_a_run_that_is_stopped_before_the_debate_is_done_leaves_a_report(t
     question = read_question(str(folder), "hold,debate,random", 10_000, 1, "5", "balanced", "0.1")
     view = await lab.compare(question, 1, lambda done, all: None, stop)
     assert view.stopped
-    assert [arm.arm for arm in view.arms] == ["hold"]
+    assert [arm.name for arm in view.arms] == ["hold"]
 
 
 def test_a_move_whose_second_half_is_refused_leaves_the_position_as_it_was() -> None:

@@ -66,8 +66,8 @@ async def test_a_debate_is_the_same_without_later_minutes_and_with_others(task: 
 async def test_a_minute_of_the_future_is_found(task: PoolTask, monkeypatch: pytest.MonkeyPatch) -> None:
     read = RecordedChain.price_path
 
-    async def leak(self: RecordedChain, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
-        path, world = await read(self, pool_id, since), self.world
+    async def leak(self: RecordedChain, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
+        path, world = await read(self, pool_id, since, step), self.world
         if world.at_end:
             return path
         price = cached_sqrt_price_at_tick(world.minutes[len(world.marks)].close_tick)
