@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from pydantic import ValidationError
 
+from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis, Wei
@@ -113,7 +114,8 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str) -> Check
     pair = granted.mandate.pair
     if pair is not None and pair != (draft.pool.key.currency0, draft.pool.key.currency1):
         covered = False
-    worth = await _count_worth(context, draft)
+    fees_alone = told.action is Action.COMPOUND
+    worth = None if position is None else await count_worth(context, position, fees_alone=fees_alone)
     gas = Wei(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee)
     proposed = ProposedAct(
         told,
@@ -161,15 +163,12 @@ def is_covered(granted: MandateGranted, position: int, pool: str, done: Sequence
     return position in granted.mandate.positions or pool in granted.mandate.pools or position in opened
 
 
-async def _count_worth(context: ExecutionContext, draft: Draft) -> Fraction | None:
-    """What an act moves, in dollars: the fees where they are put back, else the position with them."""
-    position, total = draft.position, Fraction(0)
-    if position is None:
-        return None
-    compounds = draft.instruction.action is Action.COMPOUND
-    held = (position.fees0, position.fees1) if compounds else burn_proceeds(position)
-    for currency, amount in zip((draft.pool.key.currency0, draft.pool.key.currency1), held, strict=True):
-        usd = await usd_value(context, draft.pool, Flow(currency, amount)) if amount else Fraction(0)
+async def count_worth(context: ExecutionContext, position: LpPosition, *, fees_alone: bool = False) -> Fraction | None:
+    """What an act moves, in dollars: the position with its fees; None where nobody knows their price."""
+    pool, total = position.pool, Fraction(0)
+    held = (position.fees0, position.fees1) if fees_alone else burn_proceeds(position)
+    for currency, amount in zip((pool.key.currency0, pool.key.currency1), held, strict=True):
+        usd = await usd_value(context, pool, Flow(currency, amount)) if amount else Fraction(0)
         if usd is None:
             return None
         total += usd
