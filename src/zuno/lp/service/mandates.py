@@ -12,6 +12,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.arguments import parse_amount, parse_span
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
+from zuno.kernel.notify import NoticeLabel
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import base_and_quote, parse_units, plain_text
 from zuno.kernel.units import Millis, Seconds, Wei
@@ -159,6 +160,11 @@ class MandateDesk:
         names = ", ".join(each.hash for each in meant)
         return (await self.show()).model_copy(update={"said": f"revoked: {names}; nothing is begun under it any more"})
 
+    @staticmethod
+    def guards_money(shown: LpMandatesView) -> bool:
+        """Whether one that is active is for real money."""
+        return any(each.active and chain_label(each.mandate.chain) is NoticeLabel.LIVE for each in shown.mandates)
+
     async def pause(self) -> LpMandatesView:
         """No act begins; one that is signed goes on."""
         await append_mandate_event(await self.open_journal(), ActsPaused(paused=True), OWNER)
@@ -167,9 +173,8 @@ class MandateDesk:
     async def resume(self, confirm: Confirm) -> LpMandatesView:
         """Where a mandate is for real money the word `resume` is typed."""
         before = await self.show()
-        real = [each for each in before.mandates if each.active and chain_label(each.mandate.chain) == "LIVE"]
-        terms = "\n".join(line for each in real for line in each.terms)
-        if real and not confirm("resume", f"The monitor acts again under what stands:\n{terms}"):
+        terms = "\n".join(line for each in before.mandates for line in each.terms)
+        if self.guards_money(before) and not confirm("resume", f"The monitor acts again under what stands:\n{terms}"):
             raise Refused("The word was not typed; acts stay paused.")
         await append_mandate_event(await self.open_journal(), ActsPaused(paused=False), OWNER)
         return (await self.show()).model_copy(update={"said": "acts under mandates go on"})
