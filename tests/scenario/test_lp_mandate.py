@@ -1,4 +1,4 @@
-"""A mandate on the real contracts: it exits while nobody looks, and its owner is told; a reorganisation changes nothing."""
+"""A mandate on the real contracts: it exits while nobody looks, and tells its owner; a reorg changes nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from zuno.lp.execute.plan_state import PlanProgress, append_event, load_progress
 from zuno.lp.model.mandate import ExitTerms, LpMandate, MandatedAct, MandateGranted
 from zuno.lp.model.plan import PlanState, StepKind
 from zuno.lp.model.plan_events import Action, Instruction, PlanInstructed
-from zuno.lp.rules.mandate import find_level, hash_mandate, mandate_bytes, plan_swap
+from zuno.lp.rules.mandate import hash_mandate, mandate_bytes, plan_swap
 
 Zuno = Callable[..., Any]
 HERE = {"ZUNO_CHAIN_ID": "devnet"}
@@ -88,7 +88,7 @@ async def test_an_exit_at_a_price_that_is_reorganised_away_is_done_once(desk: De
         pool_id=pool.id,
         tick=pool.tick,
         position_id=position.id,
-        swap_home=plan_swap(ends, pool, pool.tick, find_level(ends, pool)),
+        swap_home=plan_swap(mandate, pool, pool.tick),
     )
     event = PlanInstructed(plan_id=plan_id, plan_hash="ab" * 32, instruction=told)
     await append_event(hands.journal, PlanProgress(plan_id), event)

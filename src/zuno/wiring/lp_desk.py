@@ -174,9 +174,8 @@ class LpWiring(SharedWiring):
             return await self._execution_context(chain)
 
         execution = replace(self.execution(), context_of=open_context)
-        return MandateActor(
-            self._read_journal, self._open_journal, execution, argue, unix_millis, self.kill_lock.why_locked, print_line
-        )
+        killed = self.kill_lock.why_locked
+        return MandateActor(self._read_journal, execution, argue, unix_millis, killed, print_line)
 
     def portfolio(self) -> PortfolioDesk:
         from zuno.lp.service.portfolio import PortfolioDesk

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from pydantic import ValidationError
 
-from zuno.amm.model import LpPosition
+from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis, Wei
@@ -47,7 +47,7 @@ class MandateBook:
     numbers: dict[str, int] = field(default_factory=dict)
     """Of the entries that granted them."""
     paused: bool = False
-    seen: dict[tuple[str, int], tuple[Millis, LevelSeen]] = field(default_factory=dict)
+    seen: dict[tuple[str, int], tuple[Millis, Block | None]] = field(default_factory=dict)
     asked: dict[tuple[str, int], Millis] = field(default_factory=dict)
     acts: list[tuple[Millis, ActDecided]] = field(default_factory=list)
 
@@ -60,8 +60,8 @@ class MandateBook:
                 self.standing = {place: each for place, each in self.standing.items() if each.hash != name}
             case ActsPaused(paused=paused):
                 self.paused = paused
-            case LevelSeen(hash=name, position_id=position):
-                self.seen[name, position] = at, event
+            case LevelSeen(hash=name, position_id=position, block=block):
+                self.seen[name, position] = at, block
             case DeskAsked(hash=name, position_id=position):
                 self.asked[name, position] = at
             case ActDecided():
@@ -108,12 +108,8 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str) -> Check
     done = [(at, act, await load_progress(context.journal, act.plan_id)) for at, act in before]
     spent = [(at, act) for at, act, progress in done if progress.begun or progress.over is None]
     recent = [act for at, act in spent if at >= context.now() - DAY_MILLIS]
-    covered = position is not None and is_covered(
-        granted, position.id, position.pool.id, [progress for _, act, progress in done if act.hash == name]
-    )
-    pair = granted.mandate.pair
-    if pair is not None and pair != (draft.pool.key.currency0, draft.pool.key.currency1):
-        covered = False
+    own = [progress for _, act, progress in done if act.hash == name]
+    covered = position is not None and is_covered(granted, position.id, position.pool, own)
     fees_alone = told.action is Action.COMPOUND
     worth = None if position is None else await count_worth(context, position, fees_alone=fees_alone)
     gas = Wei(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee)
@@ -157,10 +153,10 @@ async def check_standing(context: ExecutionContext, book: MandateBook, name: str
     return granted
 
 
-def is_covered(granted: MandateGranted, position: int, pool: str, done: Sequence[PlanProgress]) -> bool:
+def is_covered(granted: MandateGranted, position: int, pool: PoolState, done: Sequence[PlanProgress]) -> bool:
     """`done`: what was done under it, for the positions that came of its own."""
     opened = {progress.over.new_position_id for progress in done if progress.over is not None}
-    return position in granted.mandate.positions or pool in granted.mandate.pools or position in opened
+    return position in granted.mandate.positions or pool.id in granted.mandate.pools or position in opened
 
 
 async def count_worth(context: ExecutionContext, position: LpPosition, *, fees_alone: bool = False) -> Fraction | None:

@@ -102,13 +102,11 @@ class LevelSeen(Wire):
 
 
 class DeskAsked(Wire):
-    """The debate about a position under a mandate, and its winner."""
+    """A debate about a position under a mandate begins."""
 
     event: Literal["asked"] = "asked"
     hash: Hex64
     position_id: int
-    plan_id: PlanId
-    choice: str
 
 
 class ActDecided(Wire):

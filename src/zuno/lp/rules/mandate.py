@@ -50,21 +50,22 @@ def check_grant(mandate: LpMandate, now: Millis) -> None:
         raise Refused(f"Below {ends.below} and above {ends.above}: every price is one or the other.")
 
 
-def find_level(ends: ExitTerms | None, pool: PoolState) -> Decimal | None:
-    """The level that the pool's price is beyond."""
-    price = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
-    if ends is None:
+def find_level(mandate: LpMandate, pool: PoolState) -> Decimal | None:
+    """The level that the pool's price is beyond; none of a pair that the levels are not about."""
+    ends, price = mandate.exit, whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    if ends is None or mandate.pair not in (None, (pool.key.currency0, pool.key.currency1)):
         return None
     if ends.below is not None and price < ends.below:
         return ends.below
     return ends.above if ends.above is not None and price > ends.above else None
 
 
-def plan_swap(ends: ExitTerms, pool: PoolState, tick: Tick | int, level: Decimal | None) -> SwapHome | None:
+def plan_swap(mandate: LpMandate, pool: PoolState, tick: int) -> SwapHome | None:
     """What an exit swaps, and its worst rate: beyond its level, or beyond the price of the decision."""
-    if ends.to == "as-is":
+    ends, level = mandate.exit, find_level(mandate, pool)
+    if ends is None or ends.to == "as-is":
         return None
-    at = sqrt_price_at_tick(tick) if level is None else sqrt_price_for(Fraction(level), pool.token0, pool.token1)
+    at = sqrt_price_at_tick(Tick(tick)) if level is None else sqrt_price_for(Fraction(level), pool.token0, pool.token1)
     rate, kept = price_of(at), 1 - Fraction(ends.worst_percent) / 100
     return SwapHome(to=0, least_rate=kept / rate) if ends.to == "token0" else SwapHome(to=1, least_rate=kept * rate)
 
@@ -94,9 +95,9 @@ def find_act_refusal(mandate: LpMandate, act: ProposedAct, now: Millis) -> str |
         return f"the mandate does not name position {told.position_id}"
     if kind is None or kind not in mandate.acts or told.anyway:
         return f"the mandate allows {', '.join(mandate.acts)}, not {told.action}"
-    level = find_level(ends, act.pool) if kind is MandatedAct.EXIT else None
+    level = find_level(mandate, act.pool) if kind is MandatedAct.EXIT else None
     if kind is MandatedAct.EXIT and ends is not None:
-        if (why := _find_exit_refusal(ends, act, level)) is not None:
+        if (why := _find_exit_refusal(mandate, ends, act, level)) is not None:
             return why
     elif told.swap_home is not None or told.in_a_crash:
         return "only an exit swaps into one token, or is done in a crash"
@@ -117,7 +118,7 @@ def find_act_refusal(mandate: LpMandate, act: ProposedAct, now: Millis) -> str |
     return None
 
 
-def _find_exit_refusal(ends: ExitTerms, act: ProposedAct, level: Decimal | None) -> str | None:
+def _find_exit_refusal(mandate: LpMandate, ends: ExitTerms, act: ProposedAct, level: Decimal | None) -> str | None:
     told, price = act.instruction, whole_price(act.pool.sqrt_price_x96, act.pool.token0, act.pool.token1)
     if level is None and not ends.when_close_wins:
         return f"the price is {decimal_text(price, 8)} {ends.unit}, and no level is reached"
@@ -128,6 +129,6 @@ def _find_exit_refusal(ends: ExitTerms, act: ProposedAct, level: Decimal | None)
         )
     if told.in_a_crash and not ends.in_a_crash:
         return "the mandate says nothing of a crash (`--in-a-crash`)"
-    if told.swap_home != plan_swap(ends, act.pool, told.tick, level):
+    if told.swap_home != plan_swap(mandate, act.pool, told.tick):
         return f"the mandate exits into {ends.to} at its worst price, and this is another swap"
     return None

@@ -210,6 +210,10 @@ class MandateDesk:
             expires=Millis(now + span),
         )
         check_grant(mandate, now)
+        for pool in named:
+            if find_level(mandate, pool) is not None:
+                price = decimal_text(whole_price(pool.sqrt_price_x96, pool.token0, pool.token1), 8)
+                raise Refused(f"The price is {price}, beyond that level already: `zuno lp close` leaves now.")
         if {MandatedAct.EXIT, MandatedAct.REBALANCE} & set(mandate.acts):
             for position in positions:
                 worth = await count_worth(execution, position)
@@ -296,7 +300,4 @@ def _read_exit(asked: MandateRequest, pools: Sequence[PoolState]) -> tuple[ExitT
         raise Refused("A level is a price of one pair; grant it for positions and pools of that pair alone.")
     base, quote = base_and_quote(pool.token0, pool.token1)
     unit = f"{quote.display_name} per {base.display_name}"
-    if any(find_level(ends, each) is not None for each in pools):
-        price = decimal_text(whole_price(pool.sqrt_price_x96, pool.token0, pool.token1), 8)
-        raise Refused(f"The price is {price} {unit}, beyond that level already: `zuno lp close` leaves now.")
     return ends.model_copy(update={"unit": unit}), pairs.pop()
