@@ -84,7 +84,7 @@ class MandatedHome:
         return set((await opened.owned(wallet)).ids)
 
     async def book(self) -> MandateBook:
-        return await load_mandates(await self.zuno._open_journal(), verify=True)
+        return await load_mandates(await self.zuno._open_journal())
 
     async def plans(self) -> list[PlanProgress]:
         """Of every act that was decided, oldest first."""

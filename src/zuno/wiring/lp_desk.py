@@ -171,7 +171,8 @@ class LpWiring(SharedWiring):
 
         async def open_context(chain: str) -> ExecutionContext:
             self._chains.refresh()
-            return await self._execution_context(chain)
+            context = await self._execution_context(chain)
+            return replace(context, signer=self._signers.unattended(context.info.name))
 
         execution = replace(self.execution(), context_of=open_context)
         killed = self.kill_lock.why_locked

@@ -100,7 +100,7 @@ class Gate:
                 raise Refused("Only a mandate may act in a crash.")
             return
         self._check_signs_here()
-        checked = await check_act(self.context, draft, approval.mandate)
+        checked = await check_act(self.context, draft, approval.mandate, verify=True)
         about, kind = draft.instruction.position_id, ACT_OF[draft.instruction.action]
         assert about is not None  # or the mandate would not cover it
         event = derive(

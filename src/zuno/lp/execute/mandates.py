@@ -1,7 +1,7 @@
 """The mandates of a home as the journal has them, and the check of an act under one: before its approval, and again
 before its first signature."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -14,7 +14,6 @@ from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis, Wei
 from zuno.lp.execute.checks import DAY_MILLIS, usd_value
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.plan_state import PlanProgress, load_progress
 from zuno.lp.model.mandate import (
     MANDATE_ENTRY,
     ActDecided,
@@ -27,7 +26,7 @@ from zuno.lp.model.mandate import (
     MandateRevoked,
 )
 from zuno.lp.model.plan import Flow
-from zuno.lp.model.plan_events import Action, Draft
+from zuno.lp.model.plan_events import Action, Draft, PlanOver, StepSigned
 from zuno.lp.plan.inventory import burn_proceeds
 from zuno.lp.rules.mandate import ProposedAct, find_act_refusal, hash_mandate, mandate_bytes
 
@@ -73,18 +72,26 @@ class MandateBook:
         return [(at, act) for at, act in self.acts if act.hash in of]
 
 
-async def load_mandates(journal: Journal, *, verify: bool = False) -> MandateBook:
-    """`verify`: no entry since the first one is missing, so that a revocation cannot have been taken out."""
-    book, first = MandateBook(), None
+async def load_mandates(journal: Journal) -> MandateBook:
+    book = MandateBook()
     async for entry in journal.entries(kind=MANDATE_ENTRY):
-        first = first or entry.seq
         try:
             book.apply_event(MandateRecord.model_validate(dict(entry.payload)).of, entry.at, entry.seq)
         except ValidationError as error:
             raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read.") from error
-    if verify and first is not None:
-        await journal.verify_range(first, None)
     return book
+
+
+async def find_end(journal: Journal, plan_id: str) -> PlanOver | None:
+    """How a plan ended, without what led there."""
+    found = await journal.latest(1, request_id=plan_id, kind=PlanOver.kind)
+    return PlanOver.model_validate(dict(found[0].payload)) if found else None
+
+
+async def list_opened(journal: Journal, book: MandateBook, name: str) -> set[int | None]:
+    """The positions that came of a mandate's own acts."""
+    ends = [await find_end(journal, act.plan_id) for _, act in book.acts if act.hash == name]
+    return {end.new_position_id for end in ends if end is not None}
 
 
 async def append_mandate_event(journal: Journal, event: MandateEvent, author: Author = MONITOR) -> None:
@@ -98,18 +105,24 @@ class CheckedAct:
     gas: Wei
 
 
-async def check_act(context: ExecutionContext, draft: Draft, name: str) -> CheckedAct:
+async def check_act(context: ExecutionContext, draft: Draft, name: str, *, verify: bool = False) -> CheckedAct:
     """`Refused` unless the mandate of this hash stands as it was signed, and covers this draft today. Whether it is
-    revoked or acts are paused is asked last of all."""
-    book = await load_mandates(context.journal, verify=True)
+    revoked or acts are paused is asked last of all. `verify`: no entry since its grant was taken out."""
+    journal, now = context.journal, context.now()
+    book = await load_mandates(journal)
     granted = await check_standing(context, book, name)
+    if verify:
+        await journal.verify_range(book.numbers[name], None)
     position, told = draft.position, draft.instruction
-    before = [(at, act) for at, act in book.acts_at((told.chain, draft.wallet)) if act.plan_id != draft.plan_id]
-    done = [(at, act, await load_progress(context.journal, act.plan_id)) for at, act in before]
-    spent = [(at, act) for at, act, progress in done if progress.begun or progress.over is None]
-    recent = [act for at, act in spent if at >= context.now() - DAY_MILLIS]
-    own = [progress for _, act, progress in done if act.hash == name]
-    covered = position is not None and is_covered(granted, position.id, position.pool, own)
+    since = now - max(DAY_MILLIS, 1_000 * granted.mandate.least_gap)
+    spent = [
+        (at, act)
+        for at, act in book.acts_at((told.chain, draft.wallet))
+        if at >= since and act.plan_id != draft.plan_id and await _counts(journal, act.plan_id)
+    ]
+    recent = [act for at, act in spent if at >= now - DAY_MILLIS]
+    opened = await list_opened(journal, book, name)
+    covered = position is not None and is_covered(granted, position.id, position.pool, opened)
     fees_alone = told.action is Action.COMPOUND
     worth = None if position is None else await count_worth(context, position, fees_alone=fees_alone)
     gas = Wei(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee)
@@ -123,9 +136,9 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str) -> Check
         sum(act.gas for act in recent),
         max((at for at, _ in spent), default=None),
     )
-    if (why := find_act_refusal(granted.mandate, proposed, context.now())) is not None or worth is None:
+    if (why := find_act_refusal(granted.mandate, proposed, now)) is not None or worth is None:
         raise Refused(f"{draft.plan_id} is not done under mandate {name[:16]}…: {why}.")
-    latest = await load_mandates(context.journal)
+    latest = await load_mandates(journal)
     find_standing(latest, (context.info.name, context.wallet), name)
     if latest.paused:
         raise Refused("Acts under mandates are paused; `zuno lp resume` lets them go on.")
@@ -153,10 +166,15 @@ async def check_standing(context: ExecutionContext, book: MandateBook, name: str
     return granted
 
 
-def is_covered(granted: MandateGranted, position: int, pool: PoolState, done: Sequence[PlanProgress]) -> bool:
-    """`done`: what was done under it, for the positions that came of its own."""
-    opened = {progress.over.new_position_id for progress in done if progress.over is not None}
+def is_covered(granted: MandateGranted, position: int, pool: PoolState, opened: Collection[int | None]) -> bool:
     return position in granted.mandate.positions or pool.id in granted.mandate.pools or position in opened
+
+
+async def _counts(journal: Journal, plan_id: str) -> bool:
+    """Whether an act counts toward the caps: it was signed, or may still be."""
+    if await find_end(journal, plan_id) is None:
+        return True
+    return bool(await journal.latest(1, request_id=plan_id, kind=StepSigned.kind))
 
 
 async def count_worth(context: ExecutionContext, position: LpPosition, *, fees_alone: bool = False) -> Fraction | None:

@@ -24,7 +24,9 @@ from zuno.lp.execute.mandates import (
     MandateBook,
     append_mandate_event,
     check_standing,
+    find_end,
     is_covered,
+    list_opened,
     load_mandates,
 )
 from zuno.lp.execute.plan_state import load_progress
@@ -80,7 +82,7 @@ class MandateActor:
             granted = book.standing.get(place)
             if granted is None or granted.mandate.expires <= self.now() or book.paused or self.killed() is not None:
                 continue
-            own = [await load_progress(journal, act.plan_id) for _, act in book.acts if act.hash == granted.hash]
+            own = await list_opened(journal, book, granted.hash)
             for position in reading.positions:
                 if position.liquidity and is_covered(granted, position.id, position.pool, own):
                     await self._act_for(book, granted, position)
@@ -88,9 +90,10 @@ class MandateActor:
     async def _settle(self, book: MandateBook, place: tuple[str, str]) -> None:
         """Go on with what is signed, whether its mandate still stands or not; drop what is not."""
         for _, act in book.acts_at(place):
-            progress = await load_progress(await self.execution.open_journal(), act.plan_id)
-            if progress.over is not None:
+            journal = await self.execution.open_journal()
+            if await find_end(journal, act.plan_id) is not None:
                 continue
+            progress = await load_progress(journal, act.plan_id)
             try:
                 if progress.begun:
                     agreed = Consent(lambda view: False, lambda view: True, who="the monitor")

@@ -20,7 +20,7 @@ from zuno.kernel.view import IsoTime, View
 from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.mandates import append_mandate_event, count_worth, load_mandates
-from zuno.lp.model.chains import native_coin
+from zuno.lp.model.chains import chain_named, native_coin
 from zuno.lp.model.mandate import (
     ActsPaused,
     ExitInto,
@@ -152,7 +152,9 @@ class MandateDesk:
         """That of a chain, or every one: an act that is not signed yet is not begun any more."""
         journal = await self.open_journal()
         standing = (await load_mandates(journal)).standing
-        meant = [each for (name, _), each in standing.items() if chain in (None, name)]
+        wanted = None if chain is None else chain_named(chain)
+        word = chain if wanted is None else wanted.name
+        meant = [each for (name, _), each in standing.items() if word in (None, name)]
         if not meant:
             raise Refused("No mandate stands.")
         for each in meant:
