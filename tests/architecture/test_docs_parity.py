@@ -108,6 +108,7 @@ def test_a_guide_is_short() -> None:
         "first-hour",
         "going-live",
         "liquidity",
+        "lp-mandate",
         "the-lab",
         "trading",
         "your-data",

@@ -184,8 +184,8 @@ def zuno(home: Path, *arguments: str) -> Ran:
     return Ran(*said)
 
 
-def doomed_apply(home: Path, plan_id: str, fatal: int | None) -> tuple[int, list[str] | None]:
-    """Apply a plan in a process that dies at the point given; its status, and the points it passed if it lived."""
+def doomed(home: Path, words: tuple[str, ...], fatal: int | None) -> tuple[int, list[str] | None]:
+    """A command in a process that dies at the point given; its status, and the points it passed if it lived."""
 
     def work() -> list[str]:
         doom = Doom(fatal)
@@ -196,7 +196,7 @@ def doomed_apply(home: Path, plan_id: str, fatal: int | None) -> tuple[int, list
             house.doom = doom  # type: ignore[attr-defined]
             return house
 
-        code, _, err = _command(home, ("plan", "apply", plan_id, "--yes", "--json"), opener)
+        code, _, err = _command(home, words, opener)
         if code != 0:
             raise AssertionError(err)
         return doom.seen
@@ -236,6 +236,11 @@ class Stage:
     before: Ledger
     approved_at: float = 0.0
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What is killed, and what goes on afterwards."""
+        return ("plan", "apply", self.plan_id, "--yes", "--json")
+
     def fresh(self) -> Path:
         """The home as it was when the plan was approved, which is not long ago."""
         _forget(self.home)
@@ -251,6 +256,20 @@ class Stage:
             raise AssertionError(f"{self.name}: {approved.err}")
         for path in self.home.glob("journal*"):
             shutil.copy2(path, self.kept / path.name)
+        self.approved_at = time.monotonic()
+
+
+class MandateStage(Stage):
+    """A home whose mandate exits at the next look: nothing is approved yet."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return ("monitor", "once", "--json")
+
+    def approve(self) -> None:
+        if self.approved_at == 0.0:
+            for path in self.home.glob("journal*"):
+                shutil.copy2(path, self.kept / path.name)
         self.approved_at = time.monotonic()
 
 
@@ -297,15 +316,16 @@ def survived(stage: Stage, fatal: int, point: str, yardstick: Ledger, tally: Tal
     mark = ask(stage.url, "evm_snapshot")
     home = stage.fresh()
     try:
-        status, _ = doomed_apply(home, stage.plan_id, fatal)
+        status, _ = doomed(home, stage.words, fatal)
         if not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
             raise AssertionError(f"{stage.name}, {point}: the process was to be killed and ended with {status}")
         tally.kills += 1
         if late:
             ask(stage.url, "evm_increaseTime", hex(LATE_SECONDS))
             ask(stage.url, "evm_mine")
-        again = zuno(home, "plan", "apply", stage.plan_id, "--yes", "--json")
-        problems, after = (_late_problems if late else _problems)(stage, home, again)
+        again = zuno(home, *stage.words)
+        judge = _mandate_problems if not stage.plan_id else _late_problems if late else _problems
+        problems, after = judge(stage, home, again)
         fresh_ids = set(after.positions) - set(stage.before.positions)
         if len(fresh_ids) > 1:
             tally.duplicates += 1
@@ -356,6 +376,22 @@ def _late_problems(stage: Stage, home: Path, again: Ran) -> tuple[list[str], Led
     return found + _books(stage, home, status, after), after
 
 
+def _mandate_problems(stage: Stage, home: Path, again: Ran) -> tuple[list[str], Ledger]:
+    """However often the monitor dies and comes back, the position is left once and the journal agrees."""
+    found = [] if again.code == 0 else [f"the monitor ended with {again.code}: {again.err.strip()}"]
+    zuno(home, *stage.words)  # one that was called off first is decided anew
+    after = ledger(home)
+    if EDGE_POSITION in after.positions:
+        found.append("the position is still there")
+    exits = [line for line in zuno(home, "plan", "list", "--json").document["plans"] if line["choice"] == "close"]
+    done = [line for line in exits if line["state"] in ("confirmed", "partial")]
+    if len(done) != 1:  # one that was called off, or came too late to be mined, is followed by another
+        found.append(f"{len(done)} exits were done: {[line['state'] for line in exits]}")
+    if zuno(home, "journal", "verify", "--json").code != 0:
+        found.append("the journal does not hold")
+    return found, after
+
+
 def _books(stage: Stage, home: Path, status: Any, after: Ledger) -> list[str]:
     """The journal holds, agrees with the chain, and a plan that is over stays so."""
     found = []
@@ -390,6 +426,22 @@ def stages(scratch: Path, url: str, home: Path, only: str | None) -> Iterator[St
         stage.approve()
         yield stage
         ask(url, "evm_revert", mark)
+    if only in (None, "mandate"):
+        _forget(home)
+        for words in (
+            ("lp", "mandate", "grant", "--position", EDGE_POSITION, "--exit-below", "3000", "--to", "token1",
+             "--worth-per-day", "100000", "--gas-per-day", "1", "--chain", "devnet", "--yes"),
+            ("devnet", "move", "--percent", "-5"),
+            ("monitor", "once"),
+            ("devnet", "move", "--percent", "-0.1"),
+        ):  # fmt: skip
+            if (ran := zuno(home, *words)).code != 0:
+                raise AssertionError(f"{' '.join(words)}: {ran.err}")
+        kept = scratch / "mandate"
+        kept.mkdir()
+        granted = MandateStage("mandate", home, kept, url, "", ledger(home))
+        granted.approve()
+        yield granted
 
 
 def _two_steps(home: Path) -> str:
@@ -458,7 +510,7 @@ def _instruct_one_step(home: Path) -> str:
 def main(arguments: Sequence[str] = ()) -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--every", type=int, default=1, help="try every n-th point only")
-    options.add_argument("--only", choices=("one step", "two steps"))
+    options.add_argument("--only", choices=("one step", "two steps", "mandate"))
     options.add_argument(
         "--cache", type=Path, default=CHECKOUT / ".cache" / "devnet", help="where built worlds are kept"
     )
@@ -489,7 +541,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 def _try_all(stage: Stage, every: int, tally: Tally) -> None:
     mark = ask(stage.url, "evm_snapshot")
     home = stage.fresh()
-    status, points = doomed_apply(home, stage.plan_id, None)
+    status, points = doomed(home, stage.words, None)
     if status != 0 or points is None:
         raise AssertionError(f"{stage.name}: an undisturbed run failed")
     yardstick = ledger(home)

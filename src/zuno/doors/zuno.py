@@ -30,6 +30,7 @@ from zuno.lab.service import StudyDesk
 from zuno.lp.service.archive import Archive
 from zuno.lp.service.execution import Execution
 from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
+from zuno.lp.service.mandates import MandateDesk
 from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_peer import PeerService
 from zuno.lp.service.mesh_supervisor import MeshHost
@@ -109,6 +110,9 @@ class Zuno(Protocol):
 
     def monitor(self, *, announce: bool = False) -> Monitor:
         """The monitor of all configured wallets; `announce`: alerts that no service delivers go to stderr."""
+
+    def mandates(self) -> MandateDesk:
+        """What the monitor may do with positions by itself."""
 
     def portfolio(self) -> PortfolioDesk: ...
     def wallets(self) -> WalletService: ...

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from zuno.lp.service.archive import Archive
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
+    from zuno.lp.service.mandate_acts import MandateActor
+    from zuno.lp.service.mandates import MandateDesk
     from zuno.lp.service.mesh import MeshService
     from zuno.lp.service.mesh_debate import MeshDebateRunner, OwnerEndpoint
     from zuno.lp.service.mesh_peer import PeerService
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.plan_replay import ReplayDebateRunner
+    from zuno.lp.service.plan_view import PlanView
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
@@ -146,12 +149,35 @@ class LpWiring(SharedWiring):
             journal=self._open_journal,
             outbox=None if drain is None else pushes.outbox,
             drain=drain,
-            feed=None if drain is None else build_feed(settings, drain, pushes),
+            feed=None if drain is None else build_feed(settings, drain, pushes, lp_alone=True),
             clock=SystemClock(),
             period=settings.monitor_interval_ms / 1000,
             tell=print_line,
             ping=self._build_ping("monitor"),
+            act=self._build_actor().act,
         )
+
+    def mandates(self) -> MandateDesk:
+        from zuno.lp.service.mandates import MandateDesk
+
+        chain, gaps = self._settings.default_chain(), partial(find_push_gaps, self._settings)
+        return MandateDesk(self._open_journal, self._execution_context, chain, unix_millis, gaps)
+
+    def _build_actor(self) -> MandateActor:
+        from zuno.lp.service.mandate_acts import MandateActor
+
+        async def argue(position: str, chain: str) -> PlanView:
+            self._chains.refresh()
+            return await self.advice().rebalance(position, chain=chain)
+
+        async def open_context(chain: str) -> ExecutionContext:
+            self._chains.refresh()
+            context = await self._execution_context(chain)
+            return replace(context, signer=self._signers.unattended(context.info.name))
+
+        execution = replace(self.execution(), context_of=open_context)
+        killed = self.kill_lock.why_locked
+        return MandateActor(self._read_journal, execution, argue, unix_millis, killed, print_line)
 
     def portfolio(self) -> PortfolioDesk:
         from zuno.lp.service.portfolio import PortfolioDesk

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from zuno.adapters.clock.system import SystemClock, unix_millis
@@ -51,16 +52,18 @@ class PushSources:
     """The equity picture of an account."""
 
 
-def build_feed(settings: Settings, drain: OutboxDrain, sources: PushSources) -> JournalFeed | None:
-    """Notices of both desks from the journal; None where no chat is pushed to."""
+def build_feed(
+    settings: Settings, drain: OutboxDrain, sources: PushSources, *, lp_alone: bool = False
+) -> JournalFeed | None:
+    """Notices of both desks from the journal; where no chat is pushed to None, or those of the LP desk alone."""
     from zuno.lp.watch.plan_notices import PlanNotices
     from zuno.pushes.feed import JournalFeed
     from zuno.trading.watch.notices import TradingNotices
 
-    if not _pushes_to_chat(settings):
-        return None
-    desks = (PlanNotices(), TradingNotices(sources.log(), sources.paint))
-    return JournalFeed(sources.outbox, sources.journal, desks, unix_millis, print_line, wake=drain.wake)
+    feed = partial(JournalFeed, sources.outbox, sources.journal, now=unix_millis, tell=print_line, wake=drain.wake)
+    if _pushes_to_chat(settings):
+        return feed(sources=(PlanNotices(), TradingNotices(sources.log(), sources.paint)))
+    return feed(sources=(PlanNotices(),), name="lp") if lp_alone else None
 
 
 def find_push_gaps(settings: Settings) -> tuple[str, ...]:

@@ -79,6 +79,15 @@ class Signers:
             self._own_signer = self.folder().signer(self._acting_wallet())
         return self._own_signer
 
+    def unattended(self, chain: str) -> Signer:
+        """The same for a process that acts by itself: nobody is asked for a passphrase."""
+        from zuno.adapters.keys.passphrases import Passphrases
+
+        if chain in LOCAL_CHAINS or self.typed is not None:
+            return self.of(chain)
+        silent = Passphrases(self._settings.passphrase_file, lambda prompt: None)
+        return self._open_folder(silent).signer(self._acting_wallet())
+
     def own_wallet(self) -> Address | None:
         """The configured wallet, else the only one kept; None if that leaves a choice or nothing."""
         wanted = self._settings.agent_wallet_address

@@ -18,6 +18,7 @@ from zuno.doors.cli.data import data
 from zuno.doors.cli.home import backup, home, restore
 from zuno.doors.cli.lab import lab
 from zuno.doors.cli.learning import memory
+from zuno.doors.cli.mandate import mandate
 from zuno.doors.cli.mesh import Transport, mesh, peer
 from zuno.doors.cli.monitor import alerts, monitor
 from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, help_alone, number, option
@@ -51,6 +52,7 @@ _others = {"telegram": telegram, "web": web, "mesh": mesh, "export": export, "ho
 for _word, _group in (_first | _desks | _others).items():
     app.add_typer(_group, name=_word)
 lp.add_typer(recommend, name="recommend")
+lp.add_typer(mandate, name="mandate")
 trade.add_typer(book, name="book")
 command(app, "parse")(parse)
 command(app, "agents")(agents)

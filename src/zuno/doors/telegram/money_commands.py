@@ -15,6 +15,7 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import UsageError
 from zuno.lp.service.execution import Consent
 from zuno.lp.service.execution_view import UnsignedView
+from zuno.lp.service.mandates import MandateDesk
 from zuno.markets.market import parse_symbol
 from zuno.trading.service.account_view import AccountView, ActionView
 from zuno.trading.service.closing import OpenRisk, find_closing
@@ -113,7 +114,7 @@ async def _offer_revoke(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     """Which mandate is asked first. Allowances of tokens are no mandate and are not touched."""
     words, name = take_account(asked.words)
     if words == ("lp",):
-        return Reply("There are no LP mandates yet: each LP plan is approved by itself.")
+        return await _offer_lp_revocation(zuno.mandates())
     if words != ("trading",):
         buttons = (Button("Trading", f"/revoke trading {name or ''}".rstrip()), Button("LP", "/revoke lp"))
         return Reply("Which mandate: trading or LP? Allowances are not touched.", buttons)
@@ -122,6 +123,18 @@ async def _offer_revoke(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
     if view.mandate is None:
         return Reply("No trading mandate is granted; /mandate shows one that is.")
     return _trading_card("/revoke", asked, render(view), view, [view.mandate.hash], "Revoke", desk.revoke_mandate)
+
+
+async def _offer_lp_revocation(desk: MandateDesk) -> ActionCard | Reply:
+    view = await desk.show()
+    if not view.mandates:
+        return Reply("No LP mandate is granted; the monitor only watches.")
+    bound_to = digest(canonical([mandate.hash for mandate in view.mandates]))
+
+    async def carry_out(confirmed: ChatRequest) -> Reply:
+        return render(await desk.revoke())
+
+    return ActionCard("/revoke lp", render(view), bound_to, "Revoke", desk.guards_money(view), carry_out)
 
 
 def _trading_card(

@@ -90,8 +90,16 @@ async def show_profit(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 
 async def show_mandate(asked: ChatRequest, zuno: Zuno) -> Reply:
-    name = read_account(asked, "/mandate [live|demo]")
+    if asked.words == ("lp",):
+        return render(await zuno.mandates().show())
+    name = read_account(asked, "/mandate [lp|live|demo]")
     return render(await zuno.account(name or LIVE_ACCOUNT).mandate())
+
+
+async def pause(asked: ChatRequest, zuno: Zuno) -> Reply:
+    if asked.words == ("lp",):
+        return render(await zuno.mandates().pause())
+    return render(await zuno.account(read_account(asked, "/pause [lp|live|demo]")).pause())
 
 
 async def show_count(asked: ChatRequest, zuno: Zuno) -> Reply:
@@ -166,7 +174,7 @@ COMMANDS: Final = (
     Command("performance", "[live|demo]", "Draw equity and drawdown.", Level.LOOK, show_performance),
     _ask_account("balance", "Show cash, margin and equity.", lambda zuno, name: zuno.account(name).balance()),
     _ask_account("sleeves", "Show what each sleeve holds and made.", lambda zuno, name: zuno.account(name).sleeves()),
-    Command("mandate", "[live|demo]", "Show the mandate.", Level.LOOK, show_mandate),
+    Command("mandate", "[lp|live|demo]", "Show the mandate.", Level.LOOK, show_mandate),
     Command("count", "[live|demo]", "Count trades and orders.", Level.LOOK, show_count),
     _ask_account("locks", "List what keeps the desk from new trades.", lambda zuno, name: zuno.account(name).locks()),
     _ask_account("evaluate", _EVALUATE, lambda zuno, name: zuno.learning(name).evaluate(), Level.OWNER),
@@ -175,6 +183,6 @@ COMMANDS: Final = (
     Command("show_config", "", "Show the settings, without secrets.", Level.LOOK, show_config),
     Command("version", "", "Show the version.", Level.LOOK, show_version),
     Command("service", "", "Show what runs, and how it is.", Level.OWNER, show_service),
-    _ask_account("pause", _PAUSE, lambda zuno, name: zuno.account(name).pause(), Level.LOWERS_RISK, ("stopentry",)),
+    Command("pause", "[lp|live|demo]", _PAUSE, Level.LOWERS_RISK, pause, ("stopentry",)),
     _ask_account("stop", _STOP, lambda zuno, name: zuno.trade_desk().stop(name), Level.LOWERS_RISK),
 )

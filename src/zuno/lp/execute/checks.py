@@ -29,7 +29,7 @@ from zuno.lp.model.plan import Allows, Bounds, Flow, Holds, Need, Owns, Permits,
 from zuno.lp.model.plan_events import Action, Approval, Draft, Instruction, PlanApplying, PlanOver
 from zuno.lp.plan.context import amount_text
 from zuno.lp.plan.policy import build_policy, verify_step
-from zuno.lp.rules.limits import REFERENCE_LIMIT, reference_gap
+from zuno.lp.rules.limits import CRASH_LIMIT, REFERENCE_LIMIT, reference_gap
 
 _SIGNING_PREFIX: Final = b"zuno approval of a plan, version 1\n"
 DAY_MILLIS: Final = 24 * 3600 * 1000
@@ -96,7 +96,12 @@ async def check_market(context: ExecutionContext, instruction: Instruction, pool
     if instruction.action not in (Action.COLLECT, Action.REVOKE):
         check_drift(instruction, pool, bounds)
         if not instruction.leaves_anyway:
-            await check_reference(context, pool)
+            await check_reference(context, pool, reference_limit(instruction))
+
+
+def reference_limit(instruction: Instruction) -> Fraction:
+    """How far the pool may be off the reference for this."""
+    return CRASH_LIMIT if instruction.in_a_crash else REFERENCE_LIMIT
 
 
 def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> None:
@@ -109,14 +114,14 @@ def check_drift(instruction: Instruction, pool: PoolState, bounds: Bounds) -> No
         )
 
 
-async def check_reference(context: ExecutionContext, pool: PoolState) -> str:
+async def check_reference(context: ExecutionContext, pool: PoolState, limit: Fraction = REFERENCE_LIMIT) -> str:
     """The pool's price against the reference price; returns the source of the reference."""
     spot = await read_reference(context, pool)
     gap = reference_gap(pool, spot.value)
-    if gap > REFERENCE_LIMIT:
+    if gap > limit:
         raise Refused(
             f"The pool's price is {_percent(gap)} off the reference ({spot.source}); the bound is "
-            f"{_percent(REFERENCE_LIMIT)}. Wait until the two agree; a position can be left at any price with "
+            f"{_percent(limit)}. Wait until the two agree; a position can be left at any price with "
             f"`zuno lp close ID --anyway`, or a part of it with `zuno lp remove ID --percent P --anyway`."
         )
     return spot.source
@@ -183,8 +188,8 @@ def check_policy(
     allowed = {flow.currency: flow.amount for flow in caps}
     terms = onchain.terms(context, draft.bounds)
     revocable = frozenset(map(Address, draft.instruction.tokens))
-    hooks, band = context.limits.hooks, draft.instruction.range
-    verify_step(step, build_policy(terms, pool.key, allowed, position, hooks, revocable, approved, pool, band))
+    hooks, band, swap = context.limits.hooks, draft.instruction.range, draft.instruction.swap_home
+    verify_step(step, build_policy(terms, pool.key, allowed, position, hooks, revocable, approved, pool, band, swap))
 
 
 def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:

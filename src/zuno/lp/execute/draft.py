@@ -235,7 +235,15 @@ async def build_draft(
     caps, proceeds = _spending_caps(plan, onchain, bounds)
     pool, position, hooks = onchain.pool, onchain.position, context.limits.hooks
     policy = build_policy(
-        terms, pool.key, caps, position, hooks, revocable=frozenset(more), pool=pool, band=first.range
+        terms,
+        pool.key,
+        caps,
+        position,
+        hooks,
+        revocable=frozenset(more),
+        pool=pool,
+        band=first.range,
+        swap=first.swap_home,
     )
     _check_steps_against_policy(plan, policy, proceeds)
     others: list[LpPosition] = []
@@ -334,7 +342,7 @@ def _build_steps(
         case Action.REBALANCE, LpPosition() as position, band_ if band_ is not None:
             return positions.rebalance(terms, position, band_, quotes=quote)
         case Action.CLOSE, LpPosition() as position, _:
-            return positions.close(terms, position)
+            return positions.close(terms, position, instruction.swap_home, quotes=quote)
         case Action.COLLECT, LpPosition() as position, _:
             return positions.collect(terms, position)
         case Action.COMPOUND, LpPosition() as position, _:

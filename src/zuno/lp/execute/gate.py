@@ -4,16 +4,28 @@ from dataclasses import dataclass
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import HexId
+from zuno.kernel.wire import derive
 from zuno.lp.execute import checks
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft, build_draft, list_positions
 from zuno.lp.execute.handed_out import explain_waiting
+from zuno.lp.execute.mandates import append_mandate_event, check_act
 from zuno.lp.execute.plan_run import AskOwner, PlanRun, as_sentence
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, draft_digest, unfinished_plans
-from zuno.lp.execute.send import Notify, check_not_killed
+from zuno.lp.execute.send import Notify, check_may_begin
 from zuno.lp.execute.signed_elsewhere import HandedOutRun
+from zuno.lp.model.mandate import ActDecided
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Approval, Draft, Instruction, PlanApproved, PlanCalledOff, PlanOver, PlanSimulated
+from zuno.lp.rules.mandate import ACT_OF
+
+
+@dataclass(frozen=True, slots=True)
+class ActReason:
+    """Why something is done under a mandate, and what the four agents said of it."""
+
+    why: str = ""
+    argument: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,24 +67,50 @@ class Gate:
             raise Refused(as_sentence(drafted.error))
         return drafted
 
-    def approval(self, draft: Draft, who: str) -> Approval:
+    def approval(self, draft: Draft, who: str, mandate: str | None = None) -> Approval:
         """The approval as it would be signed."""
         same = draft.model_dump(include=set(Approval.model_fields), by_alias=False)
         who = f"{who} at node {self.context.key.public[:16]}"
-        return Approval(**same, draft=draft_digest(draft), who=who)
+        return Approval(**same, draft=draft_digest(draft), who=who, mandate=mandate)
 
-    async def approve(self, draft: Draft, approval: Approval, progress: PlanProgress | None = None) -> PlanProgress:
-        """Sign and journal the approval. The expiry is checked again: the owner may have taken long to read."""
+    async def approve(
+        self,
+        draft: Draft,
+        approval: Approval,
+        progress: PlanProgress | None = None,
+        reason: ActReason | None = None,
+    ) -> PlanProgress:
+        """Sign and journal the approval. The expiry is checked again: the owner may have taken long to read. Under a
+        mandate its bounds are checked and the act is journaled first, in the same turn of the wallet."""
         with self.context.lock(self._lock_name):
             progress = await self._load(draft.plan_id, progress)
             _check_not_ended(progress)
             if progress.begun:
                 raise Refused(f"{draft.plan_id} is {progress.state} already.")
             checks.check_not_expired(draft, (await self.context.chain.head()).timestamp)
+            await self._record_act(draft, approval, reason or ActReason())
             signature = self.context.key.sign(checks.signing_bytes(approval)).hex()
             event = PlanApproved(plan_id=draft.plan_id, approval=approval, signature=signature)
             await append_event(self.context.journal, progress, event, draft)
             return progress
+
+    async def _record_act(self, draft: Draft, approval: Approval, reason: ActReason) -> None:
+        if approval.mandate is None:
+            if draft.instruction.in_a_crash:
+                raise Refused("Only a mandate may act in a crash.")
+            return
+        self._check_signs_here()
+        checked = await check_act(self.context, draft, approval.mandate, verify=True)
+        about, kind = draft.instruction.position_id, ACT_OF[draft.instruction.action]
+        assert about is not None  # or the mandate would not cover it
+        event = derive(
+            ActDecided, checked, reason, hash=approval.mandate, plan_id=draft.plan_id, position_id=about, act=kind
+        )
+        await append_mandate_event(self.context.journal, event)
+
+    def _check_signs_here(self) -> None:
+        if self.context.signer.watch_only:
+            raise Refused(f"{self.context.wallet} is signed for elsewhere: nothing acts for it under a mandate.")
 
     async def reject(self, plan_id: str, why: str, progress: PlanProgress | None = None) -> None:
         """The desk itself advised against it: nothing is ever signed for this plan."""
@@ -88,7 +126,7 @@ class Gate:
         _check_not_ended(progress)
         draft = checks.check_approval(progress, self.context.key)
         await checks.check_chain(self.context, draft)
-        check_not_killed(self.context, progress)
+        await check_may_begin(self.context, progress)
         approved, *_ = await self.context.journal.latest(1, request_id=plan_id, kind=PlanApproved.kind)
         if approved.seq <= self.context.restored:
             act = "cancel it, then" if progress.begun else "look at the positions, then approve it again, or"

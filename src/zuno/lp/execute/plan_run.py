@@ -17,7 +17,7 @@ from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, St
 from zuno.lp.model.plan_events import Approval, Draft, PlanApplying, PlanEvent, PlanFinishing, PlanOver, PlanRevoking
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calls import Approve, Execute, Mint, MintFromDeltas, Permit, RouterSwap, SwapIn
-from zuno.lp.plan.positions import finish_rebalance
+from zuno.lp.plan.positions import finish_close, finish_rebalance
 from zuno.lp.ports.spending import Simulation, SimulationMethod
 
 AskOwner = Callable[[drafts.SimulatedDraft, Approval], bool]
@@ -43,7 +43,7 @@ class PlanRun:
     def is_complete(self) -> bool:
         """Nothing that was approved is left to do."""
         parts = [step for step in self.progress.steps if step.part is not PlanPart.REVOKING]
-        return all(map(is_final, parts)) and (self.draft.later is None or self._later_mint_is_final)
+        return all(map(is_final, parts)) and (self.draft.later is None or self._later_is_final)
 
     async def simulate_again(self) -> tuple[drafts.SimulatedDraft, Approval]:
         if self.progress.approved is None:
@@ -98,7 +98,7 @@ class PlanRun:
     async def build_second_half(self) -> None:
         """Build the second half from what the first paid; again, unless a step of it is in flight or over."""
         under_way = any(step.in_flight or step.has_failed for step in self._later_steps)
-        if not under_way and not self._later_mint_is_final:
+        if not under_way and not self._later_is_final:
             paid, steps, onchain = await self._build_later_steps()
             head = onchain.wallet_state.block
             await self.append(PlanFinishing(plan_id=self.progress.plan_id, block=head, paid=paid, steps=steps))
@@ -116,7 +116,10 @@ class PlanRun:
             if not self.progress.handed_out:  # one that a signer elsewhere sends gets a deadline of its own
                 checks.check_not_expired(self.draft, onchain.wallet_state.block.timestamp)
             quote = await drafts.load_swap_quotes(self.context, onchain.pool, None)
-            steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
+            if half.range is None:
+                steps = finish_close(half, terms, onchain.pool, (have[0], have[1]), quotes=quote)
+            else:
+                steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
             for step in steps:
                 self._check_later(step)
         except checks.ApprovalExpired:
@@ -129,9 +132,10 @@ class PlanRun:
         """A later step must decode to what was approved: this range of this pool, this way round, at this rate."""
         if self.draft.later is None:
             raise Refused("no later steps were approved")
-        kinds = (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, StepKind.MINT, StepKind.SWAP_AND_MINT)
-        if step.kind not in kinds:
+        if step.kind not in (StepKind.APPROVE_PERMIT2, StepKind.PERMIT2_APPROVE, *_last_kinds(self.draft.later)):
             raise Refused(f"a {step.kind} was not approved as a later step")
+        if self.draft.later.range is None:
+            return  # one swap, which the policy holds to its approved rate
         for action in position_actions(self.context, step):
             if not isinstance(action, Mint | MintFromDeltas):
                 continue
@@ -156,7 +160,7 @@ class PlanRun:
         checks.check_needs(step, onchain)
         checks.check_policy(self.context, step, onchain, self.draft, self._step_caps(at.part))
         if step.needs and step.kind is not StepKind.COLLECT and not self.draft.instruction.leaves_anyway:
-            await checks.check_reference(self.context, onchain.pool)
+            await checks.check_reference(self.context, onchain.pool, checks.reference_limit(self.draft.instruction))
         gas = await self.context.writer.estimate(self.context.wallet, drafts.step_call(step))
         price = await self.context.chain.gas()
         fees = drafts.suggest_fees(price)
@@ -342,9 +346,13 @@ class PlanRun:
         return [step for step in self.progress.steps if step.part is PlanPart.LATER]
 
     @property
-    def _later_mint_is_final(self) -> bool:
-        mints = (StepKind.MINT, StepKind.SWAP_AND_MINT)
-        return any(step.step.kind in mints and is_final(step) for step in self._later_steps)
+    def _later_is_final(self) -> bool:
+        """What the second half is for is done."""
+        half = self.draft.later
+        if half is not None and half.range is None and self.progress.finishing is not None and not self._later_steps:
+            return True  # the first half paid the right token alone
+        kinds = () if half is None else _last_kinds(half)
+        return any(step.step.kind in kinds and is_final(step) for step in self._later_steps)
 
     def _list_granted(self) -> tuple[set[Address], set[tuple[Address, Address]]]:
         """The tokens whose allowance to Permit2 this plan set, and the pairs of token and spender it let through
@@ -367,6 +375,10 @@ class PlanRun:
 
     async def append(self, event: PlanEvent) -> None:
         await append_event(self.context.journal, self.progress, event)
+
+
+def _last_kinds(half: SecondHalf) -> tuple[StepKind, ...]:
+    return (StepKind.SWAP,) if half.range is None else (StepKind.MINT, StepKind.SWAP_AND_MINT)
 
 
 def _check_approved_swaps(swaps: Sequence[SwapIn], half: SecondHalf) -> None:

@@ -11,6 +11,7 @@ from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import step_call, step_name, suggest_fees
 from zuno.lp.execute.handed_out import find_step, number_step
+from zuno.lp.execute.mandates import check_act
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.model.plan import Flow, StepState
 from zuno.lp.model.plan_events import PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
@@ -39,9 +40,14 @@ PrepareStep = Callable[[int], Awaitable[SigningInputs]]
 """Checks a step against the chain once more; `Refused` names what does not hold."""
 
 
-def check_not_killed(context: ExecutionContext, progress: PlanProgress) -> None:
-    """`Refused` while an account is killed. A plan that has begun goes on: half-way it would be worse."""
-    if not progress.begun and (why := context.killed()) is not None:
+async def check_may_begin(context: ExecutionContext, progress: PlanProgress) -> None:
+    """`Refused` while an account is killed, and where the mandate of the approval no longer covers it. A plan that has
+    begun goes on: half-way it would be worse."""
+    if progress.begun:
+        return
+    if progress.approved is not None and progress.draft is not None and progress.approved.approval.mandate is not None:
+        await check_act(context, progress.draft, progress.approved.approval.mandate)
+    if (why := context.killed()) is not None:
         raise Refused(f"{why}: {progress.plan_id} is not begun. `zuno trade unlock` lifts it.")
 
 
@@ -72,7 +78,7 @@ class StepSender:
                     if prepare is None:
                         return step
                     ready = await prepare(index)
-                    check_not_killed(self.context, self.progress)
+                    await check_may_begin(self.context, self.progress)
                     await self._sign_and_store(index, step_call(step.step), ready, cancels=False)
                     await self._broadcast(index)
                     bid = self.context.stopwatch()

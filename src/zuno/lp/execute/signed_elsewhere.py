@@ -11,7 +11,7 @@ from zuno.lp.execute import checks
 from zuno.lp.execute.draft import plan_currencies, step_name
 from zuno.lp.execute.handed_out import explain_mismatch, find_step, is_incomplete_batch, number_step
 from zuno.lp.execute.plan_run import AskOwner, PlanRun, is_final
-from zuno.lp.execute.send import SigningInputs, check_not_killed
+from zuno.lp.execute.send import SigningInputs, check_may_begin
 from zuno.lp.model.plan import Flow, PlanState, StepKind, StepState
 from zuno.lp.model.plan_events import PlanOver, StepHandedOut
 from zuno.lp.plan.context import amount_text
@@ -72,7 +72,7 @@ class HandedOutRun(PlanRun):
             batch=batch,
             **ready.describe(),
         )
-        check_not_killed(self.context, self.progress)
+        await check_may_begin(self.context, self.progress)
         await self.append(event)
 
     async def _find_named(self, tx: HexId) -> list[int]:

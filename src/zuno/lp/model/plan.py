@@ -46,6 +46,7 @@ class StepKind(StrEnum):
     INCREASE = "increase"
     DECREASE = "decrease"
     COLLECT = "collect"
+    SWAP = "swap"
 
 
 MEASURED_GAS: Final[Mapping[StepKind, int]] = MappingProxyType(
@@ -253,7 +254,8 @@ class SecondHalf:
 
     pool_id: HexId
     key: PoolKey
-    range: Range
+    range: Range | None
+    """Where it mints; None where its tokens are swapped and stay in the wallet."""
     tick: int
     """The pool's tick when the plan was made: drift is measured from here, not from the first half's receipt."""
     zero_for_one: bool

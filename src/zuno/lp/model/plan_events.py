@@ -47,6 +47,14 @@ class PlanPosition(Wire):
     tick: int
 
 
+class SwapHome(Wire):
+    """After a close: what it pays of the other token is swapped into this one, in the position's own pool."""
+
+    to: Literal[0, 1]
+    least_rate: Fraction
+    """Base units out for one in: no swap may promise less, however far the price has run by then."""
+
+
 class Instruction(Wire):
     """What is to be done, in terms that code alone has computed: the end of a debate, or the owner's own words."""
 
@@ -74,6 +82,10 @@ class Instruction(Wire):
     """Those of which nobody may take anything any more (revoke)."""
     anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
     """The owner wants it at whatever price the pool has (remove, close)."""
+    swap_home: Annotated[SwapHome | None, Field(exclude_if=lambda swap: swap is None)] = None
+    """Which token everything is to end in (close)."""
+    in_a_crash: Annotated[bool, Field(exclude_if=lambda crash: not crash)] = False
+    """The pool may be further off the reference than usual, as the mandate it is done under says (close)."""
 
     def each(self) -> tuple[Instruction, ...]:
         """The same for one position at a time."""
@@ -165,6 +177,8 @@ class Approval(Wire):
     expires: int
     who: str
     """How the owner spoke: the front end, and the node whose key signs."""
+    mandate: Annotated[Hex64 | None, Field(exclude_if=lambda mandate: mandate is None)] = None
+    """The mandate it is given under, where the owner did not speak for this plan itself."""
 
 
 class PlanEvent(Wire):

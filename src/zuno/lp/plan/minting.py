@@ -15,6 +15,7 @@ from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit, PrepSwap
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import BPS, Step, StepKind, StepPlan, TickWithin
+from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import calldata, inventory
 from zuno.lp.plan.approvals import build_approvals, build_wrap_step, list_allowance_needs
 from zuno.lp.plan.calldata import mint_from_deltas, permit2_transfer_from, position_manager_call
@@ -259,6 +260,37 @@ def swap_and_mint(
         needs=(drift, *terms.holding(out), *list_allowance_needs(terms, at.universal_router, out)),
         recipients=(*(at.position_manager,) * (2 + len(moved)), *(terms.wallet,) * 2),
         most_out=out,
+    )
+
+
+def swap_home(
+    terms: PlanContext, pool: PoolState, swap: SwapHome, amount_in: int, quotes: inventory.QuoteSwap | None
+) -> Step:
+    """One router call: swap this much, exactly, and take what it pays into the wallet. Its minimum is the stricter of
+    today's quote and the rate it was approved at."""
+    zero_for_one, at, key = swap.to == 1, terms.deployment, pool.key
+    quote = quotes or inventory.estimate(inventory.market_without_us(pool))
+    bound = _bound(
+        pool, zero_for_one, amount_in, quote(zero_for_one, amount_in).amount_out, swap.least_rate,
+        terms.bounds.slippage_bps,
+    )  # fmt: skip
+    paid, got = (key.currency0, key.currency1) if zero_for_one else (key.currency1, key.currency0)
+    actions = [
+        _swap_action(key, zero_for_one, bound, at.swap_struct),
+        calldata.settle(paid, calldata.OPEN_DELTA, payer_is_user=True),
+        calldata.take(got, terms.wallet, calldata.OPEN_DELTA),
+    ]
+    out = flows((paid, amount_in))
+    return Step(
+        StepKind.SWAP,
+        at.universal_router,
+        amount_in if paid == NATIVE else 0,
+        calldata.execute([calldata.v4_swap(actions)], terms.deadline),
+        terms.deadline,
+        needs=(*terms.holding(out), *list_allowance_needs(terms, at.universal_router, out)),
+        recipients=(terms.wallet,),
+        most_out=out,
+        least_in=flows((got, bound.least_out)),
     )
 
 

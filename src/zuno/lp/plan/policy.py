@@ -13,6 +13,7 @@ from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
 from zuno.lp.model.chains import Deployment
 from zuno.lp.model.plan import BPS, Bounds, Step
+from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import calls
 from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.context import PlanContext
@@ -57,6 +58,8 @@ class Policy:
     """Hooks the owner has reviewed; a pool with any other hook is shown and not touched."""
     revocable: frozenset[Address] = frozenset()
     """Further tokens, of which nothing may be allowed and everything taken back."""
+    swap_home: SwapHome | None = None
+    """What a close may swap into one token, and at what rate at least; None: nothing."""
 
     @property
     def pair(self) -> tuple[Address, Address]:
@@ -73,6 +76,7 @@ def build_policy(
     approved: LpPosition | None = None,
     pool: PoolState | None = None,
     band: Range | None = None,
+    swap: SwapHome | None = None,
 ) -> Policy:
     """The policy of a plan in this pool, about this position where it has one already. `approved` is the position as it
     was when its plan was approved: the bounds of burning it are those of that price, not of one it has drifted to.
@@ -112,6 +116,7 @@ def build_policy(
         terms.wrapper,
         hooks,
         revocable,
+        swap,
     )
 
 
@@ -268,6 +273,9 @@ def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
     at = policy.deployment
     _require(bool(call.commands), "the router is called for nothing")
     *before, last = call.commands
+    if policy.swap_home is not None:
+        _check_swap_home(call.commands, value, policy, policy.swap_home)
+        return
     if not isinstance(last, calls.ModifyLiquidities):
         raise Refused("the router's last command does not mint, so that what it holds would stay there")
     parked = {NATIVE} if value else set()
@@ -301,6 +309,22 @@ def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
     brought = {currency: _sum_brought(before, currency, value) for currency in policy.pair}
     _check_guard(main, guard, brought, policy)
     _check_maxima(minted, _most_for_mint(main, guard, brought, policy))
+
+
+def _check_swap_home(commands: Sequence[calls.Command], value: int, policy: Policy, approved: SwapHome) -> None:
+    """One exact swap the approved way at the approved rate, paid by the wallet and taken to it whole."""
+    match commands:
+        case [calls.RouterSwap((calls.SwapIn() as swap, calls.Settle() as paid, calls.Take() as taken) as actions)]:
+            parked = _check_swap(actions, policy)
+        case _:
+            raise Refused("the router is called for more than one swap into the wallet")
+    given, got = policy.pair if swap.zero_for_one else policy.pair[::-1]
+    _require(swap.zero_for_one == (approved.to == 1), "the swap goes another way round than was approved")
+    _require((paid.currency, taken.currency) == (given, got) and not parked, "what is swapped does not come home")
+    rate = Fraction(swap.amount_out_min, swap.amount_in)
+    least = approved.least_rate
+    _require(rate >= least, f"the swap takes {float(rate):.6g} for one, less than the {float(least):.6g} approved")
+    _require(value == (swap.amount_in if given == NATIVE else 0), f"a value of {value} is not what is swapped")
 
 
 def _check_swap(actions: tuple[calls.Action, ...], policy: Policy) -> set[Address]:

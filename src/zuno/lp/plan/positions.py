@@ -8,12 +8,13 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.lp.model.ballot import Deposit
 from zuno.lp.model.plan import BPS, Owns, SecondHalf, Step, StepKind, StepPlan
+from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import calldata, sizing
 from zuno.lp.plan.approvals import build_approvals, list_allowance_needs
 from zuno.lp.plan.calldata import close_currency, decrease, increase, increase_from_deltas, mint_from_deltas
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.inventory import QuoteSwap, burn_proceeds, fit, leftover_of, market_without_us, plan_swap_and_deposit
-from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint
+from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint, swap_home
 
 
 def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
@@ -38,8 +39,8 @@ def finish_rebalance(
 ) -> tuple[Step, ...]:
     """The second half of a rebalance, from what the first half really paid. `Refused`, with the number, where the
     bounds of the approval no longer hold: then the tokens stay in the wallet."""
-    if pool.id != half.pool_id:
-        raise UsageError("a second half is built on the pool of the first")
+    if pool.id != half.pool_id or half.range is None:
+        raise UsageError("a second half is built on the pool of the first, and in a range")
     drift = terms.drift(pool, half.tick)
     if not drift.low <= pool.tick <= drift.high:
         raise Refused(
@@ -62,10 +63,37 @@ def finish_rebalance(
     return (*build_approvals(terms, step.to, step.most_out), step)
 
 
-def close(terms: PlanContext, position: LpPosition) -> StepPlan:
-    """Take everything home: BURN + CLOSE_CURRENCY ×2."""
+def close(
+    terms: PlanContext,
+    position: LpPosition,
+    swap: SwapHome | None = None,
+    *,
+    quotes: QuoteSwap | None = None,
+) -> StepPlan:
+    """Take everything home: BURN + CLOSE_CURRENCY ×2; with `swap` all of it in one token, by a second half."""
     terms.check_owns(position)
-    return StepPlan((_burn(terms, position),), terms.bounds, notes=_warnings(position))
+    later = None if swap is None else _swap_after(terms, position.pool, swap, burn_proceeds(position), quotes)
+    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
+
+
+def finish_close(
+    half: SecondHalf, terms: PlanContext, pool: PoolState, paid: tuple[int, int], *, quotes: QuoteSwap | None = None
+) -> tuple[Step, ...]:
+    """The second half of a close, from what the burn really paid; nothing where all of it is the right token."""
+    swap = SwapHome(to=1 if half.zero_for_one else 0, least_rate=half.least_rate)
+    made = _swap_after(terms, pool, swap, paid, quotes)
+    return () if made is None else made.preview
+
+
+def _swap_after(
+    terms: PlanContext, pool: PoolState, swap: SwapHome, paid: tuple[int, int], quotes: QuoteSwap | None
+) -> SecondHalf | None:
+    zero_for_one, amount_in = swap.to == 1, paid[1 - swap.to]
+    if not amount_in:
+        return None
+    step = swap_home(terms, pool, swap, amount_in, quotes)
+    steps = (*build_approvals(terms, step.to, step.most_out), step)
+    return SecondHalf(pool.id, pool.key, None, pool.tick, zero_for_one, swap.least_rate, steps)
 
 
 def collect(terms: PlanContext, position: LpPosition) -> StepPlan:

@@ -36,6 +36,9 @@ LIMITS: Final[Mapping[RiskProfile, ProfileLimits]] = MappingProxyType(
 REFERENCE_LIMIT: Final = Fraction(1, 100)
 """No plan acts on a pool whose price is further than this from the reference price."""
 
+CRASH_LIMIT: Final = Fraction(5, 100)
+"""The same for an exit whose mandate allows it in a crash."""
+
 
 def reference_gap(pool: PoolState, spot: Fraction) -> Fraction:
     """As a share of the reference, which is quoted the way people quote the pair."""

@@ -20,7 +20,7 @@ from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import gas_usd, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
-from zuno.lp.execute.gate import Gate
+from zuno.lp.execute.gate import ActReason, Gate
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
@@ -34,6 +34,7 @@ from zuno.lp.model.plan_events import (
     PlanOutcome,
     PlanPosition,
     PositionOutcome,
+    SwapHome,
 )
 from zuno.lp.plan.inventory import fit
 from zuno.lp.plan.positions import check_owed
@@ -114,8 +115,17 @@ class Execution:
         return await offer.sign()
 
     @logged_by_id
-    async def offer_approval(self, plan_id: str, who: str, *, scripted: bool = False) -> ApprovalOffer:
-        """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again."""
+    async def offer_approval(
+        self,
+        plan_id: str,
+        who: str,
+        *,
+        scripted: bool = False,
+        mandate: str | None = None,
+        reason: ActReason | None = None,
+    ) -> ApprovalOffer:
+        """Everything an approval is bound to, for the owner to read. Signing checks expiry and state again.
+        `mandate`: its hash, where nobody is asked, and why it is done."""
         task, execution = await self._open_task(plan_id, current=True)
         _check_scripted(execution, scripted)
         gate = Gate(execution)
@@ -123,11 +133,11 @@ class Execution:
             await gate.reject(task.plan_id, task.reject, task.progress)
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
         drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction, task.progress)
-        approval = gate.approval(drafted.draft, who)
+        approval = gate.approval(drafted.draft, who, mandate)
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval)
 
         async def sign() -> ExecutionView:
-            progress = await gate.approve(drafted.draft, approval, task.progress)
+            progress = await gate.approve(drafted.draft, approval, task.progress, reason)
             return await execution_view(execution, progress, task.instruction)
 
         return ApprovalOffer(shown, sign)
@@ -234,6 +244,11 @@ class Execution:
         """`anyway`: also at a price that the reference does not bear out."""
         return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every, anyway=anyway)
 
+    async def close_under_mandate(
+        self, position: str, chain: str, swap: SwapHome | None, in_a_crash: bool
+    ) -> ExecutionView:
+        return await self._instruct(Action.CLOSE, position, chain, swap_home=swap, in_a_crash=in_a_crash)
+
     async def revoke(self, chain: str | None) -> ExecutionView:
         """Revoke every allowance on the wallet's tokens."""
         execution = await self.context_of(chain or self.default_chain)
@@ -316,9 +331,8 @@ class Execution:
         position: str,
         chain: str | None,
         *,
-        share: Fraction | None = None,
         amounts: Sequence[str] = (),
-        anyway: bool = False,
+        **terms: Any,
     ) -> ExecutionView:
         execution = await self.context_of(chain or self.default_chain)
         own = await self._own_position(execution, position)
@@ -326,9 +340,7 @@ class Execution:
             check_owed(own)
         capital, counterpart = await _fix_capital(execution, own, amounts) if amounts else ((0, 0), None)
         brought: dict[str, Any] = {"capital0": capital[0], "capital1": capital[1], "counterpart": counterpart}
-        return await self._record(
-            execution, action, own.pool, position_id=own.id, **brought, share=share, anyway=anyway
-        )
+        return await self._record(execution, action, own.pool, position_id=own.id, **brought, **terms)
 
     async def _own_position(self, execution: ExecutionContext, position: str) -> LpPosition:
         own = await self.desk_of(execution.info.name).position(arguments.position_id(position))

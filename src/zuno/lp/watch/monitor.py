@@ -1,5 +1,6 @@
-"""The monitor: reads every watched wallet, stores alerts and samples, notifies the owner and spends nothing. A failing
-chain is retried with backoff and never delays another one beyond the timeout."""
+"""The monitor: reads every watched wallet, stores alerts and samples, notifies the owner, and has `act` do what
+mandates allow; without one it spends nothing. A failing chain is retried with backoff and never delays another one
+beyond the timeout."""
 
 import asyncio
 import logging
@@ -165,6 +166,10 @@ class Monitor:
     patience: float = PATIENCE
     ping: Callable[[bool], Awaitable[None]] | None = None
     """Asked after each round, with whether anything could be read. It never raises."""
+    act: Callable[[str, Sequence[rules.WalletReading]], Awaitable[None]] | None = None
+    """What mandates allow after a look at a chain."""
+    _acting: dict[str, asyncio.Task[None]] = field(default_factory=dict)
+    """By chain; looks and alerts go on meanwhile."""
     _pauses: dict[str, _RetryPause] = field(default_factory=dict)
     _next_wallet: dict[str, int] = field(default_factory=dict)
     """By chain, where a round was cut short: the next one begins there."""
@@ -173,7 +178,10 @@ class Monitor:
         """One look, with its alerts delivered if the notifier answers; `Unavailable` where nothing could be read."""
         self.lock.take()
         try:
+            await self._push_news()
             tick = await self.tick()
+            await asyncio.gather(*self._acting.values())
+            await self._push_news()
             if self.drain is not None:
                 await self.drain.deliver_once()
         finally:
@@ -188,6 +196,7 @@ class Monitor:
     async def run(self, hear: Callable[[TickView], None], stop: asyncio.Event) -> StoppedView:
         """Look every period until `stop`; a tick under way is finished and stored first."""
         self.lock.take()
+        await self._push_news()
         beside = [asyncio.create_task(task.run(stop)) for task in (self.drain, self.feed) if task is not None]
         ticks = 0
         try:
@@ -206,6 +215,9 @@ class Monitor:
                     await asyncio.wait_for(stop.wait(), max(0.0, self.period - spent))
         finally:
             stop.set()
+            for acting in self._acting.values():  # what is signed goes on at the next start
+                acting.cancel()
+            await asyncio.gather(*self._acting.values(), return_exceptions=True)
             await asyncio.gather(*beside)
             await self._close()
             self.lock.leave()
@@ -226,6 +238,8 @@ class Monitor:
         looks = [look for look in done if not isinstance(look, BaseException)]
         if fault := next((look for look in done if isinstance(look, BaseException)), None):
             raise fault  # the book cannot be kept; every look has ended by now
+        for look, _ in looks:
+            self._start_acting(look)
         events = [event for _, happened in looks for event in happened]
         events += await self._end_unwatched(by_chain)
         notes = (*await self._append_alerts(), *await self._journal_events())
@@ -239,6 +253,28 @@ class Monitor:
             waiting=len(rules.pending_events(book)) + await self._count_waiting(),
             notes=notes,
         )
+
+    async def _push_news(self) -> None:
+        """A feed that never ran begins at the journal's end: before anything is done, so that it is pushed."""
+        if self.feed is not None and self.act is not None:
+            with suppress(ZunoError):
+                await self.feed.step()
+
+    def _start_acting(self, seen: _ChainRead) -> None:
+        """One round of a chain at a time."""
+        under_way = self._acting.get(seen.chain)
+        if self.act is None or not seen.wallets or (under_way is not None and not under_way.done()):
+            return
+        self._acting[seen.chain] = asyncio.create_task(self._act(self.act, seen))
+
+    async def _act(self, act: Callable[..., Awaitable[None]], seen: _ChainRead) -> None:
+        try:
+            await act(seen.chain, tuple(seen.wallets))
+        except ZunoError as error:
+            self.tell(f"{seen.chain}: nothing is done under mandates: {to_clause(error)}")
+        except Exception as bug:  # ending here would silence every alert
+            _LOG.exception("acting on %s failed", seen.chain)
+            self.tell(f"{seen.chain}: nothing is done under mandates: Zuno has a bug ({type(bug).__name__})")
 
     async def _read_chain(self, name: str, watches: Sequence[Watch]) -> tuple[_ChainRead, tuple[Event, ...]]:
         seen = _ChainRead(name)

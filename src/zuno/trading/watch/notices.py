@@ -21,6 +21,7 @@ from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Se
 from zuno.kernel.numbers_text import currency_text, hours_text, multiple_text
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.market import Symbol
+from zuno.pushes.endings import list_endings
 from zuno.pushes.feed import KeyedNotice
 from zuno.trading.model.cycle import STARTED, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
@@ -52,8 +53,6 @@ from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.run.record import ENDED, RunSummary, kind_of
 
 CLOCK_TOLERANCE_MS: Final = 10 * MINUTE_MS
-MANDATE_PUSH_DAYS: Final = (7, 1, 0)
-"""Before a mandate's end."""
 _RECENT_ENTRIES: Final = 300
 _RECENT_MS: Final = 7 * DAY_MS
 Paint = Callable[[str], Awaitable[bytes | None]]
@@ -450,16 +449,12 @@ def _list_endings(account: str, book: TradingBook, since: int, now: Millis) -> I
     if granted is None:
         return
     mandate = granted.mandate
-    for days in MANDATE_PUSH_DAYS:
-        moment = Millis(mandate.expires - days * DAY_MS)
-        if mandate.granted < moment and since < moment <= now:
-            title = f"Mandate ends in {days} day{'s' * (days != 1)}" if days else "Mandate has ended"
-            sleeves = ", ".join(sleeve.name for sleeve in mandate.sleeves)
-            facts = (Fact("ends", iso(mandate.expires)), Fact("sleeves", sleeves or DEBATE))
-            reason = "after its end nothing is added; smaller targets, exits and stops go on"
-            severity = Severity.WARNING
-            notice = _notice(NoticeKind.MANDATE, title, account, moment, severity, facts=facts, reason=reason)
-            yield KeyedNotice(f"mandate:{account}:{granted.hash[:16]}:{days}", notice)
+    for days, moment, title in list_endings(mandate.granted, mandate.expires, since, now):
+        sleeves = ", ".join(sleeve.name for sleeve in mandate.sleeves)
+        facts = (Fact("ends", iso(mandate.expires)), Fact("sleeves", sleeves or DEBATE))
+        reason = "after its end nothing is added; smaller targets, exits and stops go on"
+        notice = _notice(NoticeKind.MANDATE, title, account, moment, Severity.WARNING, facts=facts, reason=reason)
+        yield KeyedNotice(f"mandate:{account}:{granted.hash[:16]}:{days}", notice)
 
 
 def _describe_unlock(account: str, lock: LockSet | LockLifted, at: Millis, reason: str) -> Notice:

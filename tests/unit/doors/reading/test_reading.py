@@ -85,6 +85,7 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
+TYPED |= {"lp mandate grant", "lp mandate show"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
 TYPED |= {"lab strategies", "strategy list", "strategy show", "strategy add", "strategy remove", "strategy shadow"}
 TYPED |= {"serve", "backup", "restore", "home move", "home compact", "config init", "config check", "export events"}
@@ -114,11 +115,11 @@ def test_an_example_that_signs_is_an_order(name: str) -> None:
 
 def test_what_signs_is_what_is_listed() -> None:
     """Every intent with a word that moves money is guarded by it."""
-    acts = "approve apply cancel close remove add collect compound revoke resume".split()
+    acts = "approve apply cancel close remove add collect compound revoke resume pause".split()
     for name, intent in INTENTS.items():
         if intent.groups and intent.groups[0][0] in {("lp",), ("plan",)}:
             command = intent.command(SAMPLES)
-            assert bool(intent.signs) == (command[1] in acts), name
+            assert bool(intent.signs) == (command[2 if command[1] == "mandate" else 1] in acts), name
 
 
 # -- forms people type

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.wire.mandates import mandated_home
 from zuno.adapters.account.trade_log import JournalTradeLog
 from zuno.doors.telegram.access import Role
 from zuno.doors.telegram.command_table import COMMANDS
@@ -14,6 +15,7 @@ from zuno.doors.telegram.commands import ChatRequest, Level
 from zuno.doors.telegram.confirm import ActionCard
 from zuno.doors.telegram.money_commands import CARDS
 from zuno.doors.telegram.reply import Reply
+from zuno.doors.telegram.terminal_words import CHAT_COMMANDS
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
@@ -65,3 +67,22 @@ async def test_which_mandate_is_asked_and_the_card_is_of_the_one_that_stands(tmp
 def test_a_mandate_is_revoked_by_owners_after_a_card_and_shown_to_all() -> None:
     levels = {command.name: command.level for command in COMMANDS}
     assert [levels[name] for name in ("revoke", "mandate", "sleeves")] == [Level.MONEY, Level.LOOK, Level.LOOK]
+
+
+async def test_an_lp_mandate_is_paused_shown_and_revoked_by_a_card_of_the_ones_that_stand(tmp_path: Path) -> None:
+    async with mandated_home(tmp_path) as home:
+        first = (await home.grant(below="2800")).mandates[0].hash
+        card = await CARDS["revoke"](asked("lp"), home.zuno)
+        await home.grant(below="2700")
+        newer = await CARDS["revoke"](asked("lp"), home.zuno)
+        assert isinstance(card, ActionCard)
+        assert isinstance(newer, ActionCard)
+        assert card.digest != newer.digest
+        assert not card.real_money
+        commands: dict[str, Any] = {command.name: command.handle for command in COMMANDS}
+        assert first[:16] not in str(await commands["mandate"](asked("lp"), home.zuno))
+        await commands["pause"](asked("lp"), home.zuno)
+        assert (await home.book()).paused
+        await newer.act(asked())
+        assert (await home.book()).standing == {}
+    assert not any("grant" in command for command in CHAT_COMMANDS)

@@ -14,6 +14,7 @@ from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.chains import ETHER, Deployment
 from zuno.lp.model.plan import Allowances, Bounds, Step
+from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.inventory import range_edges
@@ -140,6 +141,12 @@ class Scene:
             for plan, (steps, position) in plans.items():
                 policy = self.policy(pool.key, steps, position)
                 planned += [Planned(f"{name} {plan} {step.kind}", step, policy, pool.key) for step in steps]
+            for to in (0, 1):
+                swap = SwapHome(to=to, least_rate=Fraction(97, 100) * (pool.price if to else 1 / pool.price))
+                home = positions.close(terms, held, swap).later
+                assert home is not None
+                policy = replace(self.policy(pool.key, home.preview, None), swap_home=swap)
+                planned += [Planned(f"{name} home {to} {step.kind}", step, policy, pool.key) for step in home.preview]
         return planned
 
 

@@ -1,0 +1,189 @@
+"""The mandates of a home as the journal has them, and the check of an act under one: before its approval, and again
+before its first signature."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+
+from pydantic import ValidationError
+
+from zuno.amm.model import Block, LpPosition, PoolState
+from zuno.journal.port import Author, Journal
+from zuno.kernel.errors import Broken, Refused
+from zuno.kernel.units import Millis, Wei
+from zuno.lp.execute.checks import DAY_MILLIS, usd_value
+from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.model.mandate import (
+    MANDATE_ENTRY,
+    ActDecided,
+    ActsPaused,
+    DeskAsked,
+    LevelSeen,
+    MandateEvent,
+    MandateGranted,
+    MandateRecord,
+    MandateRevoked,
+)
+from zuno.lp.model.plan import Flow
+from zuno.lp.model.plan_events import Action, Draft, PlanOver, StepSigned
+from zuno.lp.plan.inventory import burn_proceeds
+from zuno.lp.rules.mandate import ProposedAct, find_act_refusal, hash_mandate, mandate_bytes
+
+MONITOR = Author("monitor")
+Place = tuple[str, str]
+"""Chain and wallet."""
+
+
+@dataclass(slots=True)
+class MandateBook:
+    """Everything the journal says of mandates."""
+
+    standing: dict[Place, MandateGranted] = field(default_factory=dict)
+    """The newest of each wallet that is not revoked; it may have expired."""
+    granted: dict[str, MandateGranted] = field(default_factory=dict)
+    """Every one there ever was, by its hash."""
+    numbers: dict[str, int] = field(default_factory=dict)
+    """Of the entries that granted them."""
+    paused: bool = False
+    seen: dict[tuple[str, int], tuple[Millis, Block | None]] = field(default_factory=dict)
+    asked: dict[tuple[str, int], Millis] = field(default_factory=dict)
+    acts: list[tuple[Millis, ActDecided]] = field(default_factory=list)
+
+    def apply_event(self, event: MandateEvent, at: Millis, number: int) -> None:
+        match event:
+            case MandateGranted(mandate=mandate, hash=name):
+                self.standing[mandate.chain, mandate.wallet] = self.granted[name] = event
+                self.numbers[name] = number
+            case MandateRevoked(hash=name):
+                self.standing = {place: each for place, each in self.standing.items() if each.hash != name}
+            case ActsPaused(paused=paused):
+                self.paused = paused
+            case LevelSeen(hash=name, position_id=position, block=block):
+                self.seen[name, position] = at, block
+            case DeskAsked(hash=name, position_id=position):
+                self.asked[name, position] = at
+            case ActDecided():
+                self.acts.append((at, event))
+
+    def acts_at(self, place: Place) -> list[tuple[Millis, ActDecided]]:
+        """Acts of a wallet, whichever of its mandates they were done under."""
+        of = {name for name, each in self.granted.items() if (each.mandate.chain, each.mandate.wallet) == place}
+        return [(at, act) for at, act in self.acts if act.hash in of]
+
+
+async def load_mandates(journal: Journal) -> MandateBook:
+    book = MandateBook()
+    async for entry in journal.entries(kind=MANDATE_ENTRY):
+        try:
+            book.apply_event(MandateRecord.model_validate(dict(entry.payload)).of, entry.at, entry.seq)
+        except ValidationError as error:
+            raise Broken(f"Entry {entry.seq} ({entry.kind}) cannot be read.") from error
+    return book
+
+
+async def find_end(journal: Journal, plan_id: str) -> PlanOver | None:
+    """How a plan ended, without what led there."""
+    found = await journal.latest(1, request_id=plan_id, kind=PlanOver.kind)
+    return PlanOver.model_validate(dict(found[0].payload)) if found else None
+
+
+async def list_opened(journal: Journal, book: MandateBook, name: str) -> set[int | None]:
+    """The positions that came of a mandate's own acts."""
+    ends = [await find_end(journal, act.plan_id) for _, act in book.acts if act.hash == name]
+    return {end.new_position_id for end in ends if end is not None}
+
+
+async def append_mandate_event(journal: Journal, event: MandateEvent, author: Author = MONITOR) -> None:
+    plan = event.plan_id if isinstance(event, ActDecided) else None
+    await journal.append(kind=MANDATE_ENTRY, author=author, payload=MandateRecord(of=event), request_id=plan)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAct:
+    worth_usd: Decimal
+    gas: Wei
+
+
+async def check_act(context: ExecutionContext, draft: Draft, name: str, *, verify: bool = False) -> CheckedAct:
+    """`Refused` unless the mandate of this hash stands as it was signed, and covers this draft today. Whether it is
+    revoked or acts are paused is asked last of all. `verify`: no entry since its grant was taken out."""
+    journal, now = context.journal, context.now()
+    book = await load_mandates(journal)
+    granted = await check_standing(context, book, name)
+    if verify:
+        await journal.verify_range(book.numbers[name], None)
+    position, told = draft.position, draft.instruction
+    since = now - max(DAY_MILLIS, 1_000 * granted.mandate.least_gap)
+    spent = [
+        (at, act)
+        for at, act in book.acts_at((told.chain, draft.wallet))
+        if at >= since and act.plan_id != draft.plan_id and await _counts(journal, act.plan_id)
+    ]
+    recent = [act for at, act in spent if at >= now - DAY_MILLIS]
+    opened = await list_opened(journal, book, name)
+    covered = position is not None and is_covered(granted, position.id, position.pool, opened)
+    fees_alone = told.action is Action.COMPOUND
+    worth = None if position is None else await count_worth(context, position, fees_alone=fees_alone)
+    gas = Wei(draft.gas.max_fee * sum(draft.gas.units) + draft.gas.data_fee)
+    proposed = ProposedAct(
+        told,
+        draft.pool,
+        covered,
+        worth,
+        gas,
+        sum((act.worth_usd for act in recent), Decimal(0)),
+        sum(act.gas for act in recent),
+        max((at for at, _ in spent), default=None),
+    )
+    if (why := find_act_refusal(granted.mandate, proposed, now)) is not None or worth is None:
+        raise Refused(f"{draft.plan_id} is not done under mandate {name[:16]}…: {why}.")
+    latest = await load_mandates(journal)
+    find_standing(latest, (context.info.name, context.wallet), name)
+    if latest.paused:
+        raise Refused("Acts under mandates are paused; `zuno lp resume` lets them go on.")
+    return CheckedAct(Decimal(worth.numerator) / Decimal(worth.denominator), gas)
+
+
+def find_standing(book: MandateBook, place: Place, name: str) -> MandateGranted:
+    granted = book.standing.get(place)
+    if granted is None or granted.hash != name:
+        raise Refused(f"Mandate {name[:16]}… is revoked or replaced, or is of another wallet or chain.")
+    return granted
+
+
+async def check_standing(context: ExecutionContext, book: MandateBook, name: str) -> MandateGranted:
+    """The mandate of this hash: not revoked or replaced, for this very wallet and chain, and as this node signed it."""
+    granted = find_standing(book, (context.info.name, context.wallet), name)
+    mandate = granted.mandate
+    signed = context.key.verify(context.key.public, mandate_bytes(mandate), bytes.fromhex(granted.signature))
+    if hash_mandate(mandate) != name or not signed:
+        raise Refused(f"Mandate {name[:16]}… is not what this node signed; grant it anew.")
+    if (mandate.chain_id, mandate.genesis) != (context.info.id, await context.writer.genesis()):
+        raise Refused(f"Mandate {name[:16]}… is for another chain than this {context.info.name}; grant it anew.")
+    if book.numbers[name] <= context.restored:
+        raise Refused(f"Mandate {name[:16]}… is older than the backup of this home; grant it anew.")
+    return granted
+
+
+def is_covered(granted: MandateGranted, position: int, pool: PoolState, opened: Collection[int | None]) -> bool:
+    return position in granted.mandate.positions or pool.id in granted.mandate.pools or position in opened
+
+
+async def _counts(journal: Journal, plan_id: str) -> bool:
+    """Whether an act counts toward the caps: it was signed, or may still be."""
+    if await find_end(journal, plan_id) is None:
+        return True
+    return bool(await journal.latest(1, request_id=plan_id, kind=StepSigned.kind))
+
+
+async def count_worth(context: ExecutionContext, position: LpPosition, *, fees_alone: bool = False) -> Fraction | None:
+    """What an act moves, in dollars: the position with its fees; None where nobody knows their price."""
+    pool, total = position.pool, Fraction(0)
+    held = (position.fees0, position.fees1) if fees_alone else burn_proceeds(position)
+    for currency, amount in zip((pool.key.currency0, pool.key.currency1), held, strict=True):
+        usd = await usd_value(context, pool, Flow(currency, amount)) if amount else Fraction(0)
+        if usd is None:
+            return None
+        total += usd
+    return total
