@@ -115,7 +115,7 @@ class PoolChain(Chain):
             past[-1].block if past else self._head,
         )
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:
         return tuple(priced for priced in self._path if priced.block.timestamp >= since)
 
 

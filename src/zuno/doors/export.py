@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import NotFound, ZunoError
@@ -33,8 +33,6 @@ class ExportView(View):
     columns: tuple[str, ...]
     rows: tuple[tuple[ForeignText, ...], ...]
     notes: tuple[ForeignText, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"notes"})
-    """A spreadsheet has no place for them; `--json` does."""
 
     def to_document(self) -> Document:
         if self.file is not None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
@@ -93,7 +93,6 @@ class ServeEventView(EventView):
 class ServeEndView(View):
     restarts: dict[str, int]
     said: str
-    LEFT_OUT: ClassVar = frozenset({"restarts"})
 
     def to_document(self) -> Document:
         return document(self.said)

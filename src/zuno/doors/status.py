@@ -1,7 +1,5 @@
 """`zuno status`: what runs, last and next cycle, last monitor look, open risk, locks, disk and record at a glance."""
 
-from typing import ClassVar
-
 from zuno.doors.serve import PartView
 from zuno.kernel.clock import iso
 from zuno.kernel.numbers_text import format_span
@@ -42,8 +40,6 @@ class StatusView(View):
     entries: int | None
     newest: int | None
     notes: tuple[ForeignText, ...]
-    LEFT_OUT: ClassVar = frozenset({"PartView.pid", "PartView.why"})
-    """What is amiss is among the troubles. With the pids the parts would take more than a line."""
 
     def to_document(self) -> Document:
         state = Value("ready", Tone.GOOD) if self.ready else Value("not ready", Tone.BAD)

@@ -13,7 +13,7 @@ from base64 import b32decode, b32encode
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
@@ -70,7 +70,6 @@ class WebLoginView(View):
     """Shown when it is made, and never again."""
     client: str | None = None
     """The address that a session was begun from."""
-    LEFT_OUT: ClassVar = frozenset({"kind", "made", "seen", "client"})
 
     def to_document(self) -> Document:
         return document("", lines(self.token or "", f"Token {self.name} (scope {self.scope}); it is shown this once."))
@@ -87,7 +86,6 @@ class WebLoginView(View):
 
 class WebLoginsView(View):
     logins: tuple[WebLoginView, ...]
-    LEFT_OUT: ClassVar = frozenset({"WebLoginView.token"})
 
     def to_document(self) -> Document:
         if not self.logins:
@@ -278,7 +276,6 @@ class FactorView(View):
     """In base 32; shown when it is made, and never again."""
     last_step: int = -1
     """Of the newest code that was taken: neither it nor an older one is taken again."""
-    LEFT_OUT: ClassVar = frozenset({"kind", "made", "last_step"})
 
     def to_document(self) -> Document:
         what = f"issuer=Zuno&algorithm=SHA1&digits={DIGITS}&period={STEP_MS // 1000}"
@@ -291,7 +288,6 @@ class FactorsView(View):
     wrong: int = 0
     locked: tuple[int, int] | None = None
     """From when until when no code is taken, after too many wrong ones."""
-    LEFT_OUT: ClassVar = frozenset({"wrong", "FactorView.kind", "FactorView.secret", "FactorView.last_step"})
 
     def to_document(self) -> Document:
         rows = [(factor.name, factor.kind, when(factor.made // 1000)) for factor in self.factors]

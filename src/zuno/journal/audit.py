@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
@@ -56,7 +56,6 @@ class JournalVerdictView(VerdictView):
 
 
 class EntryView(View):
-    LEFT_OUT: ClassVar = frozenset({"key", "code", "bundle"})
     seq: int
     at: int
     """Unix milliseconds."""

@@ -9,7 +9,7 @@ import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from pydantic import ValidationError
 
@@ -176,7 +176,6 @@ class ReplayView(VerdictView):
     view_differences: tuple[ForeignText, ...] = ()
     """Where today's code shows something else than the stored view. That is a difference of code: what was decided may
     still be identical, and `ok` does not hang on it."""
-    LEFT_OUT: ClassVar = frozenset({"request_id"})
 
     def to_document(self) -> Document:
         by = f"decided by {self.code_then}, replayed by {self.code_now}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import IsoTime, PartialView, View
@@ -10,7 +10,6 @@ from zuno.present.document import Block, Document, Tone, Value, document, facts,
 from zuno.present.values import bad, count, good, number, percent, quiet, share
 
 T = TypeVar("T")
-_IN_ORIGIN: Final = frozenset({"seeds", "synthetic"})
 """Fields that the origin names."""
 
 
@@ -99,7 +98,6 @@ class BucketView(View):
 class CalibrationView(View):
     """How the decisions to open would have ended, beside the fair rate."""
 
-    LEFT_OUT: ClassVar = frozenset({"difference"})
     trades: int
     fair: float | None
     realised: float | None
@@ -133,7 +131,6 @@ class CalibrationView(View):
 class PowerView(View):
     """Which edge the study could have seen."""
 
-    LEFT_OUT: ClassVar = frozenset({"trades", "smallest_edge", "smallest_edge_pct"})
     trades: int
     smallest_edge: float | None
     """In points of the win rate: found in four of five studies of this size."""
@@ -217,7 +214,6 @@ class SymmetryView(View):
 class MarketStudyView(PartialView):
     """What a study of synthetic markets found."""
 
-    LEFT_OUT: ClassVar = _IN_ORIGIN
     synthetic: bool
     origin: str
     edition: int
@@ -312,7 +308,6 @@ class CheckView(PartialView):
 class MarketCheckView(CheckView):
     """What a check over synthetic markets found."""
 
-    LEFT_OUT: ClassVar = _IN_ORIGIN | {"ok"}
     synthetic: bool
     origin: str
     edition: int
@@ -324,7 +319,6 @@ class MarketCheckView(CheckView):
 class RateView(View):
     """How often something happened, of as many times as it could."""
 
-    LEFT_OUT: ClassVar = frozenset({"count", "total"})
     count: int
     total: int
     rate: float | None

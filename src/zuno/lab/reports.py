@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from pydantic import Field, ValidationError
 
@@ -26,7 +26,6 @@ _DOCUMENT: Final = re.compile(rf"({_ID.pattern})\.json")
 class ReportRow(View):
     """A report without its body."""
 
-    LEFT_OUT: ClassVar = frozenset({"kind"})
     id: str
     kind: str
     title: str

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import ClassVar
 
 from zuno.kernel.view import PartialView, View
 from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
@@ -81,7 +80,6 @@ class StrategyRowView(PathView):
     equity: tuple[float, ...]
     """From 1, at the end of every seventh day."""
     equity_hold: tuple[float, ...]
-    LEFT_OUT: ClassVar = frozenset({"equity", "equity_hold"})
 
 
 class StrategyLabView(PartialView):
@@ -95,7 +93,6 @@ class StrategyLabView(PartialView):
     strategies: tuple[StrategyRowView, ...]
     not_run: tuple[str, ...]
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"ok"})
 
     def to_document(self) -> Document:
         return document(

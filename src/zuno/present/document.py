@@ -334,7 +334,7 @@ def as_value(value: str | Value) -> Value:
 
 @runtime_checkable
 class Documented(Protocol):
-    """A view that writes itself as a document. Its class lists fields that no door shows as `LEFT_OUT`."""
+    """A view that writes itself as a document."""
 
     def to_document(self) -> Document: ...
 

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from pydantic import AfterValidator, BaseModel
 from pydantic.fields import FieldInfo
 
+from tests.unit.present.left_out import LEFT_OUT
 from zuno.kernel.text import Token
 from zuno.kernel.view import View, sanitise
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
@@ -172,8 +173,14 @@ class Maker:
 
 
 def left_out(owner: type[View], name: str, answer: type[View]) -> bool:
-    """Named by the view itself, or by the answer that it is a part of."""
-    return name in getattr(owner, "LEFT_OUT", ()) or f"{owner.__name__}.{name}" in getattr(answer, "LEFT_OUT", ())
+    """Listed of the view itself, or of the answer that it is a part of."""
+    return name in _list_left_out(owner) or f"{owner.__name__}.{name}" in _list_left_out(answer)
+
+
+def _list_left_out(kind: type[View]) -> frozenset[str]:
+    """Of a class that lists none what the one it is made from lists."""
+    names = (name for base in kind.__mro__ for name in (f"{base.__module__}.{base.__name__}", base.__name__))
+    return next((LEFT_OUT[name] for name in names if name in LEFT_OUT), frozenset())
 
 
 def changes(view: Any, maker: Maker) -> Iterator[tuple[type[View], str, Callable[[], Any]]]:

@@ -2,7 +2,6 @@
 plan carried out."""
 
 from dataclasses import replace
-from typing import ClassVar
 
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Broken
@@ -39,11 +38,6 @@ class DemoOpening(View):
     before: PositionsView
     move: MoveView
     after: PositionsView
-    LEFT_OUT: ClassVar = (
-        PoolsView.LEFT_OUT
-        | PositionsView.LEFT_OUT
-        | {"before", "PoolsView.timestamp", "PositionsView.timestamp", "MoveView.chain", "MoveView.block"}
-    )
 
     def to_document(self) -> Document:
         pools, move = self.pools.to_document(), replace(self.move.to_document(), context=Value(""))
@@ -57,7 +51,6 @@ class CarriedOut(View):
 
     execution: ExecutionView
     after: PositionsView
-    LEFT_OUT: ClassVar = ExecutionView.LEFT_OUT | PositionsView.LEFT_OUT | {"PositionsView.timestamp"}
 
     def to_document(self) -> Document:
         parts = (*include(self.execution.to_document()), *include(self.after.to_document()))

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Awaitable, Callable
-from typing import ClassVar
 
 from zuno.doors.reading.intents import Reading, load_catalogue
 from zuno.doors.reading.reader import read
@@ -40,7 +39,6 @@ class ParseView(View):
     dangerous: bool
     """Whether it leads to a signature, a key or a booking."""
     source: str
-    LEFT_OUT: ClassVar = frozenset({"text", "complete", "suggestion", "source"})
 
     def to_document(self) -> Document:
         choices = (f"zuno {shlex.join(choice)}" for choice in self.choices)

@@ -5,7 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from operator import attrgetter
-from typing import ClassVar, Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
@@ -76,7 +76,6 @@ class TapeView(View):
 class ArmView(View):
     """USD; `residual` is what balances show and the terms do not explain, and anything but 0 is a fault."""
 
-    LEFT_OUT: ClassVar = frozenset({"equity_usd", "moves", "carry_usd"})
     name: str
     by: str
     """Who decided: nobody, a rule, or the debate by rules."""
@@ -137,7 +136,6 @@ class ArmView(View):
 
 
 class LpLabView(PartialView):
-    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     """The id of its files in the home: `lab/ID.json`, `lab/ID.html`."""
     data: str
@@ -533,7 +531,6 @@ class NotRunView(View):
 
 
 class LpAblationView(PartialView):
-    LEFT_OUT: ClassVar = frozenset({"ok", "desk"})
     report: str
     desk: str
     data: str
@@ -630,7 +627,6 @@ class QuantileView(View):
 
 
 class SweepView(PartialView):
-    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     data: str
     since: int

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from math import fsum
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.text import plain_text
@@ -73,7 +73,6 @@ class RegimeView(View):
 
 
 class TradeArmView(View):
-    LEFT_OUT: ClassVar = frozenset({"equity", "market_change"})
     arm: str
     by: str
     until: str
@@ -139,7 +138,6 @@ class RandomDrawsView(View):
 
 
 class TradeLabView(PartialView):
-    LEFT_OUT: ClassVar = frozenset({"ok"})
     report: str
     """Its id: `zuno lab reports` says where its page is."""
     data: str

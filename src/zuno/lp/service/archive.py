@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.amm.model import Block
 from zuno.journal.decision_view import JournalUpgradeView, ReplayView, read_view
@@ -98,7 +98,6 @@ class MessageLine(View):
     sender: str
     to: str
     kind: str
-    LEFT_OUT: ClassVar = frozenset({"at", "sender", "to", "kind"})
 
 
 class WhyView(View):
@@ -114,7 +113,6 @@ class WhyView(View):
     failed: ForeignText | None
     seen_by: tuple[str, ...] = ()
     """Peers of this home in a debate that another home asked for: only their own messages are known."""
-    LEFT_OUT: ClassVar = frozenset({"messages"}) | PlanView.LEFT_OUT
 
     def to_document(self) -> Document:
         held = f"held by {self.code}"

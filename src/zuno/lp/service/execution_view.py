@@ -2,7 +2,7 @@
 number that will be signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -10,7 +10,7 @@ from zuno.kernel.numbers_text import short_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
 from zuno.lp.model.plan_events import ExitWorth, SafeBatch, UnsignedTransaction
-from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
+from zuno.lp.service.views import LeftoverView, PoolKeyView, warn_unverified
 from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Block, Document, Mark, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, good, id_, number, strong
@@ -23,7 +23,6 @@ class FlowView(View):
     symbol: str
     amount: str
     amount_human: str
-    LEFT_OUT: ClassVar = frozenset({"currency", "amount"})
 
     def __str__(self) -> str:
         return f"{short_text(self.amount_human)} {self.symbol}"
@@ -58,7 +57,6 @@ class BoundsView(View):
     """The most that all steps together may cost in gas, in the chain's native coin."""
     most_out: tuple[FlowView, ...]
     """The most of each currency that leaves the wallet in any one step."""
-    LEFT_OUT: ClassVar = frozenset({"expires", "permit2_seconds"})
 
 
 class CallView(View):
@@ -76,7 +74,6 @@ class CallView(View):
     least_in: tuple[FlowView, ...]
     gas_used: int | None
     error: str | None
-    LEFT_OUT: ClassVar = frozenset({"to", "value", "data", "most_out", "least_in", "gas_used"})
 
     @property
     def blocks(self) -> tuple[Block | None, ...]:
@@ -124,7 +121,6 @@ class SimulationView(View):
     exits: tuple[ExitWorth, ...]
     """For each position, where the plan was made with `--anyway`."""
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"exits"}) | POOL_DETAILS
 
     def to_document(self) -> Document:
         return self._write((Act("Approve…", f"plan approve {self.plan_id}"),) if self.ok else ())
@@ -222,7 +218,6 @@ class StepView(View):
     attempts: int
     why: str
     words: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"part", "nonce", "gas_cost", "words"})
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
@@ -272,7 +267,6 @@ class ExecutionView(View):
     outcome_note: str
     next: str
     """What can be done now."""
-    LEFT_OUT: ClassVar = frozenset({"expires", "wallet", "LeftoverView.why"})
 
     def to_document(self) -> Document:
         about = _name_positions(self, f" {_PREPOSITIONS.get(self.action, 'of')}")
@@ -353,7 +347,6 @@ class UnsignedView(View):
     deadline: int
     """Unix time of the chain after which it is of no use any more."""
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"deadline", "state"})
 
     def to_document(self) -> Document:
         """What is copied from it stands on one line: a break inside would spoil it."""

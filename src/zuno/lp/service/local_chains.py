@@ -1,7 +1,6 @@
 """The local worlds as a person drives them: make one, push its price, start and stop its node."""
 
 from pathlib import Path
-from typing import ClassVar
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import UsageError
@@ -22,7 +21,6 @@ class PoolMoveView(View):
     label: str
     before: str
     after: str
-    LEFT_OUT: ClassVar = frozenset({"id"})
 
 
 class MoveView(ChainView):
@@ -31,7 +29,6 @@ class MoveView(ChainView):
     reference_after: str
     price_unit: str
     pools: tuple[PoolMoveView, ...]
-    LEFT_OUT: ClassVar = frozenset({"timestamp"})
 
     def to_document(self) -> Document:
         moves = [("reference", self.reference_before, self.reference_after)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, get_args
+from typing import Final, get_args
 
 from zuno.amm.model import LpPosition, PoolState, whole_price
 from zuno.journal.port import Author, Journal
@@ -73,8 +73,6 @@ class LpMandateView(View):
     active: bool
     terms: tuple[str, ...]
     mandate: LpMandate
-    LEFT_OUT: ClassVar = frozenset({"mandate", *LpMandate.model_fields, *ExitTerms.model_fields} - {"expires"})
-    """The terms tell it."""
 
     def write(self) -> Section:
         until = Value(f"until {self.expires}") if self.active else warn(f"expired at {self.expires}: nothing is done")

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
@@ -43,7 +43,6 @@ class RoleLine(View):
     iroh_address: str
     axl_peer_id: str
     axl_api_url: str
-    LEFT_OUT: ClassVar = frozenset({"axl_peer_id"})
 
 
 class MeshTableView(View):
@@ -92,7 +91,6 @@ class PeerView(View):
     node: NodeState | None = None
     """Its AXL node, as it says itself; None over iroh, and of a peer elsewhere."""
     node_why: ForeignText = ""
-    LEFT_OUT: ClassVar = frozenset({"edition"})
 
     @property
     def state(self) -> Value:
@@ -160,8 +158,6 @@ class PingView(View):
     answered: dict[str, float]
     """Milliseconds, by role."""
     silent: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"silent"})
-    """A ping that is not answered by all is an error."""
 
     def to_document(self) -> Document:
         rows = ((role, number(trip, 1, unit="ms")) for role, trip in self.answered.items())

@@ -6,7 +6,7 @@ import traceback
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Broken, ZunoError
 from zuno.kernel.units import Millis
@@ -37,8 +37,6 @@ class PeerEndView(View):
     heard: int
     said: int
     text: str
-    LEFT_OUT: ClassVar = frozenset({"role", "heard", "said"})
-    """The text says them."""
 
     def to_document(self) -> Document:
         return document(self.text)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.children import Child, ChildKeeper, Death, RestartPolicy
@@ -43,7 +43,6 @@ class UpEndView(View):
 
     restarts: dict[str, int]
     said: str
-    LEFT_OUT: ClassVar = frozenset({"restarts"})
 
     def to_document(self) -> Document:
         return document(self.said)

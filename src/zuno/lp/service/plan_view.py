@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import ConfigDict, Field
 
@@ -13,7 +13,7 @@ from zuno.kernel.canonical import canonical
 from zuno.kernel.numbers_text import short_text
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.service.views import POOL_DETAILS, LeftoverView, PoolKeyView, warn_unverified
+from zuno.lp.service.views import LeftoverView, PoolKeyView, warn_unverified
 from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Document, Mark, Section, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, foreign, id_, number, quiet, share
@@ -81,7 +81,6 @@ class StressPointView(View):
     p_exit24h: float = Field(alias="pExit24h")
     in_range_share: float
     censored: bool
-    LEFT_OUT: ClassVar = frozenset({"p10_hours", "p_exit24h", "in_range_share"})
 
 
 class StressView(View):
@@ -110,7 +109,6 @@ class EdgeView(View):
     cost: str | None
     breakeven_hours: str | None
     token: str
-    LEFT_OUT: ClassVar = frozenset({"cost", "breakeven_hours"})
 
 
 class CandidateView(View):
@@ -127,7 +125,6 @@ class CandidateView(View):
     reason: ForeignText
     own: bool = False
     """The range the owner named."""
-    LEFT_OUT: ClassVar = frozenset({"pool", "tick_lower", "tick_upper"})
 
     def span(self, between: str = " – ") -> str:
         if self.price_lower is None or self.price_upper is None:
@@ -148,8 +145,6 @@ class RecommendedView(CandidateView):
     leftover: LeftoverView | None
     """What stays in the wallet; None where nothing is put to work."""
     prep_action: str | None
-    LEFT_OUT: ClassVar = frozenset({"index", "amount0", "amount1", "stress", "carry", "verdict", "reason", "own"})
-    """The candidate of the same index shows them."""
 
 
 class RecordView(View):
@@ -163,7 +158,6 @@ class ThoughtView(RecordView):
     round: int
     text: ForeignText
     speaker: str
-    LEFT_OUT: ClassVar = frozenset({"speaker"})
 
     @property
     def line(self) -> Value:
@@ -177,7 +171,6 @@ class SourceView(RecordView):
     age_seconds: int | None
     stale: bool | None
     notes: tuple[ForeignText, ...]
-    LEFT_OUT: ClassVar = frozenset({"as_of"})
 
     def __str__(self) -> str:
         about = f"{self.source}{f', {self.age_seconds} s old' if self.age_seconds else ''}" if self.source else "none"
@@ -197,7 +190,6 @@ class SpeakerView(RecordView):
     model: ForeignText | None
     tokens: int
     usd: str | None
-    LEFT_OUT: ClassVar = frozenset({"round"})
 
 
 class EarlierView(View):
@@ -213,7 +205,6 @@ class EarlierView(View):
     price_upper: str
     verdict: str
     reason: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"index", "pool", "tick_lower", "tick_upper"})
 
 
 class FeeCoverView(View):
@@ -228,15 +219,12 @@ class FeeCoverView(View):
     pays: bool | None
     """Null: its error leaves that open."""
     said: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"fees_over_lvr", "ci80", "days", "pays"})
-    """The sentence has them."""
 
 
 class PoolRegimeView(View):
     pool: str
     regime: str
     why: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"why"})
 
 
 class PlanView(RecordedView):
@@ -272,7 +260,6 @@ class PlanView(RecordedView):
     """Of every pool that was argued about."""
     own_range: str | None = None
     """Where the range that the owner named lies on the pool's grid."""
-    LEFT_OUT: ClassVar = frozenset({"timestamp", "hash"}) | POOL_DETAILS
 
     def to_document(self) -> Document:
         chosen = self.recommended

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from pydantic import Field
 
@@ -24,7 +24,7 @@ from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_samples, figures_of_history, figures_of_window
 from zuno.lp.service import arguments, to_views
-from zuno.lp.service.views import POOL_DETAILS, ChainView, PoolKeyView, bare_amount, draw_ranges, warn_unverified
+from zuno.lp.service.views import ChainView, PoolKeyView, bare_amount, draw_ranges, warn_unverified
 from zuno.lp.watch.alerts import chain_label
 from zuno.lp.watch.monitor import Watch, to_clause
 from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
@@ -115,9 +115,6 @@ class PortfolioPositionView(View):
     """The token it is priced in; `prices` has its dollars."""
     block: int
     timestamp: int
-    LEFT_OUT: ClassVar = frozenset(
-        {"wallet", "mean_worth", "window_hours", "position_ids", "how", "quote", "block", "timestamp"}
-    )
 
     @property
     def reference(self) -> str:
@@ -166,7 +163,6 @@ class PortfolioTotalsView(View):
     window_hours: float
     unknown: tuple[str, ...]
     """Positions whose fees are not in the sums."""
-    LEFT_OUT: ClassVar = frozenset({"mean_worth"})
 
     def to_facts(self) -> Facts:
         return facts(
@@ -188,7 +184,6 @@ class PortfolioView(View):
     """Where positions were found, and the oldest block they were read at."""
     prices: tuple[PortfolioPriceView, ...]
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = POOL_DETAILS | {"chains", "prices"}
 
     def to_document(self) -> Document:
         totals, known = self.totals, self.positions

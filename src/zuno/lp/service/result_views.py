@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.kernel.numbers_text import short_text, time_text
 from zuno.kernel.text import base_and_quote
@@ -58,11 +58,6 @@ class ClosedPositionsView(views.ChainView):
     note: str
     positions: tuple[ClosedPositionView, ...]
     """The newest first."""
-    LEFT_OUT: ClassVar = (
-        views.POOL_DETAILS
-        | {"wallet"}
-        | {f"ClosedPositionView.{field}" for field in ("plan_id", "divergence_loss", "gas", "swap_cost")}
-    )
 
     def to_document(self) -> Document:
         known = self.positions
@@ -118,7 +113,6 @@ class TermsView(View):
     residual: str
     lvr: str
     exact: ExactTermsView
-    LEFT_OUT: ClassVar = frozenset({"exact"})
 
     def cell(self, field: str, unit: str) -> Value:
         """A term as it counts in the result."""
@@ -177,7 +171,6 @@ class PnlView(View):
     computed: tuple[str, ...]
     """What could not be measured: a residual of zero proves nothing about these."""
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = views.POOL_DETAILS | {"from_block", "to_block", "fees0", "fees1", "gas_wei", "gas_valued"}
 
     def to_document(self) -> Document:
         pool = self.pool
@@ -292,11 +285,6 @@ class WhatIfView(PriceCaseView, views.ChainView):
     table: tuple[PriceCaseView, ...]
     """The same from -50 % to +50 %."""
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = (
-        views.POOL_DETAILS
-        | {"amount0", "amount1", "deposited0_human", "deposited1_human"}
-        | {f"PriceCaseView.{field}" for field in ("amount0", "amount1", "hodl_worth", "fees_worth")}
-    )
 
     def to_document(self) -> Document:
         pool, unit, since = self.pool, self.unit, self.since_mint

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from decimal import Decimal
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.numbers_text import short_text, thousands_text
@@ -140,10 +140,6 @@ class PoolKeyView(View):
         return unit if unit in symbols else "?"
 
 
-POOL_DETAILS = frozenset(f"PoolKeyView.{field}" for field in PoolKeyView.model_fields if field != "label")
-"""Fields of a pool that its name stands for."""
-
-
 def warn_unverified(pools: Iterable[PoolKeyView]) -> Iterator[Value]:
     """A warning for each token that only its own contract vouches for."""
     return warn_tokens(token for pool in pools for token in (pool.currency0, pool.currency1))
@@ -191,7 +187,6 @@ class PoolView(PoolKeyView):
     price_unit: str
     block: int
     timestamp: int
-    LEFT_OUT: ClassVar = frozenset({"fee", "sqrt_price_x96", "protocol_fee"})
 
     def to_document(self) -> Document:
         tokens = (
@@ -223,9 +218,6 @@ class PoolView(PoolKeyView):
 class PoolsView(ChainView):
     pools: tuple[PoolView, ...]
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset(
-        f"PoolView.{field}" for field in ("id", "currency0", "currency1", "tick_spacing", "hooks", "chain", "block")
-    ) | {"PoolView.timestamp"}
 
     def to_document(self) -> Document:
         rows = (
@@ -280,7 +272,6 @@ class PositionView(View):
     subscribed: bool
     block: int
     timestamp: int
-    LEFT_OUT: ClassVar = frozenset({"amount0", "amount1", "fees0", "fees1"})
 
     @property
     def is_out(self) -> bool:
@@ -322,13 +313,6 @@ class PositionsView(ChainView):
     note: str
     positions: tuple[PositionView, ...]
     missing: tuple[MissingView, ...]
-    LEFT_OUT: ClassVar = POOL_DETAILS | {
-        f"PositionView.{field}"
-        for field in (
-            *("chain", "owner", "tick_lower", "tick_upper", "tick"),
-            *("liquidity", "subscribed", "block", "timestamp"),
-        )
-    }
 
     def to_document(self) -> Document:
         known, note = self.positions, [foreign(self.note)]
@@ -371,7 +355,6 @@ class FactView(View):
     age_seconds: int | None
     stale: bool | None
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"as_of"})
 
     def to_fact(self, label: str) -> Fact:
         unit = "?" if "?" in self.unit else self.unit  # of a token that nobody vouches for
@@ -397,7 +380,6 @@ class InspectView(PositionView):
 
     pool_state: PoolView
     market: MarketView
-    LEFT_OUT: ClassVar = PositionView.LEFT_OUT | (POOL_DETAILS - {"PoolKeyView.id"}) | {"pool_state"}
 
     def to_document(self) -> Document:
         state, pool = self.describe_state(), self.pool

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import ClassVar
 
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.text import Token, format_units
@@ -41,7 +40,6 @@ class WalletView(View):
     file: str | None
     """None: no file, the settings name it."""
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"address"})
 
     def to_document(self) -> Document:
         keep = "Keep a copy of the file and its passphrase: without both, nobody can move what it holds."
@@ -62,7 +60,6 @@ class WalletsView(View):
     wallets: tuple[WalletView, ...]
     acting: str | None
     note: str
-    LEFT_OUT: ClassVar = frozenset({"acting"})
 
     def to_document(self) -> Document:
         rows = (
@@ -88,7 +85,6 @@ class BalancesView(ChainView):
     wallet: str
     balances: tuple[BalanceView, ...]
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"BalanceView.amount"})
 
     def to_document(self) -> Document:
         def cell(balance: BalanceView) -> Value:
@@ -142,7 +138,6 @@ class AllowancesView(ChainView):
     allowances: tuple[AllowanceView, ...]
     """Those above zero; expired ones are marked."""
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"AllowanceView.amount", "AllowanceView.spender"})
 
     def to_document(self) -> Document:
         rows = ((_name_token(line.token), line.spender_name, line.limit, line.until) for line in self.allowances)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
@@ -76,7 +76,6 @@ class AlertRuleView(View):
     state: str
     """`armed`, or `reached`: told once, armed again after it has cleared."""
     made_at: int
-    LEFT_OUT: ClassVar = frozenset({"wallet", "made_at"})
 
 
 class AlertView(View):
@@ -94,7 +93,6 @@ class AlertView(View):
     state: str
     """`active`, `acknowledged` (silent until it recovers or worsens) or `snoozed`."""
     snoozed_until: int | None
-    LEFT_OUT: ClassVar = frozenset({"wallet", "rule", "told_at"})
 
     @property
     def acts(self) -> tuple[Act, ...]:
@@ -117,7 +115,6 @@ class AlertEventView(View):
     position: str | None
     reason: str
     said: bool
-    LEFT_OUT: ClassVar = frozenset({"number", "condition", "wallet", "said"})
 
     @property
     def line(self) -> Value:
@@ -138,8 +135,6 @@ class AlertsView(View):
     dropped: int
     trouble: str
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"dropped", "trouble"})
-    """The notes tell them."""
 
     def to_document(self) -> Document:
         looked = "never" if self.looked_at is None else time_text(self.looked_at)

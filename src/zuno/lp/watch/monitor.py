@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.amm.model import Block
 from zuno.journal.port import Journal
@@ -71,7 +71,6 @@ class ChainLookView(View):
     unread: int
     failure: str
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"timestamp", "wallets"})
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
@@ -122,7 +121,6 @@ class StoppedView(View):
 
     ticks: int
     said: str
-    LEFT_OUT: ClassVar = frozenset({"ticks"})
 
     def to_document(self) -> Document:
         return document(self.said)

@@ -5,7 +5,7 @@ memories, lessons and earlier news."""
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -126,7 +126,6 @@ class ReliabilityBin(View):
     n: int
     claimed: float
     came: float
-    LEFT_OUT: ClassVar = frozenset({"low", "high"})
 
 
 class MemoryForgotten(Wire):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import fsum, sqrt
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,7 +226,6 @@ class Reliability(View):
     bins: tuple[ReliabilityBin, ...]
     enough: bool
     """Whether there are outcomes enough for a verdict."""
-    LEFT_OUT: ClassVar = frozenset({"enough"})
 
 
 class ClaimedTrade(Protocol):

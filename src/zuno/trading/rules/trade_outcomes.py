@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum, sqrt
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -272,7 +272,6 @@ class VetoTotals(View):
     """Of what was wanted and its size is known; null: of none it is."""
     enough: bool
     """Whether there are outcomes enough for a verdict."""
-    LEFT_OUT: ClassVar = frozenset({"unfilled", "enough"})
 
 
 def belongs_to_account(account: str, acted: str | None) -> bool:

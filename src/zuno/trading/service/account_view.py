@@ -4,7 +4,7 @@ Money in an exchange's own currency unless a name says USD. What is not known is
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from zuno.kernel.numbers_text import quantity_text
 from zuno.kernel.view import ForeignText, IsoTime, View
@@ -64,8 +64,6 @@ class AccountView(OriginView):
     exchanges: tuple[ExchangeAnswer, ...] | None = None
     """What the exchanges of a live or demo account answered; null: none was asked."""
     notes: tuple[ForeignText, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"recorded", "marks", "exchanges"})
-    """Notes say what of them a reader must know."""
 
     @property
     def label(self) -> str:
@@ -211,7 +209,6 @@ class TradeOrderView(View):
     intent: str | None
     decision: str | None
     reason: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"average_price", "time_in_force", "reduce_only", "intent", "decision"})
 
 
 class HedgeLegView(View):
@@ -270,7 +267,6 @@ class TradePositionView(View):
     """Client ids of every open order of this position."""
     hedge: HedgeView | None
     sleeve: str
-    LEFT_OUT: ClassVar = frozenset({"liquidation", "fees", "funding", "decision", "target_order"})
 
 
 class TradeStatusView(AccountView):
@@ -292,12 +288,6 @@ class TradeStatusView(AccountView):
     risk: RiskBookView
     sleeves: tuple[SleeveView, ...]
     mandate: MandateView | None
-    LEFT_OUT: ClassVar = (AccountView.LEFT_OUT - {"exchanges"}) | {
-        "RiskBookView.equity_usd",
-        *(f"MandateView.{name}" for name in MandateView.model_fields.keys() - {"hash", "expires", "active"}),
-        *(f"MandatedSleeveView.{name}" for name in MandatedSleeveView.model_fields),
-        *(f"ExchangeAnswer.{name}" for name in ExchangeAnswer.model_fields),
-    }
 
     def to_document(self) -> Document:
         return self.write(
@@ -440,7 +430,6 @@ class ClosedTradeView(View):
     duration_hours: float
     exploration: bool
     decision: str | None
-    LEFT_OUT: ClassVar = frozenset({"mode", "gross_pnl", "opened"})
 
 
 class TradesView(AccountView):

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zuno.kernel.backoff import SPREAD, Backoff
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
@@ -138,8 +138,6 @@ class RoundView(VerdictView):
     given_up: dict[str, ForeignText]
     said: str
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"ok", "at", "series", "answered", "rows", "FailingView.since"})
-    """The sentence says them."""
 
     def to_document(self) -> Document:
         rows = ((failing.series, foreign(failing.why, Tone.BAD)) for failing in self.failing)
@@ -154,7 +152,6 @@ class CollectedView(View):
 
     rows: int
     said: str
-    LEFT_OUT: ClassVar = frozenset({"rows"})
 
     def to_document(self) -> Document:
         return document(self.said)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.view import ForeignText, VerdictView, View
@@ -41,7 +41,6 @@ class SourceOfRowsView(View):
     rows: int
     first: int
     last: int
-    LEFT_OUT: ClassVar = frozenset({"rows", "first", "last"})
 
 
 class GapView(View):
@@ -51,7 +50,6 @@ class GapView(View):
     last: int
     count: int
     place: str
-    LEFT_OUT: ClassVar = frozenset({"first", "last"})
 
 
 class SpanView(View):
@@ -76,8 +74,6 @@ class SpanView(View):
     """How the newest of its rows came in, and from which file."""
     doubled: int
     """Rows of an interval that has another one: hours that would be counted twice."""
-    LEFT_OUT: ClassVar = frozenset({"first", "last", "used", "used_from", "doubled"})
-    """Notes of the status say what of them matters."""
 
     @property
     def came_from(self) -> str:
@@ -103,7 +99,6 @@ class DataStatusView(OriginView):
     unsettled: dict[str, int]
     """What was noted when rows came in and nothing was done about yet, by kind."""
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"synthetic", "live", "chosen_by"})
 
     def to_document(self) -> Document:
         rows = (
@@ -139,7 +134,6 @@ class FlawView(View):
     """What is done about such a flaw."""
     mended: str | None
     """What was done about this one."""
-    LEFT_OUT: ClassVar = frozenset({"first", "last"})
 
 
 class DataCheckView(VerdictView):
@@ -154,7 +148,6 @@ class DataCheckView(VerdictView):
     remaining: int
     settled_before: int
     """Notes about which something was done earlier."""
-    LEFT_OUT: ClassVar = frozenset({"ok", "synthetic", "settled_before"})
 
     def to_document(self) -> Document:
         rows = (
@@ -195,8 +188,6 @@ class SynthView(View):
     corrected: int
     said: str
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"synthetic", "origin", "seed", "series", "rows", "last"})
-    """The sentence says them."""
 
     def to_document(self) -> Document:
         dirt = f"{self.set_aside} rows no market can have made, {self.repeated} repeated, {self.corrected} corrected"

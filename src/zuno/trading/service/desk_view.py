@@ -1,6 +1,6 @@
 """What the desk that runs by itself tells: its events as they happen, and what a run of it came to."""
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import Document, Tone, Value, document, facts, lines
@@ -31,7 +31,6 @@ class ProtectionView(View):
     ends: str
     """The same in words."""
     reason: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"until"})
 
     def write(self, tone: Tone) -> Value:
         symbol = "" if self.symbol is None else f" {self.symbol}"
@@ -58,7 +57,6 @@ class DeskStopView(View):
 
     account: ForeignText
     said: ForeignText
-    LEFT_OUT: ClassVar = frozenset({"account"})
 
     def to_document(self) -> Document:
         return document(foreign(self.said))
@@ -86,7 +84,6 @@ class DeskRunView(OriginView):
     protections: tuple[ProtectionView, ...]
     said: ForeignText
     notes: tuple[ForeignText, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"synthetic"})
 
     def to_document(self) -> Document:
         ledger = self.ledger

@@ -4,7 +4,7 @@ import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import ZunoError
@@ -60,8 +60,6 @@ class DownloadView(VerdictView):
     new: int
     said: str
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"ok", "since", "until", "new"})
-    """The sentence says them."""
 
     def to_document(self) -> Document:
         rows = (

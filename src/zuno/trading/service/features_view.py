@@ -6,7 +6,7 @@ with its reason, `{"missing": …}`, never a zero; among the gauges a null is on
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import methodcaller
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from zuno.kernel.numbers_text import format_number, format_span
 from zuno.kernel.view import ForeignText, IsoTime, View
@@ -64,7 +64,6 @@ class SourceView(View):
 class AnomalyView(View):
     """A rule of triage that fired, and how old the oldest is of what it was held against."""
 
-    LEFT_OUT: ClassVar = frozenset({"rule", "label", "as_of"})
     name: str
     rule: str
     label: str | None
@@ -82,7 +81,6 @@ class UnjudgedView(View):
 
 
 class ShockView(View):
-    LEFT_OUT: ClassVar = frozenset({"price", "further"})
     at: IsoTime
     age_seconds: int
     source: str
@@ -113,7 +111,6 @@ class _SymbolView(OriginView):
 class FeaturesView(_SymbolView):
     """One symbol, measured."""
 
-    LEFT_OUT: ClassVar = frozenset({"SourceView.feed", "SourceView.source"})
     features: dict[str, Any]
     anomalies: tuple[AnomalyView, ...]
     unjudged: tuple[UnjudgedView, ...]

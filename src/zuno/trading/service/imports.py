@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
@@ -80,7 +80,6 @@ class ImportedView(View):
     last: int | None
     place: str
     """From when to when, for people."""
-    LEFT_OUT: ClassVar = frozenset({"unmade", "first", "last"})
 
 
 class ImportedFileView(View):
@@ -103,7 +102,6 @@ class ImportedFileView(View):
     """Why it was not imported, or not to its end; empty where it was."""
     incomplete: bool
     """Whether anything the desk reads was set aside or not imported."""
-    LEFT_OUT: ClassVar = frozenset({"layout", "rows", "reasons", "incomplete"})
 
     @property
     def name(self) -> str:
@@ -133,8 +131,6 @@ class ImportView(VerdictView):
     """Coarser bars that were made of them, by series."""
     said: str
     notes: tuple[str, ...] = ()
-    LEFT_OUT: ClassVar = frozenset({"ok", "rows", "new", "changed", "set_aside"})
-    """The sentence says them."""
 
     def to_document(self) -> Document:
         rows = [

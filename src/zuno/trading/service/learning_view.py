@@ -1,7 +1,7 @@
 """What was learned, as it is shown: evaluations, calibration of agents, the veto ledger."""
 
 from collections.abc import Iterable
-from typing import ClassVar, Final, Literal
+from typing import Final, Literal
 
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
@@ -67,7 +67,6 @@ class LearnedTradeView(View):
     source: Literal["model", "rules"]
     why_rules: ForeignText
     """Why rules wrote it where a model was to."""
-    LEFT_OUT: ClassVar = frozenset({"trade", "first_touch"})
 
     def write_section(self) -> Section:
         written = self.source if not self.why_rules else f"{self.source}: {self.why_rules}"
@@ -99,7 +98,6 @@ class VetoScoreView(View):
     rules: tuple[RuleShare, ...]
     wanted_usd: float | None
     left_usd: float | None
-    LEFT_OUT: ClassVar = frozenset({"regime", "resolved"})
 
 
 class NewLessonView(View):
@@ -117,7 +115,6 @@ class EvaluationView(LearningView):
     """That enough cases agree on since."""
     waiting: int
     """Decisions whose trade would not be over yet."""
-    LEFT_OUT: ClassVar = frozenset({"waiting"})
 
     def to_document(self) -> Document:
         lessons = (foreign(f"lesson {lesson.id}, from {lesson.cases} trades: {lesson.text}") for lesson in self.lessons)
@@ -194,7 +191,6 @@ class TradeCalibrationView(LearningView):
     """Null: no day was scored yet."""
     file: str | None = None
     """The picture."""
-    LEFT_OUT: ClassVar = frozenset({"outcomes"})
 
     def to_document(self) -> Document:
         rows = (
@@ -250,7 +246,6 @@ class VetoesView(LearningView):
     rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""
-    LEFT_OUT: ClassVar = frozenset({"outcomes"})
 
     def to_document(self) -> Document:
         columns = ("rule", "of", "n", "vetoed", "cut", "saved", "cost", "R in all", "$ in all", "R each", "±", "% each")

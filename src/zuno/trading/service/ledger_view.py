@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import ClassVar
 
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import Document, Table, Tone, Value, lines, row, section, table
@@ -35,7 +34,6 @@ class BalancesView(View):
     assets: str
     """Equity with positions at cost."""
     balanced: bool
-    LEFT_OUT: ClassVar = frozenset({"assets"})
 
 
 class LedgerBalancesView(BalancesView):

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.kernel import arguments
 from zuno.kernel.errors import NotFound, ZunoError
@@ -42,8 +42,6 @@ class MarketRowView(View):
     contract_size: float
     trading: bool
     """False: it was listed once, and nothing can be ordered."""
-    LEFT_OUT: ClassVar = frozenset({"kind", "base", "contract_size"})
-    """The name says kind and coin; sizes are shown in coins."""
 
 
 class VenueListView(View):
@@ -63,7 +61,6 @@ class VenueListView(View):
     """Why it was not read just now, if so; the list of before stays."""
     skipped: tuple[ForeignText, ...] = ()
     """Markets without a tick or a lot, which are left out."""
-    LEFT_OUT: ClassVar = frozenset({"read_at"})
 
 
 class MarketsView(VerdictView):
@@ -71,7 +68,6 @@ class MarketsView(VerdictView):
 
     lists: tuple[VenueListView, ...]
     markets: tuple[MarketRowView, ...]
-    LEFT_OUT: ClassVar = frozenset({"ok"})
 
     def to_document(self) -> Document:
         rows = (

@@ -1,7 +1,7 @@
 """Memories and lessons in the names of the public JSON. Their sentences may be a model's: one printable line each."""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from zuno.kernel.view import ForeignText, IsoTime, View
 from zuno.present.document import (
@@ -74,7 +74,6 @@ class LessonView(View):
 
 
 class MemoriesView(View):
-    LEFT_OUT: ClassVar = frozenset({"MemoryView.setup", "MemoryView.similarity"})
     memories: tuple[MemoryView, ...] = ()
 
     def to_document(self) -> Document:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import ClassVar, Final
+from typing import Final
 
 from pydantic import ValidationError
 
@@ -65,7 +65,6 @@ class OwnShadowView(View):
     sharpe: float | None
     returns: dict[str, float]
     """By the end of the day."""
-    LEFT_OUT: ClassVar = frozenset({"name"})
 
     def to_document(self) -> Document:
         held = ", ".join(f"{market} {weight:+.1%}" for market, weight in self.targets.items())

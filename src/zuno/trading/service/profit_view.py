@@ -1,7 +1,5 @@
 """What closed trades made, and how the account's equity went."""
 
-from typing import ClassVar
-
 from zuno.kernel.numbers_text import sparkline
 from zuno.kernel.view import View
 from zuno.present.document import (
@@ -173,13 +171,6 @@ class PerformanceView(DrawdownView):
     equity_usd: float | None
     return_pct: float | None
     points: tuple[EquityPointView, ...]
-    LEFT_OUT: ClassVar = AccountView.LEFT_OUT | {
-        "EquityPointView.at",
-        "EquityPointView.drawdown_pct",
-        "EquityPointView.core_usd",
-        "EquityPointView.hold_usd",
-        "ProfitRowView.name",
-    }
 
     def to_document(self) -> Document:
         if not self.points:

@@ -81,7 +81,6 @@ STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
 class RulingExecutionView(View):
     """What came of a ruling at the order gate."""
 
-    LEFT_OUT: ClassVar = frozenset({"intent"})
     state: str
     """held, refused, working, open, closing, closed or ended."""
     reason: ForeignText
@@ -95,10 +94,6 @@ class RunView(OriginView, RecordedView):
 
     VERSION: ClassVar = 2
     """From 2 on with the gross of its expectancy and the policy."""
-    LEFT_OUT: ClassVar = frozenset(
-        {"SourceView.series", "SourceView.rows", "SourceView.notes", "MemoryView.setup", "LessonView.condition"}
-        | {"LessonView.written", "LessonView.expires"}
-    )
     run_id: str
     symbol: str
     mode: str

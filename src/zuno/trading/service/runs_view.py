@@ -1,7 +1,6 @@
 """Runs of the trading desk as the journal has them: their list, and the argument of one."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -38,11 +37,6 @@ class AttemptView(View):
 class CycleWhyView(OriginView):
     """The argument of a run as the journal has it; no model is asked."""
 
-    LEFT_OUT: ClassVar = RunView.LEFT_OUT.union(
-        (f"RunView.{name}" for name in ("chart", "trade_chart", "report", "sources", "code", "symbol", "mode")),
-        (f"RunView.{name}" for name in ("as_of", "origin", "run_id", "bundle_hash", "live")),
-        (f"SourceView.{name}" for name in ("feed", "source", "as_of", "age_seconds", "stale")),
-    )
     run_id: str
     symbol: str
     mode: str
@@ -118,7 +112,6 @@ class CycleWhyView(OriginView):
 
 
 class RunLineView(View):
-    LEFT_OUT: ClassVar = frozenset({"hash"})
     run_id: str
     symbol: str
     mode: str

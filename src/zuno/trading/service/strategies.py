@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar
 
 from zuno.kernel.errors import NotFound
 from zuno.kernel.text import plain_text
@@ -85,8 +84,6 @@ class StrategyTargetsView(View):
     equity_usd: float | None
     sleeves: tuple[SleeveTargetsView, ...]
     notes: tuple[str, ...]
-    LEFT_OUT: ClassVar = frozenset({"synthetic"})
-    """The origin says it."""
 
     def to_document(self) -> Document:
         equity = quiet("not known") if self.equity_usd is None else number(self.equity_usd, 2, unit="USD")

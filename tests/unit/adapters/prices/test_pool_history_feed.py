@@ -58,7 +58,7 @@ class OnePool(Chain):
             POOL, key, self.token0, self.token1, price, Tick(0), 0, Pips(500), Liquidity(1), 0, 0, self.block
         )
 
-    async def price_path(self, pool_id: HexId, since: Seconds) -> tuple[PricedBlock, ...]:
+    async def price_path(self, pool_id: HexId, since: Seconds, step: int = 3600) -> tuple[PricedBlock, ...]:
         self.since.append(since)
         return tuple(priced for priced in self.path if priced.block.timestamp >= since)
 

@@ -407,12 +407,12 @@ async def test_a_full_inbox_takes_nothing_more_and_the_sender_is_told(
     making: Making, cli: IrohTransport, scout: IrohTransport
 ) -> None:
     scout._inbox = Inbox(most=1)
-    cli._patience = 0.5
+    cli.patience = 0.5
     await cli.send(SCOUT, b"one")
     with pytest.raises(Unavailable, match="arrived"):
         await cli.send(SCOUT, b"two")
     assert await got(scout, SCOUT) == b"one"
-    cli._patience = BOUND
+    cli.patience = BOUND
     three = asyncio.create_task(cli.send(SCOUT, b"three"))
     assert [await got(scout, SCOUT) for _ in range(2)] == [b"two", b"three"]  # late, and once
     await three
@@ -552,7 +552,7 @@ async def test_a_peer_that_was_killed_is_noticed_and_found_again(making: Making)
 async def test_a_peer_that_is_only_slow_is_not_given_up(cli: IrohTransport, scout: IrohTransport) -> None:
     """It takes nothing for longer than a silence, and its library answers for it."""
     scout._inbox = Inbox(most=1)
-    cli._silence = 0.2
+    cli.silence = 0.2
     await cli.send(SCOUT, b"one")
     (connection,) = cli._connections[SCOUT]
     late = asyncio.create_task(cli.send(SCOUT, b"two"))

@@ -32,14 +32,13 @@ BEGIN = END - 14 * DAY
 
 
 def pool_of(decimals0: int = 18, decimals1: int = 6, *, tick: int = 0, fee: int = 500) -> PoolState:
-    tokens = [
-        Token(Address("0x" + digit * 40), name, decimals, True)
-        for digit, name, decimals in (("1", "AAA", decimals0), ("2", "BBB", decimals1))
-    ]
+    token0 = Token(Address("0x" + "1" * 40), "AAA", decimals0, True)
+    token1 = Token(Address("0x" + "2" * 40), "BBB", decimals1, True)
     return PoolState(
         HexId("0x" + "ab" * 32),
-        PoolKey(tokens[0].address, tokens[1].address, Pips(fee), 10),
-        *tokens,
+        PoolKey(token0.address, token1.address, Pips(fee), 10),
+        token0,
+        token1,
         SqrtPriceX96(sqrt_price_at_tick(tick)),
         Tick(tick),
         0,

@@ -104,8 +104,13 @@ class _Real:
 
 async def test_the_card_says_what_as_is_is_and_what_is_not_guaranteed(home: MandatedHome) -> None:
     asked: list[str] = []
+
+    def confirm(word: str, what: str) -> bool:
+        asked.append(f"{word}: {what}")
+        return True
+
     request = MandateRequest(positions=["1"], below="2800", worth_per_day="100000")
-    await home.zuno.mandates().grant(request, lambda word, what: bool(asked.append(f"{word}: {what}") or True))
+    await home.zuno.mandates().grant(request, confirm)
     assert AS_IS in asked[0]
     assert "Not guaranteed" in asked[0]
     assert asked[0].startswith("grant: ")

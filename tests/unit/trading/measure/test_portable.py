@@ -1,4 +1,4 @@
-"""One number's logarithm is the array's, to the last bit: what is held against a bound must not hang on how it was asked."""
+"""One number's logarithm is the array's, to the last bit."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,8 +9,8 @@ from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.ledger import ETHER, amount_given, received_by_pools
 from zuno.adapters.chain.rpc.node import Log
 from zuno.adapters.chain.rpc.payments import PoolEffects, expected_payment
-from zuno.adapters.chain.rpc.position_record import Share
 from zuno.adapters.chain.rpc.replay import LiquidityEvent, PoolBlock, ReplayedChange, split_fees
+from zuno.adapters.chain.states import Share
 from zuno.amm.fees import earned_rounding_down
 from zuno.amm.model import PoolKey, Range
 from zuno.amm.pool import PositionInfo
