@@ -66,7 +66,7 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "FactorView": "kind last_step made",
         "FactorsView": "FactorView.kind FactorView.last_step FactorView.secret wrong",
         "FeaturesView": "SourceView.feed SourceView.source",
-        "FeeCoverView": "ci80 days fees_over_lvr pays",
+        "FeeCoverView": "ci80 days fees_over_lvr measured_by pays",
         "FlawView": "first last",
         "FlowView": "amount currency",
         "GapView": "first last",
@@ -200,6 +200,5 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
             "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing hash messages timestamp"
         ),
         "LpDaysView": "by_minutes minutes ok stopped WideArmView.ci95",
-        "FeeCoverView": "measured_by",
     }.items()
 }
