@@ -14,7 +14,7 @@ from zuno.kernel.errors import Broken, Malformed, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow, PoolCover
-from zuno.lp.model.history import GrowthSample, SwapFees
+from zuno.lp.model.history import GrowthSample
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.fee_cover import (
@@ -125,14 +125,7 @@ async def _read_swaps(
     notes = [f"estimated from {fees.swaps} swaps, donations unseen"]
     if fees.uneven:
         notes.append(f"{fees.uneven} of them ended in other liquidity than they began in: shared by the mean")
-    return _marks_of(fees, pool), "Swap logs", tuple(notes)
-
-
-def _marks_of(fees: SwapFees, pool: PoolState) -> tuple[GrowthSample, ...]:
-    opened = GrowthSample(fees.opened.timestamp, 0, 0, fees.days[0].sqrt_price_x96 if fees.days else 0)
-    closed = GrowthSample(fees.closed.timestamp, fees.growth0_x128, fees.growth1_x128, pool.sqrt_price_x96)
-    between = (mark for mark in fees.days if opened.at < mark.at <= closed.at - DAY // 2)
-    return opened, *between, closed
+    return fees.days, "Swap logs", tuple(notes)
 
 
 def sample_of(pool: PoolState) -> GrowthSample:

@@ -13,7 +13,7 @@ from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import Block, PoolState, price_of
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import GrowthSample as GrowthSample
-from zuno.lp.model.history import PricedBlock, SwapEvent, SwapFees
+from zuno.lp.model.history import PricedBlock, SwapEvent
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
@@ -35,12 +35,6 @@ def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
 def reach_of(wanted: int) -> int:
     """How far from the wanted moment a sample of our own may lie, in seconds: 21 h of 7 d or more, 3 h of 24 h."""
     return min(wanted, WEEK) // 8
-
-
-def own_window(samples: Sequence[GrowthSample], now: GrowthSample, wanted: int, name: str) -> FeeWindow | None:
-    """The window from the sample nearest to `wanted` seconds ago; None where none is near: no other one is made up."""
-    nearest = find_sample(samples, now.at - wanted, reach_of(wanted))
-    return None if nearest is None else fee_window(nearest, now, f"{name} of own samples")
 
 
 def find_sample(samples: Sequence[GrowthSample], at: int, reach: int) -> GrowthSample | None:
@@ -95,14 +89,6 @@ def _protocol_pips(pool: PoolState, fee: int, zero_for_one: bool) -> int:
 
 LEAST_COVERED: Final = Fraction(3, 4)
 """Of a window, the share that swaps must reach back over: a pool younger than that has earned in less time."""
-
-
-def window_of_swaps(fees: SwapFees, wanted: int, name: str) -> FeeWindow | None:
-    """The window from the first swap found to now, if it covers enough of the seconds wanted."""
-    seconds = fees.closed.timestamp - fees.opened.timestamp
-    if not fees.swaps or seconds < LEAST_COVERED * wanted:
-        return None
-    return FeeWindow(fees.growth0_x128, fees.growth1_x128, seconds, f"{name} of Swap logs")
 
 
 def fees_hour_token1(

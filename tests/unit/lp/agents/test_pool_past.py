@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,13 @@ from zuno.adapters.chain.world import WALLET
 from zuno.amm.integers import Q96, Q128
 from zuno.amm.model import Block, PoolKey, PoolState
 from zuno.amm.ticks import sqrt_price_at_tick
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.agents.observe import Sources, observe_pool
-from zuno.lp.agents.pool_past import Growth, Reference, add_rewards, hold_against
+from zuno.lp.agents.pool_past import Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.debate import PoolFacts
-from zuno.lp.model.history import GrowthSample
+from zuno.lp.model.history import GrowthSample, SwapFees
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.fee_cover import LogPrice, measure_fee_cover
@@ -126,6 +128,41 @@ def test_rewards_are_fees_of_all_liquidity_in_range_and_say_so() -> None:
     window = growth.measure()
     assert window.growth1_x128 - 14 * Q128 == pytest.approx(14 * 120 * 10**6 * Q128 / 10**18, rel=1e-9)
     assert "120 BBB of rewards" in window.label
+
+
+class SwapsAlone(SimChain):
+    """A node without past state, whose pool is no older than `opened_before` seconds."""
+
+    opened_before = 14 * DAY
+
+    async def pool_at(self, pool_id: HexId, moment: Seconds) -> PoolState:
+        raise Unavailable("not kept")
+
+    async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
+        begin = Seconds(max(since, (await self.head()).timestamp - self.opened_before))
+        return await super().swap_fees(pool_id, begin)
+
+
+@pytest.mark.parametrize(
+    ("age", "window", "days"),
+    [(14 * DAY, "14 d", 14), (11 * DAY, "14 d", 11), (10 * DAY, "7 d", 7), (5 * DAY, "24 h", 1)],
+)
+async def test_swaps_must_reach_back_over_most_of_the_window(tmp_path: Path, age: int, window: str, days: int) -> None:
+    chain = SwapsAlone(SimFile(tmp_path))
+    chain.opened_before = age
+    whole = SimChain(SimFile(tmp_path))
+    for pool in (await chain.pools()).pools:
+        growth, state = await read_growth(pool, chain, None), await read_growth(pool, whole, None)
+        assert (growth.window, growth.source) == (window, "Swap logs")
+        assert days - 1 <= len(growth.marks) - 1 <= days + 1
+        assert growth.edges == sorted(set(growth.edges))
+        for mark, after in pairwise(growth.marks):
+            (there,) = [one for one in state.marks if one.at == after.at]
+            assert after.sqrt_price_x96 == there.sqrt_price_x96
+            before = [one for one in state.marks if one.at == mark.at]
+            if before:
+                grown = there.growth0_x128 - before[0].growth0_x128
+                assert after.growth0_x128 - mark.growth0_x128 == pytest.approx(grown, rel=0.01)
 
 
 async def look(chain: SimChain, feeds: Feeds | None = None, **more: object) -> PoolFacts:

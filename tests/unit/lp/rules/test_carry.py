@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -21,7 +20,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapEvent, SwapFees
+from zuno.lp.model.history import SwapEvent
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.rules.carry import (
@@ -36,9 +35,9 @@ from zuno.lp.rules.fee_yield import (
     GrowthSample,
     fee_window,
     fees_hour_token1,
+    find_sample,
     growth_of_swaps,
-    own_window,
-    window_of_swaps,
+    reach_of,
 )
 
 Q96 = 1 << 96
@@ -122,14 +121,15 @@ def samples_of(*ages: int) -> list[GrowthSample]:
 def test_our_own_sample_nearest_to_the_wanted_moment_opens_the_window(
     ages: tuple[int, ...], wanted: int, seconds: int
 ) -> None:
-    window = own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 7, 9), wanted, "some time")
-    assert window == FeeWindow(7, 9, seconds, "some time of own samples")
+    found = find_sample(samples_of(*ages), 10**9 - wanted, reach_of(wanted))
+    assert found is not None
+    assert found.at == 10**9 - seconds
 
 
 @pytest.mark.parametrize("ages", [(), (0,), (3 * DAY,), (WEEK + WEEK // 8 + 1,), (WEEK - WEEK // 8 - 1,)])
 def test_no_other_window_is_made_up(ages: tuple[int, ...]) -> None:
-    assert own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 0, 0), WEEK, "7 d") is None
-    assert own_window(samples_of(*ages), GrowthSample(Seconds(10**9), 0, 0), DAY, "24 h") is None
+    for wanted in (WEEK, DAY):
+        assert find_sample(samples_of(*ages), 10**9 - wanted, reach_of(wanted)) is None
 
 
 def test_lvr_is_a_quarter_of_the_variance_of_the_value_it_stands_on() -> None:
@@ -303,12 +303,3 @@ def test_a_swap_that_ended_in_no_liquidity_is_shared_by_where_it_began() -> None
     empty = [SwapEvent(10**18, -(10**17), 10**18, 3000), SwapEvent(10**18, -(10**17), 0, 3000)]
     assert growth_of_swaps(empty, pool) == (3 * 10**15 * Q128 // 10**18, 0, 1)
     assert growth_of_swaps([empty[1], empty[1]], pool) == (0, 0, 0)
-
-
-@pytest.mark.parametrize(("covered", "known"), [(WEEK, True), (WEEK * 3 // 4, True), (WEEK * 3 // 4 - 1, False)])
-def test_swaps_must_reach_back_over_most_of_the_window(covered: int, known: bool) -> None:
-    opened = Block(1, HexId("0x" + "01" * 32), Seconds(10**9 - covered))
-    found = SwapFees(opened, NOW_BLOCK, 5, 6, 9, 0)
-    window = window_of_swaps(found, WEEK, "7 d")
-    assert window == (FeeWindow(5, 6, covered, "7 d of Swap logs") if known else None)
-    assert window_of_swaps(replace(found, swaps=0), WEEK, "7 d") is None
