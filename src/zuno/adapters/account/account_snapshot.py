@@ -205,7 +205,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
         raise Broken("A snapshot of an account does not hold one.") from error
     book.orders = _PackedDict(orders, TypeAdapter(TrackedOrder))
     book.intents = _PackedDict(intents, TypeAdapter(TrackedIntent))
-    book.booked, book.paid = _PackedDict(fills, TypeAdapter(Fill)), dict.fromkeys(payments)
+    book.fills_by_id, book.payment_ids = _PackedDict(fills, TypeAdapter(Fill)), dict.fromkeys(payments)
     for name, shape in _LISTS.items():
         setattr(book, name, _PackedList(lists[name], TypeAdapter(shape)))
     for name in _AS_THEY_ARE:

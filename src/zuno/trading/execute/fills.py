@@ -317,7 +317,7 @@ async def _read_order_fills(venue: VenueContext, orders: Sequence[Order]) -> lis
 
 
 def _list_new(venue: VenueContext, fills: Sequence[Fill]) -> list[Fill]:
-    return [fill for fill in fills if (venue.exchange, fill.id) not in venue.book.booked]
+    return [fill for fill in fills if (venue.exchange, fill.id) not in venue.book.fills_by_id]
 
 
 def _find_short(venue: VenueContext, orders: Sequence[Order], fills: Sequence[Fill]) -> list[TrackedOrder]:
@@ -386,7 +386,7 @@ async def _try_funding(venue: VenueContext, symbol: Symbol) -> list[FundingPayme
         return []
     memory.funding_troubles.pop(symbol, None)
     memory.funding_from[symbol] = Millis(max(since, now - LATE_FUNDING_MS))
-    return [payment for payment in paid if (venue.exchange, payment.id) not in venue.book.paid]
+    return [payment for payment in paid if (venue.exchange, payment.id) not in venue.book.payment_ids]
 
 
 def _is_funding_troubled(venue: VenueContext, symbol: Symbol) -> bool:

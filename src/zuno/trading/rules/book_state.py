@@ -341,8 +341,8 @@ class BookState:
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
-        self.booked: dict[tuple[Venue, str], Fill] = {}
-        self.paid: dict[tuple[Venue, str], None] = {}
+        self.fills_by_id: dict[tuple[Venue, str], Fill] = {}
+        self.payment_ids: dict[tuple[Venue, str], None] = {}
         """Funding payments that were booked."""
         self.moves: list[CashMoved] = []
         """Of the last time cash was moved between venues: their wallets may not have followed yet."""
@@ -531,7 +531,7 @@ class BookState:
 
     def sum_proceeds(self, orders: Collection[ClientId]) -> Decimal:
         """What these orders brought in, less what they cost."""
-        fills = (fill for fill in self.booked.values() if fill.client_id in orders)
+        fills = (fill for fill in self.fills_by_id.values() if fill.client_id in orders)
         return sum((-fill.side.sign * fill.quantity * fill.price - fill.fee for fill in fills), ZERO)
 
     def is_update(self, order: Order) -> bool:

@@ -320,11 +320,11 @@ class AccountHistory(TradingBook):
 
     @property
     def fills(self) -> list[Fill]:
-        return [*self.booked.values()]
+        return [*self.fills_by_id.values()]
 
     @property
     def payments(self) -> list[tuple[Venue, str]]:
-        return [*self.paid]
+        return [*self.payment_ids]
 
     def apply(self, event: trade_events.TradeEvent) -> None:
         # A paper account that nobody opened starts just before its first event.

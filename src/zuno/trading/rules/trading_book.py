@@ -211,7 +211,7 @@ class TradingBook(BookState):
     # -- money
 
     def _book_fill(self, fill: Fill) -> None:
-        known = self.booked.get((fill.exchange, fill.id))
+        known = self.fills_by_id.get((fill.exchange, fill.id))
         if known is not None:
             if known != fill:
                 raise Refused(f"The fill {fill.id} of {fill.exchange} is booked with other numbers.")
@@ -231,7 +231,7 @@ class TradingBook(BookState):
         self.require_account()
         signed = fill.side.sign * fill.quantity, fill.side.sign * value
         self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
-        self.booked[fill.exchange, fill.id] = fill
+        self.fills_by_id[fill.exchange, fill.id] = fill
         if order is not None:
             order.booked += fill.executed
         intent, leverage, lot = None, 1, None
@@ -423,11 +423,11 @@ class TradingBook(BookState):
 
     def _book_funding(self, event: trade_events.FundingBooked) -> Venue:
         payment = event.payment
-        if (payment.exchange, payment.id) in self.paid:
+        if (payment.exchange, payment.id) in self.payment_ids:
             raise Refused(f"The funding {payment.id} of {payment.exchange} is booked already.")
         amount = round_money(payment.amount)
         self.require_account()
-        self.paid[payment.exchange, payment.id] = None
+        self.payment_ids[payment.exchange, payment.id] = None
         self.realise(payment.exchange, amount)
         late = (trade for trade in self.finished.values() if trade.exchange is payment.exchange)
         of_late = [trade for trade in late if trade.symbol is payment.symbol]

@@ -139,8 +139,8 @@ def test_fills_and_funding_are_booked_once_by_their_id() -> None:
     for event in once:
         with pytest.raises(Refused):
             book.apply(event)
-    assert (BINANCE, "f2") in book.booked
-    assert (BINANCE, "p1") in book.paid
+    assert (BINANCE, "f2") in book.fills_by_id
+    assert (BINANCE, "p1") in book.payment_ids
     assert (book.cash(BINANCE), book.count) == (cash, 5)
 
 

@@ -600,7 +600,7 @@ class PaperExchange:
         id = f"{symbol}-{settled.at}"
         if held is None or mark is None or self.spot or held.opened >= settled.at:
             return
-        if (self.exchange, id) in self.book.paid:
+        if (self.exchange, id) in self.book.payment_ids:
             return
         paid = held.quantity * to_decimal(mark) * to_decimal(settled.rate)
         amount = -abs(paid) if settled.both_pay else -paid if held.side is Side.LONG else paid
