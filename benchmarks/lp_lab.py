@@ -184,7 +184,8 @@ def play_range_before(columns: MinuteColumns, held: Range, capital: int, fee_pip
 
     def inside(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
         below, above = np.minimum(one, other), np.maximum(one, other)
-        return np.maximum(np.minimum(above, held.upper) - np.maximum(below, held.lower), 0.0)
+        shared: NDArray[np.float64] = np.minimum(above, held.upper) - np.maximum(below, held.lower)
+        return np.maximum(shared, 0.0)
 
     def share_of(part: NDArray[np.float64], total: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.where(total > 0, part / np.where(total > 0, total, 1.0), standing)
