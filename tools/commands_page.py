@@ -75,7 +75,7 @@ EXAMPLES = {
     "lab calibration": "zuno lab calibration --as-of 7d",
     "lab invariance": "zuno lab invariance --moments 60 --seeds 1-4",
     "lab lookahead": "zuno lab lookahead --moments 60 --seeds 1-4",
-    "lab lp": "zuno lab lp --data minutes/ --arms hold,passive,reset,debate",
+    "lab lp": "zuno lab lp --data minutes/ --arms hold,passive,reset,fee-cover,debate",
     "lab memory": "zuno lab memory --seeds 1-6",
     "lab noedge": "zuno lab noedge --worlds 1000",
     "lab reports": "zuno lab reports",

@@ -103,7 +103,7 @@ def test_a_fortnight_predicts_the_week_after_where_pools_stay_what_they_are() ->
     [
         (True, 0.7, 0.9, 7, "close"),
         (True, 0.7, 0.9, 6, "stay"),
-        (True, 0.9, 1.1, 14, "stay"),
+        (True, 0.85, 1.05, 14, "stay"),
         (False, 1.04, 1.3, 14, "open"),
         (False, 1.04, 1.3, 13, "stay"),
         (False, 1.01, 1.3, 14, "stay"),
