@@ -23,7 +23,7 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, 
     returns = [value / NANO for value in facts.returns_nano]
     hours = round(facts.fees.seconds / HOUR_SECONDS) if facts.fees else len(returns)
     return PoolInputs(
-        **pick(facts, "pool", "position", "capital0", "capital1", "fees", "gas", "native_token1"),
+        **pick(facts, "pool", "position", "capital0", "capital1", "fees", "gas", "native_token1", "hedge"),
         wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
         paths=draw_paths(returns) if len(returns) >= BLOCK_HOURS else None,
         variance_24h=variance_24h(returns, hours),

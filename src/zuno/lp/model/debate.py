@@ -21,7 +21,7 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.text import MAX_DECIMALS
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.ballot import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
+from zuno.lp.model.ballot import Candidate, Decision, Exposure, HedgeTerms, Judgment, Regime, RiskProfile
 from zuno.lp.model.market import GasQuote
 
 MOST_REVISIONS: Final = 10
@@ -134,6 +134,8 @@ TrustedHooks = Annotated[
     Field(max_length=64, exclude_if=lambda hooks: not hooks),
 ]
 """Hook contracts the owner trusts: pools with others are not argued about. Absent where there are none."""
+WantsHedge = Annotated[bool, Field(exclude_if=lambda hedged: not hedged)]
+"""Every range that is proposed is hedged by a short perpetual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,8 @@ class PoolFacts(Wire):
     regime_why: Note
     """With slots, like every text an agent writes."""
     regime_notes: Notes = ()
+    hedge: Annotated[HedgeTerms | None, Field(exclude_if=lambda terms: terms is None)] = None
+    """Where hedging was asked for."""
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
@@ -289,6 +293,7 @@ class FlowStart(Wire):
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
+    hedged: WantsHedge = False
 
 
 class FlowCreateStart(Wire):
@@ -299,6 +304,7 @@ class FlowCreateStart(Wire):
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
+    hedged: WantsHedge = False
 
 
 class Arguing(Wire):
