@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from zuno.adapters.clock.system import SystemClock, unix_millis
 from zuno.adapters.file_lock import monitor_lock, wallet_lock
 from zuno.amm.model import LpPosition
 from zuno.kernel.errors import ZunoError
-from zuno.kernel.units import Address
+from zuno.kernel.units import Address, HexId
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.history import JournaledPlans
 from zuno.settings import Settings
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
+    from zuno.lp.execute.hedges import HedgeKeeper
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
     from zuno.lp.ports.chain import Chain
+    from zuno.lp.ports.hedging import ShortDesk
+    from zuno.lp.ports.market import Feeds
     from zuno.lp.service.archive import Archive
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
@@ -85,7 +89,29 @@ class LpWiring(SharedWiring):
             self._settings.risk_profile,
             hooks=self._settings.allowed_hooks,
             read_balances=lambda chain: self.wallet(chain).balance(),
+            find_short=self._find_short,
         )
+
+    @abstractmethod
+    def _short_desk(self) -> ShortDesk:
+        """Where shorts against liquidity are kept."""
+
+    @cached_property
+    def hedges(self) -> HedgeKeeper:
+        from zuno.lp.execute.hedges import HedgeKeeper
+
+        return HedgeKeeper(
+            shorts=self._short_desk(),
+            chain_of=self._chains.current_chain,
+            journal=self._open_journal,
+            lock=lambda name: wallet_lock(self._settings.home, name),
+            now=unix_millis,
+            outbox=self._outbox(),
+        )
+
+    async def _find_short(self, chain: str, position_id: int) -> int | None:
+        short = await self.hedges.find_short(chain, position_id)
+        return None if short is None else int(short.quantity.scaleb(short.decimals))
 
     def mesh(self) -> MeshService:
         self._chains.require_writable()
@@ -150,6 +176,7 @@ class LpWiring(SharedWiring):
             period=settings.monitor_interval_ms / 1000,
             tell=print_line,
             ping=self._build_ping("monitor"),
+            hedge=self.hedges.keep,
         )
 
     def portfolio(self) -> PortfolioDesk:
@@ -191,7 +218,8 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.execution import Execution
 
         chain = self._settings.default_chain()
-        return Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
+        execution = Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
+        return replace(execution, hedges=self.hedges)
 
     def wallets(self) -> WalletService:
         from zuno.lp.service.wallets import WalletService
@@ -320,13 +348,16 @@ class LpWiring(SharedWiring):
         from zuno.lp.agents.observe import observe
 
         chain = chains.open_chain(start.chain)
-        return await observe(start, chain, chains.feeds, self._samples_of(chain))
+        return await observe(start, chain, partial(self._feeds, chains), self._samples_of(chain))
+
+    def _feeds(self, chains: Chains, chain: Chain, pool_id: HexId) -> Feeds:
+        return replace(chains.feeds(chain, pool_id), perpetual=self._short_desk())
 
     async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
         from zuno.lp.agents.observe import observe_again
 
         chain = self._chains.open_chain(context.chain)
-        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain))
+        return await observe_again(context, chain, partial(self._feeds, self._chains), self._samples_of(chain))
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
         """None for local chains: they may be built anew, and samples of the old one would be wrong."""

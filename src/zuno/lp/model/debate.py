@@ -294,6 +294,8 @@ class FlowStart(Wire):
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
     hedged: WantsHedge = False
+    short: Annotated[int, Field(ge=0, exclude_if=lambda amount: not amount)] = 0
+    """Sold short for the position already, in base units of its volatile token."""
 
 
 class FlowCreateStart(Wire):

@@ -47,6 +47,18 @@ class PlanPosition(Wire):
     tick: int
 
 
+class InstructedHedge(Wire):
+    """The short perpetual that goes with a range."""
+
+    market: str
+    side: Literal[0, 1]
+    """Which of the pool's tokens is sold."""
+    amount: int
+    """To begin with, in base units of that token."""
+    most: int
+    """What it is counted to reach, for which margin is set aside."""
+
+
 class Instruction(Wire):
     """What is to be done, in terms that code alone has computed: the end of a debate, or the owner's own words."""
 
@@ -74,6 +86,8 @@ class Instruction(Wire):
     """Those of which nobody may take anything any more (revoke)."""
     anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
     """The owner wants it at whatever price the pool has (remove, close)."""
+    hedge: Annotated[InstructedHedge | None, Field(exclude_if=lambda hedge: hedge is None)] = None
+    """Approved with the range (rebalance, create)."""
 
     def each(self) -> tuple[Instruction, ...]:
         """The same for one position at a time."""

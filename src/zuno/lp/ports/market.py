@@ -5,6 +5,8 @@ from fractions import Fraction
 from typing import Protocol
 
 from zuno.kernel.units import Seconds
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.hedges import PerpetualQuote
 from zuno.lp.model.market import Fact, GasQuote, Pair, PriceSeries
 
 
@@ -44,6 +46,13 @@ class NativeFeed(Protocol):
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]: ...
 
 
+class PerpetualFeed(Protocol):
+    """Promises what a coin can be sold short by for positions of a chain. `Refused` where it cannot, with the reason;
+    `Unavailable` where its cost or funding is not known."""
+
+    async def quote(self, coin: str, chain: ChainInfo) -> PerpetualQuote: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Feeds:
     """The market ports of one pool."""
@@ -51,3 +60,5 @@ class Feeds:
     prices: PriceFeed
     gas: GasFeed
     native: NativeFeed
+    perpetual: PerpetualFeed | None = None
+    """None: nothing can be sold short here."""

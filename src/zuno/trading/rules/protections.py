@@ -18,7 +18,7 @@ from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO
-from zuno.trading.model.sleeves import DEBATE, SleeveShares, check_shares
+from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, SleeveShares, check_shares
 from zuno.trading.model.trade_events import DayMarked, ExitReason, LockSet, Mandate, Protection, TradeSummary
 from zuno.trading.rules.account import rate_of
 from zuno.trading.rules.book_state import BookState, LedgerAccount, RealisedResult
@@ -391,7 +391,9 @@ def share_out(mandate: Mandate) -> SleeveShares | None:
     sleeve is named, and the shares stay as they are. `UsageError` where they do not add up."""
     if not mandate.sleeves:
         return None
-    shares = {sleeve.name: sleeve.share for sleeve in mandate.sleeves}
+    shares = {sleeve.name: sleeve.share for sleeve in mandate.sleeves if sleeve.name != LP_HEDGE}
+    if not shares:
+        return None
     left = 1 - sum(shares.values(), ZERO)
     return check_shares(shares if DEBATE in shares or left <= 0 else {**shares, DEBATE: left})
 

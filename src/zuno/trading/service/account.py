@@ -512,7 +512,7 @@ class AccountDesk:
             f"{sleeve.name}: {sleeve.share:.0%} of the account; nothing is added once it is {sleeve.max_drawdown:.0%} "
             "below its highest."
         )
-        if sleeve.name == DEBATE or self._with.describe_backtest is None:
+        if sleeve.name in (DEBATE, LP_HEDGE) or self._with.describe_backtest is None:
             return head
         return f"{head} {await self._with.describe_backtest(sleeve.name, mandate.symbols)}"
 
