@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.journal.port import Author, Journal
+from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Outbox, Severity
 from zuno.kernel.units import Millis, Seconds
@@ -22,7 +23,6 @@ from zuno.lp.ports.hedging import ShortDesk
 from zuno.lp.rules.hedging import is_off
 
 _AUTHOR: Final = Author("hedge")
-_LOCK: Final = "hedges"
 ZERO: Final = Decimal(0)
 
 
@@ -75,7 +75,7 @@ class HedgeKeeper:
         approved = await self._list_approved()
         for account in dict.fromkeys(each.account for each in approved):
             try:
-                with self.lock(f"{_LOCK}-{account}".replace(":", "-")):
+                with self.lock(_name(account)):
                     said += await self._keep_account(account, [each for each in approved if each.account == account])
             except Refused:
                 continue
@@ -189,14 +189,18 @@ class HedgeKeeper:
         return [HedgeApproved.model_validate(dict(entry.payload)) for entry in entries]
 
     async def _read_set(self, account: str) -> HedgeSet:
-        found = await (await self.journal()).latest(1, request_id=account, kind=HedgeSet.kind)
+        found = await (await self.journal()).latest(1, request_id=_name(account), kind=HedgeSet.kind)
         nothing = HedgeSet(account=account, decided=0, shorts=(), ended=())
         return HedgeSet.model_validate(dict(found[0].payload)) if found else nothing
 
     async def _write(self, account: str, shorts: Sequence[Short], ended: Sequence[str]) -> HedgeSet:
         record = HedgeSet(account=account, decided=self.now(), shorts=tuple(shorts), ended=tuple(ended))
-        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=account)
+        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=_name(account))
         return record
+
+
+def _name(account: str) -> str:
+    return f"hedges_{digest(account.encode())[:16]}"
 
 
 def _sum(shorts: Sequence[Short], *, most: bool = False) -> dict[str, Decimal]:
