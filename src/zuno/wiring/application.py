@@ -427,6 +427,13 @@ class Application(LpWiring, TradingWiring):
 
         return read_amounts
 
+    async def _list_hedged(self, account: str) -> tuple[str, ...]:
+        shorts = await self.hedges.list_shorts(account)
+        return tuple(
+            f"{short.quantity.normalize():f} {short.symbol} of position {short.position_id} on {short.chain}"
+            for short in shorts
+        )
+
     def _short_desk(self) -> ShortDesk:
         from zuno.trading.model.trade_events import paper_account
         from zuno.wiring.hedges import SleeveShorts
@@ -442,8 +449,11 @@ class Application(LpWiring, TradingWiring):
             return paper_account(desk.origin, "" if live else "lp-hedge")
 
         async def open_gate(account: str) -> OrderGate:
-            at = unix_millis() if live else (await self._marked_desk().newest_moment(None)).as_of
-            gate = await self._open_gate(account, unix_millis if live else lambda: Millis(max(at, gate.book.newest)), entries=True)
+            if account_mode(account) != "paper" or live:
+                gate = await self._open_gate(account, unix_millis, entries=True)
+            else:
+                at = (await self._marked_desk().newest_moment(None)).as_of
+                gate = await self._open_gate(account, lambda: Millis(max(at, gate.book.newest)), entries=True)
             if account_mode(account) == "paper":
                 await gate.set_clock(recorded=not live)
             return gate

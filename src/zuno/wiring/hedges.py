@@ -54,8 +54,8 @@ class SleeveShorts:
         mandate = (await gate.refresh()).active_mandate(gate.now())
         if mandate is None or not any(sleeve.name == LP_HEDGE for sleeve in mandate.sleeves):
             raise Refused(
-                f"A position on {chain.name} is hedged under a mandate that names {LP_HEDGE}: `zuno trade mandate grant "
-                f"--account {self.live_account} --sleeve {LP_HEDGE}:…`"
+                f"A position on {chain.name} is hedged under a mandate that names {LP_HEDGE}: "
+                f"`zuno trade mandate grant --account {self.live_account} --sleeve {LP_HEDGE}:…`"
             )
         return self.live_account
 
@@ -96,7 +96,9 @@ class SleeveShorts:
         except Refused as error:
             raise Refused(f"The hedge needs ${amount:,.2f} of margin of the account {account}: {error}") from error
 
-    async def set_shorts(self, account: str, wanted: Mapping[str, Decimal], decided: Millis) -> Mapping[str, ShortState]:
+    async def set_shorts(
+        self, account: str, wanted: Mapping[str, Decimal], decided: Millis
+    ) -> Mapping[str, ShortState]:
         gate = await self.open_gate(account)
         symbols = {market: Symbol(market) for market in wanted}
         targets = [

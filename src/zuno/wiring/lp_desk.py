@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.execute.hedges import HedgeKeeper
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
+    from zuno.lp.model.hedges import ShortResult
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.hedging import ShortDesk
     from zuno.lp.ports.market import Feeds
@@ -75,7 +76,15 @@ class LpWiring(SharedWiring):
 
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
         now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
-        return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id), now)
+        return LpDesk(
+            opened,
+            lambda pool_id: self._chains.feeds(opened, pool_id),
+            now,
+            self._read_hedge,
+        )
+
+    async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
+        return await self.hedges.read_result(chain, ids)
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -103,7 +112,7 @@ class LpWiring(SharedWiring):
         return HedgeKeeper(
             shorts=self._short_desk(),
             chain_of=self._chains.current_chain,
-            journal=self._open_journal,
+            journal=self._read_journal,
             lock=lambda name: wallet_lock(self._settings.home, name),
             now=unix_millis,
             outbox=self._outbox(),

@@ -200,9 +200,7 @@ async def observe_pool(
     )
 
 
-async def _add_hedge(
-    facts: PoolFacts, chain: Chain, feeds: Feeds, sources: Sources, held: int = 0
-) -> PoolFacts:
+async def _add_hedge(facts: PoolFacts, chain: Chain, feeds: Feeds, sources: Sources, held: int = 0) -> PoolFacts:
     """The perpetual that hedges this pool. `Refused` where there is none."""
     tokens = (facts.pool.token0, facts.pool.token1)
     side = find_volatile_side(*tokens)

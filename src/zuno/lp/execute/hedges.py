@@ -15,7 +15,7 @@ from zuno.kernel.errors import Refused, Unavailable, ZunoError
 from zuno.kernel.notify import Notice, NoticeKind, NoticeLabel, Outbox, Severity
 from zuno.kernel.units import Millis, Seconds
 from zuno.lp.execute.context import AcquireLock
-from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short
+from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short, ShortResult
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Draft, PlanApplying, PlanOver
 from zuno.lp.ports.chain import Chain
@@ -63,11 +63,36 @@ class HedgeKeeper:
     async def list_shorts(self, account: str | None = None) -> tuple[Short, ...]:
         """As they were set last; of one account, or of all."""
         names = {approved.account for approved in await self._list_approved()} if account is None else {account}
-        return tuple(short for name in sorted(names) for short in (await self._read_set(name)).shorts if short.quantity)
+        sets = [await self._read_set(name) for name in sorted(names)]
+        return tuple(short for each in sets for short in each.shorts if short.quantity)
 
     async def find_short(self, chain: str, position_id: int) -> Short | None:
         shorts = await self.list_shorts()
         return next((each for each in shorts if (each.chain, each.position_id) == (chain, position_id)), None)
+
+    async def read_result(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
+        """What the shorts beside a position and its ancestors have made, and what has to be said of it; None: it was
+        never hedged. Positions that share a market share its result by the most each was counted to need."""
+        held = [(each, end) for each in await self._list_approved() if (end := await self._find_position(each))]
+        own = [each for each, end in held if each.chain == chain and end in ids]
+        if not own:
+            return None
+        account, market = own[-1].account, own[-1].market
+        sharing = [each for each, _ in held if (each.account, each.market) == (account, market)]
+        result, part = await self.shorts.read_result(account, market), sum((each.most for each in own), ZERO)
+        whole = sum((each.most for each in sharing), ZERO)
+        if len(sharing) == len(own):
+            return result, f"the hedge is that of {market} in the account {account}"
+        scaled = (amount * part / whole for amount in (result.ledger, result.trades, result.funding))
+        with_others = f"shared with {len(sharing) - len(own)} others"
+        return ShortResult(*scaled), f"the hedge is {float(part / whole):.0%} of {market} in {account}, {with_others}"
+
+    async def _find_position(self, each: HedgeApproved) -> int | None:
+        """Of a hedged plan that was carried out."""
+        over = await (await self.journal()).latest(1, request_id=each.plan_id, kind=PlanOver.kind)
+        end = PlanOver.model_validate(dict(over[0].payload)) if over else None
+        done = end is not None and end.state is PlanState.CONFIRMED
+        return (end.new_position_id or each.position_id) if end is not None and done else None
 
     async def keep(self) -> tuple[str, ...]:
         """What is not hedged as it should be, each pushed. Another process at it is left to it."""
@@ -103,15 +128,14 @@ class HedgeKeeper:
         for at, left in open_.items():
             names = [each for each in last.shorts if each.market == at]
             coin = names[0].symbol if names else at
-            word = f"unhedged {left.normalize():f} {coin}" if left > 0 else f"{-left.normalize():f} {coin} short too much"
+            size = f"{abs(left).normalize():f} {coin}"
+            word = f"unhedged {size}" if left > 0 else f"{size} short too much"
             notes.append(await self._push(account, at, word, held[at].why, names))
         if not open_:
             await self._end(account, approved, last, ended)
         return notes
 
-    async def _end(
-        self, account: str, approved: Sequence[HedgeApproved], last: HedgeSet, ended: Sequence[str]
-    ) -> None:
+    async def _end(self, account: str, approved: Sequence[HedgeApproved], last: HedgeSet, ended: Sequence[str]) -> None:
         """Hedges that are over are looked at no more; after the last of them the margin goes back."""
         if ended:
             over = (*last.ended, *ended)
@@ -171,11 +195,12 @@ class HedgeKeeper:
         at, chains = self.now(), sorted({each.chain for each in shorts})
         where = f"{word} on {', '.join(chains) or account}"
         if self.outbox is not None:
+            play = all(self.chain_of(name).info.testnet for name in chains)
             notice = Notice(
                 kind=NoticeKind.PLAN,
                 title=where,
                 severity=Severity.CRITICAL,
-                label=NoticeLabel.SYNTHETIC if all(self.chain_of(name).info.testnet for name in chains) else NoticeLabel.LIVE,
+                label=NoticeLabel.SYNTHETIC if play else NoticeLabel.LIVE,
                 at=Seconds(at // 1_000),
                 reason=why,
                 reference=shorts[0].plan_id if shorts else "",

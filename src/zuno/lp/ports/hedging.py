@@ -21,7 +21,9 @@ class ShortDesk(Protocol):
     async def reserve(self, account: str, market: str, most: Decimal, request: str) -> None:
         """Set the margin of so many more coins aside, once for each request. `Refused` where it is not free."""
 
-    async def set_shorts(self, account: str, wanted: Mapping[str, Decimal], decided: Millis) -> Mapping[str, ShortState]:
+    async def set_shorts(
+        self, account: str, wanted: Mapping[str, Decimal], decided: Millis
+    ) -> Mapping[str, ShortState]:
         """Bring all shorts of an account to these; what it holds beside is ended. The same of the same moment again
         orders nothing twice. What cannot be done now is said, and not raised."""
 

@@ -42,7 +42,7 @@ def find_volatile_side(token0: Token, token1: Token) -> Literal[0, 1]:
     return 0 if stable[1] else 1
 
 
-def is_off(held: int | Decimal, wanted: int | Decimal, most: int | Decimal) -> bool:
+def is_off(held: Decimal, wanted: Decimal, most: Decimal) -> bool:
     """Whether a short is set again. One that is to end always is."""
     return (not wanted and bool(held)) or abs(wanted - held) * BAND.denominator >= most * BAND.numerator > 0
 
@@ -98,15 +98,17 @@ def _tabulate(edges: Barriers, low: int, high: int, side: Literal[0, 1]) -> tupl
         return Fraction(most), np.array(shares, dtype=np.int64)
 
 
-def score_hedge(
-    terms: HedgeTerms, followed: HedgePaths, liquidity: int, pool: PoolState
-) -> Hedge:
+def score_hedge(terms: HedgeTerms, followed: HedgePaths, liquidity: int, pool: PoolState) -> Hedge:
     """The short beside this much liquidity, its running cost and its funding as means of the paths."""
     root, side = Fraction(pool.sqrt_price_x96, Q96), terms.side
     most = followed.most * liquidity * (1 / root if side == 0 else root)
     worth = most * (pool.price if side == 0 else 1)
     amount = round(most * followed.start / WHOLE)
-    begun = 0 if terms.held and not is_off(terms.held, amount, round(most)) else abs(amount - terms.held)
+    begun = (
+        0
+        if terms.held and not is_off(Decimal(terms.held), Decimal(amount), Decimal(round(most)))
+        else abs(amount - terms.held)
+    )
     return Hedge(
         market=terms.market,
         side=side,
