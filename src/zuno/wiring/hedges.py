@@ -79,16 +79,18 @@ class SleeveShorts:
             source=f"{account}: taker fee and {float(SLIPPAGE):.2%} of slippage, mean funding of 7 days",
         )
 
-    async def reserve(self, account: str, market: str, most: Decimal, request: str) -> None:
+    async def reserve(self, account: str, most: Mapping[str, Decimal], request: str) -> None:
         gate = await self.open_gate(account)
         await gate.advance()
-        mark = await gate.read_mark(Symbol(market))
-        amount = (most * mark * MARGIN).quantize(Decimal("0.01"))
+        margins = [coins * await gate.read_mark(Symbol(market)) * MARGIN for market, coins in most.items()]
+        there = await gate.read_capital(LP_HEDGE)
+        if (amount := (sum(margins, Decimal(0)) - there).quantize(Decimal("0.01"))) <= 0:
+            return
         mandate = gate.book.active_mandate(gate.now()) if gate.live else None
         named = next((each for each in mandate.sleeves if each.name == LP_HEDGE), None) if mandate else None
         if named is not None:
             capital = {sleeve: await gate.read_capital(sleeve) for sleeve in gate.book.sleeves}
-            whole, there = sum(capital.values(), Decimal(0)), capital.get(LP_HEDGE, Decimal(0))
+            whole = sum(capital.values(), Decimal(0))
             if there + amount > named.share * whole:
                 raise Refused(f"A margin of ${there + amount:,.2f} is more than {named.share:.0%} of {account}.")
         try:

@@ -44,8 +44,12 @@ class HedgeKeeper:
             return
         token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         account = await self.shorts.choose_account(self.chain_of(draft.instruction.chain).info)
-        most = Decimal(hedge.most).scaleb(-token.decimals)
-        await self.shorts.reserve(account, hedge.market, most, draft.plan_id)
+        most, about = Decimal(hedge.most).scaleb(-token.decimals), draft.instruction
+        kept = (await self._read_set(account)).shorts  # what it does to a hedged position takes that one's place
+        others = [each for each in kept if (each.chain, each.position_id) != (about.chain, about.position_id)]
+        wanted = _sum(others, most=True)
+        wanted[hedge.market] = wanted.get(hedge.market, ZERO) + most
+        await self.shorts.reserve(account, wanted, draft.plan_id)
         record = HedgeApproved(
             plan_id=draft.plan_id,
             chain=draft.instruction.chain,

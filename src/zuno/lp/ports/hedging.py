@@ -18,8 +18,9 @@ class ShortDesk(Protocol):
     async def quote(self, coin: str, chain: ChainInfo) -> PerpetualQuote:
         """`Refused` for a coin without a perpetual; `Unavailable` where its cost or funding is not known."""
 
-    async def reserve(self, account: str, market: str, most: Decimal, request: str) -> None:
-        """Set the margin of so many more coins aside, once for each request. `Refused` where it is not free."""
+    async def reserve(self, account: str, most: Mapping[str, Decimal], request: str) -> None:
+        """Have the margin of so many coins by market set aside, once for each request. `Refused` where it is not
+        free."""
 
     async def set_shorts(
         self, account: str, wanted: Mapping[str, Decimal], decided: Millis
