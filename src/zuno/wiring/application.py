@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -435,6 +436,10 @@ class Application(LpWiring, TradingWiring):
         )
 
     def _short_desk(self) -> ShortDesk:
+        return self._shorts
+
+    @cached_property
+    def _shorts(self) -> ShortDesk:
         from zuno.trading.model.trade_events import paper_account
         from zuno.wiring.hedges import SleeveShorts
 
@@ -443,10 +448,16 @@ class Application(LpWiring, TradingWiring):
         async def read_now(symbol: Symbol) -> Millis:
             return unix_millis() if live else (await self._desk(None, (symbol,)).newest_moment(None)).as_of
 
+        account: list[str] = []  # read once
+        views: dict[tuple[Symbol, int], StrategyView] = {}  # read once a day
+
         async def find_play_account() -> str:
+            if account:
+                return account[0]
             desk = self._marked_desk()
             await desk.moment(self._settings.markets[0], None)
-            return paper_account(desk.origin, "" if live else "lp-hedge")
+            account.append(paper_account(desk.origin, "" if live else "lp-hedge"))
+            return account[0]
 
         async def open_gate(account: str) -> OrderGate:
             if account_mode(account) != "paper" or live:
@@ -460,11 +471,14 @@ class Application(LpWiring, TradingWiring):
 
         async def read_view(symbol: Symbol) -> StrategyView:
             from zuno.trading.data.daily_histories import read_days
+            from zuno.trading.model.market import DAY_MS
             from zuno.trading.strategies.port import StrategyView
 
             at = await read_now(symbol)
-            days = await read_days(self._recordings.selected_store(), (symbol,), at)
-            return StrategyView(at, {history.name: history for history in days})
+            if (key := (symbol, at // DAY_MS)) not in views:
+                days = await read_days(self._recordings.selected_store(), (symbol,), at)
+                views[key] = StrategyView(at, {history.name: history for history in days})
+            return views[key]
 
         return SleeveShorts(
             open_gate,

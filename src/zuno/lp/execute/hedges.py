@@ -223,7 +223,8 @@ class HedgeKeeper:
         return HedgeSet.model_validate(dict(found[0].payload)) if found else nothing
 
     async def _write(self, account: str, shorts: Sequence[Short], ended: Sequence[str]) -> HedgeSet:
-        record = HedgeSet(account=account, decided=self.now(), shorts=tuple(shorts), ended=tuple(ended))
+        decided = max(self.now(), (await self._read_set(account)).decided + 1)  # no two decisions share their orders
+        record = HedgeSet(account=account, decided=decided, shorts=tuple(shorts), ended=tuple(ended))
         await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=_name(account))
         return record
 

@@ -277,7 +277,7 @@ class HedgeTerms:
 
 @dataclass(frozen=True, slots=True)
 class Hedge:
-    """The short perpetual beside a range. What is counted along the paths is in parts of 2^20 of `most`."""
+    """The short perpetual beside a range. What is counted along the paths is in parts of 2^15 of `most`."""
 
     market: str
     side: Literal[0, 1]

@@ -131,7 +131,7 @@ def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range
     if terms is None or inputs.paths is None or not (kind.move or terms.held):
         return None
     followed = follow_range(inputs.paths, barriers(band, pool.sqrt_price_x96, pool.tick), terms.side)
-    return score_hedge(terms, followed, put_in.liquidity, pool)
+    return score_hedge(terms, followed, put_in.liquidity, (put_in.amount0, put_in.amount1)[terms.side], pool)
 
 
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:

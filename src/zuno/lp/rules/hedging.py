@@ -24,9 +24,10 @@ from zuno.lp.rules.stress import PATHS, Barriers, StressPaths
 
 BAND: Final = Fraction(1, 10)
 """Of the most the range is counted to hold: at half of it hedging costs half as much again, and is no better."""
-WHOLE: Final = 1 << 20
-"""Shares of the most are counted in parts of this."""
-_STEPS: Final = 1_024
+WHOLE: Final = 1 << 15
+"""Shares of the most are counted in parts of this, whose square fits 32 bits."""
+_STEP_BITS: Final = 10
+"""Between two prices lie at most so many powers of two of steps, each a power of two of nano."""
 _EXACT: Final = Context(prec=40)
 _NANO: Final = Decimal("1e-9")
 
@@ -66,20 +67,24 @@ def follow_range(paths: StressPaths, edges: Barriers, side: Literal[0, 1]) -> He
     """Integers along the paths, and a table of exact roots: every machine sets the same shorts."""
     low = max(edges.lower, min(0, int(paths.lows.min())))
     high = max(low + 1, min(edges.upper, max(1, int(paths.highs.max()))))
-    most, table = _tabulate(edges, low, high, side)
+    step = max(0, (high - low).bit_length() - _STEP_BITS)
+    most, table = _tabulate(edges, low, high, step, side)
     places = np.clip(paths.sums, low, high)
     places -= low
-    places *= _STEPS
-    places //= high - low
-    start = int(table[(min(max(0, low), high) - low) * _STEPS // (high - low)])
-    held = table[places]
-    steps = np.diff(held, axis=0, prepend=start)
+    places >>= step
+    start = int(table[(min(max(0, low), high) - low) >> step])
+    held = table.take(places)
+    steps = np.empty_like(held)
+    steps[0] = held[0] - start
+    np.subtract(held[1:], held[:-1], out=steps[1:])
     steps *= steps
-    turnover = steps.sum(axis=0) * BAND.denominator // (BAND.numerator * WHOLE)
-    return HedgePaths(most, start, tuple(turnover.tolist()), tuple(held.sum(axis=0).tolist()))
+    turnover = steps.sum(axis=0, dtype=np.int64) * BAND.denominator // (BAND.numerator * WHOLE)
+    return HedgePaths(most, start, tuple(turnover.tolist()), tuple(held.sum(axis=0, dtype=np.int64).tolist()))
 
 
-def _tabulate(edges: Barriers, low: int, high: int, side: Literal[0, 1]) -> tuple[Fraction, NDArray[np.int64]]:
+def _tabulate(
+    edges: Barriers, low: int, high: int, bits: int, side: Literal[0, 1]
+) -> tuple[Fraction, NDArray[np.int32]]:
     """The most that is held, and what is held at prices from `low` to `high`; as √P over today's."""
     with localcontext(_EXACT):
 
@@ -90,25 +95,26 @@ def _tabulate(edges: Barriers, low: int, high: int, side: Literal[0, 1]) -> tupl
         here = min(max(Decimal(1), lower), upper)
         whole = 1 / lower - 1 / upper if side == 0 else upper - lower
         most = min(whole, (1 / here - 1 / upper) + (here - lower))
-        price, step, shares = root(low), (Decimal(high - low) * _NANO / (2 * _STEPS)).exp(), list[int]()
-        for _ in range(_STEPS + 1):
-            held = 1 / price - 1 / upper if side == 0 else price - lower
-            shares.append(int(max(Decimal(0), held) * WHOLE / most))
-            price *= step
-        return Fraction(most), np.array(shares, dtype=np.int64)
+        step = root(1 << bits)
+        if side == 0:
+            place, step, edge = 1 / root(low), 1 / step, 1 / upper
+        else:
+            place, edge = root(low), lower
+        unit, shares = WHOLE / most, list[int]()
+        for _ in range(((high - low) >> bits) + 1):
+            shares.append(max(0, int((place - edge) * unit)))
+            place *= step
+        return Fraction(most), np.array(shares, dtype=np.int32)
 
 
-def score_hedge(terms: HedgeTerms, followed: HedgePaths, liquidity: int, pool: PoolState) -> Hedge:
-    """The short beside this much liquidity, its running cost and its funding as means of the paths."""
+def score_hedge(terms: HedgeTerms, followed: HedgePaths, liquidity: int, amount: int, pool: PoolState) -> Hedge:
+    """The short beside this much liquidity, which holds `amount` of the token: its running cost and its funding as means
+    of the paths."""
     root, side = Fraction(pool.sqrt_price_x96, Q96), terms.side
     most = followed.most * liquidity * (1 / root if side == 0 else root)
     worth = most * (pool.price if side == 0 else 1)
-    amount = round(most * followed.start / WHOLE)
-    begun = (
-        0
-        if terms.held and not is_off(Decimal(terms.held), Decimal(amount), Decimal(round(most)))
-        else abs(amount - terms.held)
-    )
+    kept = bool(terms.held) and not is_off(Decimal(terms.held), Decimal(amount), Decimal(round(most)))
+    begun = 0 if kept else abs(amount - terms.held)
     return Hedge(
         market=terms.market,
         side=side,
