@@ -1,4 +1,4 @@
-"""Kill -9 between the legs: a hedged rebalance on the real contracts and a fake exchange, finished by whoever looks next.
+"""Kill -9 between the legs: a hedged rebalance on the devnet and a fake exchange, finished by whoever looks next.
 
 The process that applies the plan dies once the new position stands, at a point of setting its short: before it is
 written what is to be short, after that, after the order's intent, or once the exchange has the order. In every case one
@@ -33,7 +33,6 @@ from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.venue_context import GateContext
-from zuno.trading.model.sleeves import LP_HEDGE
 from zuno.trading.model.trade_events import AccountOpened
 from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.rules.sleeve_funds import list_places
@@ -89,7 +88,7 @@ FATAL: list[str] = []
 
 
 def die_at(point: str) -> None:
-    if FATAL == [point]:
+    if point in FATAL:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -109,7 +108,7 @@ APPEND = ChainedJournal.append
 async def run(home: Path, here: WireHarness, *arguments: str, fatal: str | None = None) -> tuple[int, Any]:
     def work() -> Any:
         FATAL[:] = [] if fatal is None else [fatal]
-        ChainedJournal.append = append_and_die  # type: ignore[method-assign, assignment]
+        ChainedJournal.append = append_and_die  # type: ignore[assignment]
 
         def opener(where: str | None) -> Application:
             house = open_zuno(where)
@@ -177,8 +176,8 @@ async def test_killed_between_the_legs_a_hedged_rebalance_is_finished(fresh: Pat
         (new,) = [each for each in listed["document"]["positions"] if int(each["id"]) > 2]
         held = Decimal(new["amount0Human"])
         assert abs(read_net(here) + held) < Decimal("0.1") * max(held, Decimal(1))
-        made = [order for order in here.fake.engine.orders.values()]
+        made = list(here.fake.engine.orders.values())
         assert len({order.client_id for order in made}) == len(made)
         _, sleeves = await run(home, here, "monitor", "once")
-        assert not [note for note in sleeves["document"]["notes"] if "unhedged" in note], LP_HEDGE
+        assert not [note for note in sleeves["document"]["notes"] if "unhedged" in note]
         assert len(here.fake.engine.orders) == len(made)

@@ -5,6 +5,7 @@ there. So a crash between the legs is an open position whose short is still to b
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
@@ -103,11 +104,12 @@ class HedgeKeeper:
         said: list[str] = []
         approved = await self._list_approved()
         for account in dict.fromkeys(each.account for each in approved):
-            try:
-                with self.lock(_name(account)):
-                    said += await self._keep_account(account, [each for each in approved if each.account == account])
-            except Refused:
-                continue
+            with ExitStack() as locked:
+                try:
+                    locked.enter_context(self.lock(_name(account)))
+                except Refused:
+                    continue
+                said += await self._keep_account(account, [each for each in approved if each.account == account])
         return tuple(said)
 
     async def _keep_account(self, account: str, approved: Sequence[HedgeApproved]) -> list[str]:

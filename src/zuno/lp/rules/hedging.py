@@ -108,8 +108,7 @@ def _tabulate(
 
 
 def score_hedge(terms: HedgeTerms, followed: HedgePaths, liquidity: int, amount: int, pool: PoolState) -> Hedge:
-    """The short beside this much liquidity, which holds `amount` of the token: its running cost and its funding as means
-    of the paths."""
+    """The short beside liquidity that holds `amount` of the token; re-sets and funding as means of the paths."""
     root, side = Fraction(pool.sqrt_price_x96, Q96), terms.side
     most = followed.most * liquidity * (1 / root if side == 0 else root)
     worth = most * (pool.price if side == 0 else 1)

@@ -18,7 +18,7 @@ from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE, Token
-from zuno.kernel.units import Address
+from zuno.kernel.units import Address, Tick
 from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.rules.hedging import WHOLE, find_volatile_side, follow_range, is_off
 from zuno.lp.rules.stress import Barriers, StressPaths, barriers, draw_paths, time_in_range
@@ -47,7 +47,7 @@ def worth_of_capital(share: float) -> float:
 @pytest.mark.parametrize("side", [0, 1])
 def test_re_sets_of_five_per_cent_on_ten_thousand_dollars_cost_about_twenty_a_day_in_range(side: int) -> None:
     paths, edges = draw(), band(0.05)
-    followed = follow_range(paths, edges, side)  # type: ignore[arg-type]
+    followed = follow_range(paths, edges, side)
     days = fmean(time_in_range(paths, edges).hours) / 24
     traded = fmean(followed.turnover) / WHOLE * float(followed.most) / worth_of_capital(0.05) * 10_000
     assert 15 < float(COST) * traded / days < 25
@@ -123,7 +123,7 @@ def test_a_wider_range_is_set_again_less_often(share: float, daily: float) -> No
 
 
 def test_the_short_is_what_the_range_holds() -> None:
-    span, tick, liquidity = Range(-600, 600), 0, 10**18
+    span, tick, liquidity = Range(Tick(-600), Tick(600)), 0, 10**18
     price = sqrt_price_at_tick(tick)
     edges, paths = barriers(span, price, tick), draw()
     sides = [sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)]
@@ -133,7 +133,7 @@ def test_the_short_is_what_the_range_holds() -> None:
         amounts_for_liquidity(sides[1], sides[0], sides[1], liquidity, round_up=False)[1],
     )
     for side in (0, 1):
-        followed = follow_range(paths, edges, side)  # type: ignore[arg-type]
+        followed = follow_range(paths, edges, side)
         most = followed.most * liquidity
         assert float(most * followed.start / WHOLE) == pytest.approx(amounts[side], rel=0.01)
         assert float(most) == pytest.approx(min(ends[side], sum(amounts)), rel=1e-6)
@@ -179,4 +179,4 @@ def test_which_token_is_sold_short_and_which_pairs_cannot_be() -> None:
 def test_terms_that_nobody_offers_are_no_terms() -> None:
     for fields in ({"cost": Fraction(1)}, {"cost": Fraction(-1, 100)}, {"funding_hour": Fraction(2)}, {"held": -1}):
         with pytest.raises(ValueError, match="perpetual"):
-            replace(HedgeTerms("ETHUSDT", 0, COST, Fraction(0), ""), **fields)  # type: ignore[arg-type]
+            replace(HedgeTerms("ETHUSDT", 0, COST, Fraction(0), ""), **fields)
