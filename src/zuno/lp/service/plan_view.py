@@ -277,7 +277,7 @@ class PlanView(RecordedView):
     sources: tuple[SourceView, ...]
     block: int
     timestamp: int
-    fee_cover: tuple[FeeCoverView, ...] = ()
+    fee_cover: tuple[FeeCoverView, ...] = Field((), exclude_if=lambda covers: not covers)
     """Of every pool that was argued about; the first question, before how wide."""
     regimes: tuple[PoolRegimeView, ...] = ()
     """Of every pool that was argued about."""
