@@ -134,9 +134,8 @@ def test_shares_that_do_not_add_up_are_not_granted(sleeves: tuple[MandatedSleeve
 def test_a_mandate_may_name_the_hedge_of_liquidity_which_takes_no_share() -> None:
     alone = mandate(sleeves=(sleeve("lp-hedge", "0.3"),))
     check_grant(alone, NOW)
-    assert share_out(alone) is None
-    both = share_out(mandate(sleeves=(sleeve("trend", "0.6"), sleeve("lp-hedge", "0.3"))))
-    assert both is not None
+    assert alone.shares == DEBATE_ALONE
+    both = mandate(sleeves=(sleeve("trend", "0.6"), sleeve("lp-hedge", "0.3"))).shares
     assert both.to_record() == {"trend": Decimal("0.6"), "debate": Decimal("0.4")}
     hedge = replace(TREND, sleeve="lp-hedge", sleeve_share=Decimal(0))
     assert find_mandate_refusal(alone, hedge, NOW) is None
