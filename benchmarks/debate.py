@@ -23,7 +23,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.figure import report
+from benchmarks.figure import report, report_pairs
 from tests.wire.fakes.model import ScriptedModel
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
@@ -39,6 +39,7 @@ from zuno.wiring import Application
 PAIRS = 40
 NODES = 12
 DEBATE_BAR = 5.0
+HEDGED_BAR = 1.3
 CALL_SECONDS = 2.0
 """The ratio depends on it: our own share is a fixed time on top of three calls, shown in the line as `overheadMs`."""
 CALLS_BAR = 3.3
@@ -160,6 +161,22 @@ async def against_an_empty_graph(folder: str) -> bool:
     return report("deterministic rebalance debate", ours, f"ms, p50 of {PAIRS}", theirs, against, DEBATE_BAR)
 
 
+async def with_hedged_candidates(folder: str) -> bool:
+    """A debate whose moves are hedged, by turns with the same one without."""
+    house = open_house(f"{folder}/hedged")
+    advice = house.advice()
+
+    async def debate(hedged: bool) -> None:
+        draw_paths_anew()
+        await advice.rebalance("1", chain="sim", hedged=hedged)
+
+    for hedged in (True, False, True, False):
+        await debate(hedged)
+    pairs = [(await timed(lambda: debate(True)), await timed(lambda: debate(False))) for _ in range(PAIRS)]
+    await house.close()
+    return report_pairs("rebalance debate with hedged candidates", pairs, "the same without", HEDGED_BAR)
+
+
 async def with_a_slow_model(folder: str) -> bool:
     model = ScriptedModel(slow_and_sound, "slow", seconds=CALL_SECONDS)
     house = open_house(f"{folder}/slow", model)
@@ -226,7 +243,8 @@ async def in_the_long_run(folder: str, debates: int) -> list[bool]:
 
 async def run(debates: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        passed = [await against_an_empty_graph(folder), await with_a_slow_model(folder)]
+        passed = [await against_an_empty_graph(folder), await with_hedged_candidates(folder)]
+        passed.append(await with_a_slow_model(folder))
         passed += await in_the_long_run(folder, debates)
     return 0 if all(passed) else 1
 

@@ -48,7 +48,7 @@ def test_a_new_position_takes_an_own_range_too(zuno: Any) -> None:
 def test_without_a_pool_the_own_range_is_judged_in_each_that_is_surveyed(zuno: Any) -> None:
     seen = zuno("lp", "recommend", "create", "5 ETH", "--range", "2400", "3400", "--json").document
     own = [candidate["pool"]["label"] for candidate in seen["candidates"] if candidate["own"]]
-    assert own == list(dict.fromkeys(each["pool"]["label"] for each in seen["candidates"] if each["kind"] == "open"))
+    assert own == [each["pool"] for each in seen["feeCover"]]
     assert len(own) == 3
     assert zuno("replay", seen["planId"], "--json").document["identical"] is True
 

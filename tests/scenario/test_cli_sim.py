@@ -157,7 +157,7 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
         f"  {door}  " in ending for door in ("zuno", "zuno web", "zuno telegram setup", "zuno mcp", "zuno lab study")
     )
     lines = ran.out.splitlines()
-    assert len(lines) <= 140
+    assert len(lines) <= 145
     sample = (paths.CHECKOUT / "README.md").read_text(encoding="utf-8").split("```")[3].strip("\n").splitlines()
     printed = iter(lines)
     assert [line for line in sample if line not in printed] == [], "the README shows these lines, in this order"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
+from functools import cached_property
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zuno.adapters.atomic_file import keep_files_private, replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
@@ -55,9 +56,13 @@ if TYPE_CHECKING:
     from zuno.lab.service import StudyDesk
     from zuno.llm.ask import ModelContext
     from zuno.llm.port import Attempt
+    from zuno.lp.ports.hedging import ShortDesk
+    from zuno.markets.market import Symbol
+    from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
     from zuno.trading.service.account_page import Inventory
+    from zuno.trading.strategies.port import StrategyView
 
 
 _LOG: Final = logging.getLogger(__name__)
@@ -412,6 +417,67 @@ class Application(LpWiring, TradingWiring):
             return token_amounts(await self.lp(chain).positions())
 
         return read_amounts
+
+    async def _list_hedged(self, account: str) -> tuple[str, ...]:
+        shorts = await self.hedges.list_shorts(account)
+        return tuple(
+            f"{short.quantity.normalize():f} {short.symbol} of position {short.position_id} on {short.chain}"
+            for short in shorts
+        )
+
+    def _short_desk(self) -> ShortDesk:
+        return self._shorts
+
+    @cached_property
+    def _shorts(self) -> ShortDesk:
+        from zuno.trading.model.trade_events import paper_account
+        from zuno.wiring.hedges import SleeveShorts
+
+        live = self._settings.market == "live"
+
+        async def read_now(symbol: Symbol) -> Millis:
+            return unix_millis() if live else (await self._desk(None, (symbol,)).newest_moment(None)).as_of
+
+        account: list[str] = []  # read once
+        views: dict[tuple[Symbol, int], StrategyView] = {}  # read once a day
+
+        async def find_play_account() -> str:
+            if account:
+                return account[0]
+            desk = self._marked_desk()
+            await desk.moment(self._settings.markets[0], None)
+            account.append(paper_account(desk.origin, "" if live else "lp-hedge"))
+            return account[0]
+
+        async def open_gate(account: str) -> OrderGate:
+            if account_mode(account) != "paper" or live:
+                gate = await self._open_gate(account, unix_millis, entries=True)
+            else:
+                at = (await self._marked_desk().newest_moment(None)).as_of
+                gate = await self._open_gate(account, lambda: Millis(max(at, gate.book.newest)), entries=True)
+            if account_mode(account) == "paper":
+                await gate.set_clock(recorded=not live)
+            return gate
+
+        async def read_view(symbol: Symbol) -> StrategyView:
+            from zuno.trading.data.daily_histories import read_days
+            from zuno.trading.model.market import DAY_MS
+            from zuno.trading.strategies.port import StrategyView
+
+            at = await read_now(symbol)
+            if (key := (symbol, at // DAY_MS)) not in views:
+                days = await read_days(self._recordings.selected_store(), (symbol,), at)
+                views[key] = StrategyView(at, {history.name: history for history in days})
+            return views[key]
+
+        return SleeveShorts(
+            open_gate,
+            find_play_account,
+            self._exchange_account() if self._settings.live else None,
+            self._catalogue.read,
+            read_view,
+            live,
+        )
 
     def refresh(self) -> None:
         self._chains.refresh()

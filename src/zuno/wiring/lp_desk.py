@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -28,8 +29,12 @@ if TYPE_CHECKING:
     from zuno.llm.ask import ModelContext
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
+    from zuno.lp.execute.hedges import HedgeKeeper
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
+    from zuno.lp.model.hedges import ShortResult
     from zuno.lp.ports.chain import Chain
+    from zuno.lp.ports.hedging import ShortDesk
+    from zuno.lp.ports.market import Feeds
     from zuno.lp.service.archive import Archive
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
@@ -75,7 +80,15 @@ class LpWiring(SharedWiring):
 
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
         now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
-        return LpDesk(opened, lambda pool_id: self._chains.feeds(opened, pool_id), now)
+        return LpDesk(
+            opened,
+            lambda pool_id: self._chains.feeds(opened, pool_id),
+            now,
+            self._read_hedge,
+        )
+
+    async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
+        return await self.hedges.read_result(chain, ids)
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -89,7 +102,29 @@ class LpWiring(SharedWiring):
             self._settings.risk_profile,
             hooks=self._settings.allowed_hooks,
             read_balances=lambda chain: self.wallet(chain).balance(),
+            find_short=self._find_short,
         )
+
+    @abstractmethod
+    def _short_desk(self) -> ShortDesk:
+        """Where shorts against liquidity are kept."""
+
+    @cached_property
+    def hedges(self) -> HedgeKeeper:
+        from zuno.lp.execute.hedges import HedgeKeeper
+
+        return HedgeKeeper(
+            shorts=self._short_desk(),
+            chain_of=self._chains.current_chain,
+            journal=self._read_journal,
+            lock=lambda name: wallet_lock(self._settings.home, name),
+            now=unix_millis,
+            outbox=self._outbox(),
+        )
+
+    async def _find_short(self, chain: str, position_id: int) -> int | None:
+        short = await self.hedges.find_short(chain, position_id)
+        return None if short is None else int(short.quantity.scaleb(short.decimals))
 
     def mesh(self) -> MeshService:
         self._chains.require_writable()
@@ -155,6 +190,7 @@ class LpWiring(SharedWiring):
             tell=print_line,
             ping=self._build_ping("monitor"),
             act=self._build_actor().act,
+            hedge=self.hedges.keep,
         )
 
     def mandates(self) -> MandateDesk:
@@ -218,7 +254,8 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.execution import Execution
 
         chain = self._settings.default_chain()
-        return Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
+        execution = Execution(self._open_journal, self.archive(), self._execution_context, self.lp, chain, os.urandom)
+        return replace(execution, hedges=self.hedges)
 
     def wallets(self) -> WalletService:
         from zuno.lp.service.wallets import WalletService
@@ -347,13 +384,17 @@ class LpWiring(SharedWiring):
         from zuno.lp.agents.observe import observe
 
         chain = chains.open_chain(start.chain)
-        return await observe(start, chain, chains.feeds, self._samples_of(chain), self._rewards)
+        return await observe(start, chain, partial(self._feeds, chains), self._samples_of(chain), self._rewards)
+
+    def _feeds(self, chains: Chains, chain: Chain, pool_id: HexId) -> Feeds:
+        return replace(chains.feeds(chain, pool_id), perpetual=self._short_desk())
 
     async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
         from zuno.lp.agents.observe import observe_again
 
         chain = self._chains.open_chain(context.chain)
-        return await observe_again(context, chain, self._chains.feeds, self._samples_of(chain), self._rewards)
+        feeds = partial(self._feeds, self._chains)
+        return await observe_again(context, chain, feeds, self._samples_of(chain), self._rewards)
 
     @property
     def _rewards(self) -> dict[HexId, Fraction]:

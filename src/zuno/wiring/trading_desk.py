@@ -106,6 +106,10 @@ class TradingWiring(SharedWiring):
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""
 
+    @abstractmethod
+    async def _list_hedged(self, account: str) -> tuple[str, ...]:
+        """Liquidity that an account's shorts hedge, in words."""
+
     def data(self) -> DataDesk:
         from zuno.trading.service.data import DataDesk
 
@@ -351,6 +355,7 @@ class TradingWiring(SharedWiring):
             describe_backtest=backtest,
             opening=plan_new_account(self._settings),
             check_sleeves=lambda shares: self.own_strategies().check_shares(shares),
+            list_hedged=self._list_hedged,
         )
 
     def learning(self, name: str | None = None) -> LearningDesk:

@@ -72,6 +72,7 @@ OwnPrices = Annotated[
     tuple[str, str] | None, option("--range", "LOW HIGH", "Add your own range as a candidate, in prices: 2800 3400.")
 ]
 OwnTicks = Annotated[tuple[str, str] | None, option("--ticks", "LOW HIGH", "The same in ticks: -196640 -195360.")]
+Hedged = Annotated[bool, flag("--hedged", "With a short perpetual of what the range holds of its volatile token.")]
 Again = Annotated[str | None, argument("PLAN|REQUEST|RUN", "Plan, request or run id (default: the last decision).")]
 Percent = Annotated[str, option("--percent", "P", "ETH price change in %, e.g. -6.")]
 
@@ -202,6 +203,7 @@ def recommend_rebalance(
     candidate: Candidate = None,
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
+    hedged: Hedged = False,
     transport: Transport = None,
 ) -> Answer:
     """Debate a position: hold, close, widen, tighten or shift."""
@@ -209,7 +211,7 @@ def recommend_rebalance(
 
     own = own_range(prices, ticks)
     return zuno.advice(transport=transport).rebalance(
-        position, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
+        position, chain=chain, profile=profile, candidate=candidate, own_range=own, hedged=hedged, listen=listen
     )
 
 
@@ -231,6 +233,7 @@ def recommend_create(
     candidate: Candidate = None,
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
+    hedged: Hedged = False,
     transport: Transport = None,
 ) -> Answer:
     """Debate a new position: pool and range, or none. Flags override the sentence."""
@@ -240,7 +243,7 @@ def recommend_create(
     own = own_range(prices, ticks)
     flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
     return zuno.advice(transport=transport).create(
-        wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, listen=listen
+        wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, hedged=hedged, listen=listen
     )
 
 

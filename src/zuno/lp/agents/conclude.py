@@ -8,6 +8,7 @@ from typing import Final
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
 from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
+from zuno.lp.rules.hedging import follow_range
 from zuno.lp.rules.limits import REFERENCE_LIMIT
 from zuno.lp.rules.stress import barriers, time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
@@ -55,12 +56,14 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     def paths_of(candidate: Candidate | None) -> PathWorths | None:
         if candidate is None:
             return None
-        inputs, time = pools[candidate.pool_index], None
+        inputs, time, followed = pools[candidate.pool_index], None, None
         if inputs.paths is not None and candidate.range is not None:
             pool = inputs.pool
             edges = barriers(candidate.range, pool.sqrt_price_x96, pool.tick)
             time = time_in_range(inputs.paths, edges, inputs.elasticity)
-        return path_worths(candidate, time, inputs.pool.sqrt_price_x96)
+            if candidate.hedge is not None:
+                followed = follow_range(inputs.paths, edges, candidate.hedge.side)
+        return path_worths(candidate, time, inputs.pool.sqrt_price_x96, followed)
 
     ours, theirs = paths_of(chosen), paths_of(rival)
     over_runner_up = share_above(ours, theirs)

@@ -15,6 +15,7 @@ from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
 from zuno.lp.agents.pool_past import Reference, add_rewards, hold_against, read_growth
+from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
@@ -23,11 +24,8 @@ from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_cover import log_of
-from zuno.lp.rules.fee_yield import (
-    DAY,
-    FORTNIGHT,
-    WEEK,
-)
+from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, WEEK
+from zuno.lp.rules.hedging import find_volatile_side
 from zuno.lp.rules.limits import reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
@@ -112,6 +110,8 @@ async def observe_position(
     sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
     feeds = feeds_of(chain, position.pool.id)
     pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples, rewards=rewards)
+    if start.hedged:
+        pool_facts = await _add_hedge(pool_facts, chain, feeds, sources, start.short)
     return _freeze(start, chain, position.block, (pool_facts,), sources)
 
 
@@ -127,12 +127,16 @@ async def observe_request(
     spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
     sources = Sources(survey.block.timestamp)
     sources.plain("pools", f"{chain.info.name} block {survey.block.number}", survey.block.timestamp, survey.notes)
-    seen = []
+    seen, unhedged = [], list[Refused]()
     for spot in spots:
         feeds, capital = feeds_of(chain, spot.pool.id), (spot.capital0, spot.capital1)
-        seen.append(
-            await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples, rewards=rewards)
-        )
+        facts = await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples, rewards=rewards)
+        try:
+            seen.append(await _add_hedge(facts, chain, feeds, sources) if start.hedged else facts)
+        except Refused as error:
+            unhedged.append(error)
+    if unhedged and not seen:
+        raise unhedged[0]
     # How wide a new range must be is read from the past: a pool without one cannot take part.
     usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
     if not usable:
@@ -216,6 +220,20 @@ async def observe_pool(
     )
 
 
+async def _add_hedge(facts: PoolFacts, chain: Chain, feeds: Feeds, sources: Sources, held: int = 0) -> PoolFacts:
+    """The perpetual that hedges this pool. `Refused` where there is none."""
+    tokens = (facts.pool.token0, facts.pool.token1)
+    side = find_volatile_side(*tokens)
+    if feeds.perpetual is None:
+        raise Refused(f"{tokens[side].display_name} cannot be hedged: no perpetual can be sold short here.")
+    if not (tokens[side].verified or tokens[side].native):
+        raise Refused(f"{tokens[side].display_name} cannot be hedged: nobody verified what token it is.")
+    quote = await feeds.perpetual.quote(market_name(tokens[side]), chain.info)
+    sources.plain(f"perpetual {quote.market}", quote.source, sources.now)
+    terms = HedgeTerms(**pick(quote, "market", "cost", "funding_hour", "source"), side=side, held=held)
+    return facts.model_copy(update={"hedge": terms})
+
+
 async def observe_again(
     context: Context,
     chain: Chain,
@@ -238,7 +256,10 @@ async def observe_again(
             with suppress(Unavailable):
                 same = ((claimed.seconds, "the same time"),)
                 own = (await read_growth(pool_facts.pool, chain, samples, same, own_last=True)).measure()
-        seen.append(facts.model_copy(update={"fees": own}))
+        facts = facts.model_copy(update={"fees": own})
+        if pool_facts.hedge is not None:
+            facts = await _add_hedge(facts, chain, feeds, sources, pool_facts.hedge.held)
+        seen.append(facts)
     return tuple(seen)
 
 

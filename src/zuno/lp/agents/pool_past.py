@@ -1,6 +1,5 @@
 """A pool's last days: its fee growth from the best source there is, held against the LVR of a reference price."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -111,9 +110,8 @@ async def _read_archive(
     pool: PoolState, chain: Chain, seconds: int
 ) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
     moments = [Seconds(pool.block.timestamp - ago) for ago in range(seconds, 0, -DAY)]
-    oldest = await chain.pool_at(pool.id, moments[0])
-    later = await asyncio.gather(*(chain.pool_at(pool.id, moment) for moment in moments[1:]))
-    return (*map(sample_of, (oldest, *later)), sample_of(pool)), "archive", ()
+    past = [sample_of(await chain.pool_at(pool.id, moment)) for moment in moments]
+    return (*past, sample_of(pool)), "archive", ()
 
 
 async def _read_swaps(

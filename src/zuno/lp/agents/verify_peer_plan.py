@@ -67,6 +67,10 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
     asked = (start.chain, start.profile, start.max_rounds)
     if (context.chain, context.profile, context.max_rounds) != asked:
         raise Malformed("the context is for another chain, profile or number of rounds than was asked for")
+    hedges = [facts.hedge for facts in context.scenes]
+    short = start.short if isinstance(start, FlowStart) else 0
+    if any((hedge is not None) != start.hedged or (hedge is not None and hedge.held != short) for hedge in hedges):
+        raise Malformed("the context is hedged otherwise than the owner asked for")
     if context.own_range != start.own_range:
         raise Malformed("the context is about another range than the owner named")
     if context.seeded is not (start.chain == SEEDED_CHAIN):

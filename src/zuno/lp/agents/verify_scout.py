@@ -13,7 +13,7 @@ from zuno.amm.model import price_of
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents.pool_choice import pool_label
 from zuno.lp.agents.pool_inputs import cover_of
-from zuno.lp.model.ballot import Candidate
+from zuno.lp.model.ballot import Candidate, HedgeTerms
 from zuno.lp.model.debate import Context, FeeWindow, PlanReady, PoolFacts
 from zuno.lp.model.market import GasQuote
 from zuno.lp.rules.fee_yield import DAY, LEAST_COVERED
@@ -84,6 +84,7 @@ def _compare_pool_facts(pool_facts: PoolFacts, own: PoolFacts) -> Iterator[tuple
     yield from _doubt("the fee growth", _fee_rate(pool_facts, pool_facts.fees), _fee_rate(pool_facts, own.fees), FEES)
     yield from _doubt("the price of gas", _gas_cost(pool_facts.gas), _gas_cost(own.gas), GAS)
     yield from _doubt("the native coin's price", pool_facts.native_token1, own.native_token1, NATIVE)
+    yield from _compare_hedge(pool_facts.hedge, own.hedge)
     yield from _compare_returns(pool_facts.returns_nano, own.returns_nano)
     yield from _compare_covers(pool_facts, own)
     yield from _compare_reference(pool_facts.reference_gap, own.reference_gap)
@@ -118,6 +119,16 @@ def _doubt(
         raise Malformed(f"{what} is {times} what this home reads")
     if high / low > tolerance.doubt**tolerance.power:
         yield what, f"is {times} what this home reads"
+
+
+def _compare_hedge(claimed: HedgeTerms | None, own: HedgeTerms | None) -> Iterator[tuple[str, str]]:
+    """Market, side and cost are what this home's own exchange says; funding may have been paid since."""
+    if claimed is None or own is None:
+        return
+    if (claimed.market, claimed.side, claimed.cost) != (own.market, own.side, own.cost):
+        raise Malformed(f"the hedge is by {claimed.market} at other terms than this home knows")
+    if claimed.funding_hour != own.funding_hour:
+        yield "the funding", f"is {float(8_760 * own.funding_hour):.2%} a year by this home's own reading"
 
 
 def _fee_rate(pool_facts: PoolFacts, window: FeeWindow | None) -> Fraction | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -213,12 +213,14 @@ class Cost:
     impact_token1: Fraction
     label: str
     """Where the gas units come from."""
+    hedge_token1: NewerAmount = None
+    """Of beginning, changing or ending a hedge; None where there is none."""
 
     @property
     def total_token1(self) -> Fraction | None:
         if self.gas_token1 is None:
             return None
-        return self.gas_token1 + self.swap_fee_token1 + self.impact_token1
+        return self.gas_token1 + self.swap_fee_token1 + self.impact_token1 + (self.hedge_token1 or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,61 @@ class Carry:
 
 
 @dataclass(frozen=True, slots=True)
+class HedgeTerms:
+    """What a perpetual costs that a pool's volatile token can be sold short by."""
+
+    market: str
+    """As the trading desk calls it."""
+    side: Literal[0, 1]
+    """Of the pool's tokens the one that is sold."""
+    cost: Fraction
+    """Taker fee and slippage, as a share of what is traded."""
+    funding_hour: Fraction
+    """What a short receives an hour, as a share of what it is worth; negative: it pays."""
+    source: str
+    held: int = 0
+    """Sold short for this very position already, in base units of the token."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.cost < 1 or abs(self.funding_hour) >= 1 or self.held < 0:
+            raise ValueError("no perpetual costs, pays or holds that")
+
+
+@dataclass(frozen=True, slots=True)
+class Hedge:
+    """The short perpetual beside a range. What is counted along the paths is in parts of 2^15 of `most`."""
+
+    market: str
+    side: Literal[0, 1]
+    amount: int
+    """Sold short to begin with, in base units of that token: what the range holds of it."""
+    most: int
+    """The most that it is counted to be."""
+    begin_token1: Fraction
+    """The cost of getting there."""
+    reset_token1: Fraction
+    """What trading one part of it costs."""
+    funding_hour_token1: Fraction
+    """What one part receives an hour."""
+    mean_turnover: Fraction
+    """Parts traded until the horizon, on the average of the paths."""
+    mean_short_hours: Fraction
+
+    @property
+    def resets_token1(self) -> Fraction:
+        return self.reset_token1 * self.mean_turnover
+
+    @property
+    def funding_token1(self) -> Fraction:
+        return self.funding_hour_token1 * self.mean_short_hours
+
+    @property
+    def net_token1(self) -> Fraction:
+        """Funding less re-sets until the horizon; the beginning is in the candidate's cost."""
+        return self.funding_token1 - self.resets_token1
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """One line of the ballot, with every figure it is judged by."""
 
@@ -275,6 +332,8 @@ class Candidate:
     """Which of the surveyed pools (create debates)."""
     cover: Annotated[FeeCover | None, Field(exclude_if=lambda cover: cover is None)] = None
     """Of its pool; None: unknown, or nothing is to be opened."""
+    hedge: Annotated[Hedge | None, Field(exclude_if=lambda hedge: hedge is None)] = None
+    """None: it is not hedged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.amm.ticks import MAX_TICK
 from zuno.kernel.text import MAX_DECIMALS
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.ballot import Candidate, Decision, Exposure, Judgment, Regime, RiskProfile
+from zuno.lp.model.ballot import Candidate, Decision, Exposure, HedgeTerms, Judgment, Regime, RiskProfile
 from zuno.lp.model.cover import PoolDay
 from zuno.lp.model.market import GasQuote
 
@@ -137,6 +137,8 @@ TrustedHooks = Annotated[
     Field(max_length=64, exclude_if=lambda hooks: not hooks),
 ]
 """Hook contracts the owner trusts: pools with others are not argued about. Absent where there are none."""
+WantsHedge = Annotated[bool, Field(exclude_if=lambda hedged: not hedged)]
+"""Every range that is proposed is hedged by a short perpetual."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class PoolFacts(Wire):
     regime_why: Note
     """With slots, like every text an agent writes."""
     regime_notes: Notes = ()
+    hedge: Annotated[HedgeTerms | None, Field(exclude_if=lambda terms: terms is None)] = None
+    """Where hedging was asked for."""
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
@@ -308,6 +312,9 @@ class FlowStart(Wire):
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
+    hedged: WantsHedge = False
+    short: Annotated[int, Field(ge=0, exclude_if=lambda amount: not amount)] = 0
+    """Sold short for the position already, in base units of its volatile token."""
 
 
 class FlowCreateStart(Wire):
@@ -318,6 +325,7 @@ class FlowCreateStart(Wire):
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
+    hedged: WantsHedge = False
 
 
 class Arguing(Wire):

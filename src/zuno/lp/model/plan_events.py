@@ -55,6 +55,18 @@ class SwapHome(Wire):
     """Base units out for one in: no swap may promise less, however far the price has run by then."""
 
 
+class InstructedHedge(Wire):
+    """The short perpetual that goes with a range."""
+
+    market: str
+    side: Literal[0, 1]
+    """Which of the pool's tokens is sold."""
+    amount: int
+    """To begin with, in base units of that token."""
+    most: int
+    """What it is counted to reach, for which margin is set aside."""
+
+
 class Instruction(Wire):
     """What is to be done, in terms that code alone has computed: the end of a debate, or the owner's own words."""
 
@@ -86,6 +98,8 @@ class Instruction(Wire):
     """Which token everything is to end in (close)."""
     in_a_crash: Annotated[bool, Field(exclude_if=lambda crash: not crash)] = False
     """The pool may be further off the reference than usual, as the mandate it is done under says (close)."""
+    hedge: Annotated[InstructedHedge | None, Field(exclude_if=lambda hedge: hedge is None)] = None
+    """Approved with the range (rebalance, create)."""
 
     def each(self) -> tuple[Instruction, ...]:
         """The same for one position at a time."""

@@ -5,6 +5,8 @@ from fractions import Fraction
 from typing import Protocol
 
 from zuno.kernel.units import Seconds
+from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.hedges import PerpetualQuote
 from zuno.lp.model.market import Fact, GasQuote, Pair, PricePath, PriceSeries
 
 
@@ -51,6 +53,13 @@ class NativeFeed(Protocol):
     async def native(self, quote: str, now: Seconds) -> Fact[Fraction]: ...
 
 
+class PerpetualFeed(Protocol):
+    """Promises what a coin can be sold short by for positions of a chain. `Refused` where it cannot, with the reason;
+    `Unavailable` where its cost or funding is not known."""
+
+    async def quote(self, coin: str, chain: ChainInfo) -> PerpetualQuote: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Feeds:
     """The market ports of one pool."""
@@ -60,3 +69,5 @@ class Feeds:
     native: NativeFeed
     reference: PathFeed | None = None
     """None: there is no price but the pool's own."""
+    perpetual: PerpetualFeed | None = None
+    """None: nothing can be sold short here."""

@@ -1,10 +1,11 @@
 """Where the money went: a position's result split into terms that must add up to it exactly.
 
-    ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost
+    ΔNAV − flows = fees + price effect − divergence loss − gas − swap cost [+ hedge + funding]
 
 Each term has a source of its own. NAV and flows come from what was measured (what a burn pays, what moved, what a
 wallet's balance fell by); fees come from fee growth; price effect and divergence from liquidity and square-root
-prices, rounded as the contracts round; gas from receipts; swap cost from Swap events. The formulas are written anew
+prices, rounded as the contracts round; gas from receipts; swap cost from Swap events. Of a hedge the left side has what
+the trading account's ledger says, the right side its fills at the mark and its funding. The formulas are written anew
 here and share no code with `zuno.amm`, whose pools pay on sim. So a residual of zero is evidence: any one wrong
 number shows. Where the record names something it had to compute, it is evidence of less, and `exact` is not claimed.
 
@@ -42,16 +43,22 @@ class PnlTerms:
     divergence_loss: Fraction = ZERO
     gas: Fraction = ZERO
     swap_cost: Fraction = ZERO
+    hedge: Fraction | None = None
+    """What the short made before funding, its own fees taken off; None: it was never hedged."""
+    funding: Fraction | None = None
+    hedge_ledger: Fraction = ZERO
+    """What the ledger says that both are."""
 
     @property
     def result(self) -> Fraction:
         """What the position made: the left side."""
-        return self.nav_end - self.nav_start - self.flows
+        return self.nav_end - self.nav_start - self.flows + self.hedge_ledger
 
     @property
     def explained_result(self) -> Fraction:
         """What the terms say it made: the right side."""
-        return self.fees + self.price_effect - self.divergence_loss - self.gas - self.swap_cost
+        own = self.fees + self.price_effect - self.divergence_loss - self.gas - self.swap_cost
+        return own + (self.hedge or ZERO) + (self.funding or ZERO)
 
     @property
     def residual(self) -> Fraction:
@@ -108,14 +115,39 @@ class _Leg:
         return earned0, earned1
 
 
-def attribute(history: PositionHistory) -> Attribution:
+@dataclass(frozen=True, slots=True)
+class HedgeAmounts:
+    """A hedge's result in base units of the pool's dollar token."""
+
+    ledger: Fraction
+    trades: Fraction
+    funding: Fraction
+    dollar_side: int
+    sqrt_price_x96: int
+    """At which it counts in the other token."""
+
+    def add_to(self, terms: PnlTerms, value: Value) -> PnlTerms:
+        def convert(amount: Fraction) -> Fraction:
+            amount0, amount1 = (amount, ZERO) if self.dollar_side == 0 else (ZERO, amount)
+            return value(amount0, amount1, self.sqrt_price_x96)
+
+        paid = convert(self.funding)
+        return replace(terms, hedge=convert(self.trades), funding=paid, hedge_ledger=convert(self.ledger))
+
+
+def attribute(history: PositionHistory, hedge: HedgeAmounts | None = None) -> Attribution:
     """Explain a window. `Broken` when the record contradicts itself; a residual is returned, never hidden."""
+
+    def explain(value: Value) -> PnlTerms:
+        terms = _terms(history, value)
+        return terms if hedge is None else hedge.add_to(terms, value)
+
     fees = _fees_earned(history)
     lvr0, lvr1 = _lvr(history)
     gas_valued = history.native_side is not None or history.native_in_token1 is not None
     return Attribution(
-        in_token0=_terms(history, lambda amount0, amount1, sqrt_price: amount0 + amount1 / price_of(sqrt_price)),
-        in_token1=_terms(history, lambda amount0, amount1, sqrt_price: amount0 * price_of(sqrt_price) + amount1),
+        in_token0=explain(lambda amount0, amount1, sqrt_price: amount0 + amount1 / price_of(sqrt_price)),
+        in_token1=explain(lambda amount0, amount1, sqrt_price: amount0 * price_of(sqrt_price) + amount1),
         fees0=fees[0],
         fees1=fees[1],
         gas_wei=sum(event.gas for event in history.events),

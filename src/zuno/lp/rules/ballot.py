@@ -216,7 +216,7 @@ def _rule(candidate: Candidate, profile: RiskProfile) -> tuple[Verdict, Fault, s
     limits, stress, carry = LIMITS[profile], candidate.stress, candidate.carry
     cover = describe_cover(candidate.cover, f"c{candidate.index}.")
     if candidate.range is None:
-        return Verdict.ACCEPT, Fault.NONE, cover or "no range to leave"
+        return Verdict.ACCEPT, Fault.NONE, cover if does_not_pay(candidate) else "no range to leave"
     if not candidate.in_range:
         return Verdict.VETO, Fault.OUTSIDE, "the price starts outside the range"
     if candidate.deposit.liquidity == 0:

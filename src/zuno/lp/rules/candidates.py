@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
-from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, RiskProfile, Stress
+from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, Hedge, HedgeTerms, RiskProfile, Stress
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
@@ -15,6 +15,7 @@ from zuno.lp.plan.minting import plan_deposit
 from zuno.lp.rules.carry import MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_cover import ELASTICITY
 from zuno.lp.rules.fee_yield import fees_hour_token1
+from zuno.lp.rules.hedging import follow_range, score_hedge
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
 from zuno.lp.rules.stress import HORIZON_HOURS, StressPaths, barriers, hours_in_range, stress
@@ -46,6 +47,8 @@ class PoolInputs:
     """Swap quotes of the pool without our liquidity, where it is known whole."""
     gas_units: Mapping[StepKind, int] = field(default_factory=lambda: MEASURED_GAS)
     gas_label: str = MEASURED_LABEL
+    hedge: HedgeTerms | None = None
+    """Moves are hedged by these; what is held, and its close, where it is hedged already. None: nothing is."""
 
     @property
     def have(self) -> tuple[int, int]:
@@ -112,6 +115,7 @@ def _build_candidate(
 ) -> Candidate:
     """Without a range nothing is in a pool: all there is stays home."""
     tested = None if band is None else _stress(inputs, band)
+    hedge = None if band is None else _hedge(inputs, kind, put_in, band)
     return Candidate(
         index=index,
         kind=kind,
@@ -119,11 +123,20 @@ def _build_candidate(
         in_range=band is not None and band.contains(inputs.pool.tick),
         deposit=put_in,
         stress=tested,
-        carry=_carry(inputs, kind, put_in, tested, hold, band),
+        carry=_carry(inputs, kind, put_in, tested, hold, band, hedge),
         capital_token1=inputs.capital_token1,
         pool_index=pool_index,
         cover=None if hold is None and band is None else inputs.cover,
+        hedge=hedge,
     )
+
+
+def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range) -> Hedge | None:
+    terms, pool = inputs.hedge, inputs.pool
+    if terms is None or inputs.paths is None or not (kind.move or terms.held):
+        return None
+    followed = follow_range(inputs.paths, barriers(band, pool.sqrt_price_x96, pool.tick), terms.side)
+    return score_hedge(terms, followed, put_in.liquidity, (put_in.amount0, put_in.amount1)[terms.side], pool)
 
 
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
@@ -146,6 +159,7 @@ def _carry(
     tested: Stress | None,
     hold: Candidate | None,
     band: Range | None,
+    hedge: Hedge | None = None,
 ) -> Carry:
     """`hold` is what it is held against; None for hold itself."""
     pool, prep, liquidity = inputs.pool, put_in.prep, put_in.liquidity
@@ -159,6 +173,11 @@ def _carry(
         units=inputs.gas_units,
         label=inputs.gas_label,
     )
+    if hedge is not None:
+        cost = replace(cost, hedge_token1=hedge.begin_token1)
+    elif inputs.hedge is not None and inputs.hedge.held:  # it ends with the position
+        at = pool.price if inputs.hedge.side == 0 else 1
+        cost = replace(cost, hedge_token1=inputs.hedge.cost * inputs.hedge.held * at)
     # Without a history nobody knows how long the price stays; what is not deposited earns nothing either way.
     share = Fraction(0) if liquidity == 0 else tested.x1.in_range_share_24h if tested else None
     fees = fees_hour_token1(
@@ -184,7 +203,15 @@ def _carry(
     hours, hold_hours = _hours_in_range(inputs, band), _hours_in_range(inputs, hold.range)
     rate = carry.net_hour_token1 if band is None or tested else None
     hold_rate = hold.carry.net_hour_token1 if hold.range is None or hold.stress else None
+    rate, hold_rate = _less_hedge(rate, hedge, tested), _less_hedge(hold_rate, hold.hedge, hold.stress)
     return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, rate, hours, hold_rate, hold_hours))
+
+
+def _less_hedge(rate: Fraction | None, hedge: Hedge | None, tested: Stress | None) -> Fraction | None:
+    """What an hour in range makes, with its part of what the hedge pays and costs until the horizon."""
+    if rate is None or hedge is None or tested is None or not tested.expected_hours_in_range:
+        return rate
+    return rate + hedge.net_token1 / tested.expected_hours_in_range
 
 
 def _per_day(of_an_hour: Fraction | None, share: Fraction | None) -> Fraction | None:

@@ -5,7 +5,8 @@
     breakeven    the first hour t with rate × H(t) − cost ≥ hold's rate × H_hold(t), H(t) the mean hours in range by t
 
 Path by path the fees are those of the path's own hours in range, more of them on days that move more, and the LVR is
-that of its own squared returns there, at today's price: what the tokens themselves gain or lose is not counted.
+that of its own squared returns there, at today's price: what the tokens themselves gain or lose is not counted. A hedge
+adds its funding and its re-sets.
 """
 
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, Verdict
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.plan.inventory import range_edges
+from zuno.lp.rules.hedging import HedgePaths
 from zuno.lp.rules.stress import PATHS, PPM, SQUARE, TimeInRange
 
 LEAST_EDGE: Final = Fraction(1, 1_000)
@@ -38,7 +40,8 @@ def worth_token1(candidate: Candidate) -> Fraction | None:
     rate, stress = candidate.carry.net_hour_token1, candidate.stress
     if stress is None or (rate is None and stress.expected_hours_in_range):
         return None
-    return (rate or 0) * stress.expected_hours_in_range - cost
+    hedged = 0 if candidate.hedge is None else candidate.hedge.net_token1
+    return (rate or 0) * stress.expected_hours_in_range + hedged - cost
 
 
 def worth_of_capital(candidate: Candidate) -> Fraction | None:
@@ -124,8 +127,11 @@ def breakeven_hours(
     return None
 
 
-def path_worths(candidate: Candidate, time: TimeInRange | None, sqrt_price_x96: int) -> PathWorths | None:
-    """What it is worth on each path per unit of capital, as integers over a common denominator. None: unknown."""
+def path_worths(
+    candidate: Candidate, time: TimeInRange | None, sqrt_price_x96: int, followed: HedgePaths | None = None
+) -> PathWorths | None:
+    """What it is worth on each path per unit of capital, as integers over a common denominator. None: unknown.
+    `followed`: the hedge of a candidate that has one."""
     cost, fees = candidate.carry.cost.total_token1, candidate.carry.fees_hour_token1
     capital = candidate.capital_token1 or Fraction(1)
     if cost is None:
@@ -137,9 +143,16 @@ def path_worths(candidate: Candidate, time: TimeInRange | None, sqrt_price_x96: 
         return None
     lost = SQUARE * candidate.deposit.liquidity * sqrt_price_x96 / (4 * Q96 * capital)
     earned, paid = fees / capital / PPM, cost / capital
-    scale = lcm(lost.denominator, earned.denominator, paid.denominator)
-    a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
-    return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale
+    hedge = candidate.hedge
+    if hedge is None or followed is None:
+        scale = lcm(lost.denominator, earned.denominator, paid.denominator)
+        a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
+        return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale
+    rates = (earned, -lost, hedge.funding_hour_token1 / capital, -hedge.reset_token1 / capital, -paid)
+    scale = lcm(*(rate.denominator for rate in rates))
+    a, b, c, d, e = (int(rate * scale) for rate in rates)
+    paths = zip(time.hours, time.squares, followed.short_hours, followed.turnover, strict=True)
+    return [a * hours + b * squares + c * short + d * traded + e for hours, squares, short, traded in paths], scale
 
 
 def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction = Fraction(0)) -> Fraction | None:

@@ -21,6 +21,7 @@ from zuno.lp.execute.checks import gas_usd, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import ActReason, Gate
+from zuno.lp.execute.hedges import HedgeKeeper
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
@@ -29,6 +30,7 @@ from zuno.lp.model.plan import Flow, PlanState
 from zuno.lp.model.plan_events import (
     Action,
     Approval,
+    InstructedHedge,
     Instruction,
     PlanInstructed,
     PlanOutcome,
@@ -100,6 +102,8 @@ class Execution:
     desk_of: Callable[[str], LpDesk]
     default_chain: str
     random: Callable[[int], bytes]
+    hedges: HedgeKeeper | None = None
+    """Keeps the hedges that plans are approved with; None: none can be kept."""
 
     @logged_by_id
     async def simulate(self, plan_id: str) -> SimulationView:
@@ -137,6 +141,10 @@ class Execution:
         shown = approval_view(execution, drafted, await execution.chain.gas(), approval)
 
         async def sign() -> ExecutionView:
+            if drafted.draft.instruction.hedge is not None:
+                if self.hedges is None:
+                    raise Refused("No hedge can be kept here.")
+                await self.hedges.approve(drafted.draft)
             progress = await gate.approve(drafted.draft, approval, task.progress, reason)
             return await execution_view(execution, progress, task.instruction)
 
@@ -169,12 +177,23 @@ class Execution:
             await gate.apply(plan_id, ask_owner, tell, named, progress=task.progress)
         finally:
             await self._note_outcome(execution, task.progress)
+            await self._hedge(task.progress, tell)
         if task.progress.state is PlanState.HANDED_OUT:
             return unsigned_view(task.progress)
         view = await execution_view(execution, task.progress, task.instruction)
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
         return view
+
+    async def _hedge(self, progress: PlanProgress, tell: Notify) -> None:
+        """The second leg, as soon as the first is done; what cannot be done now the monitor goes on with."""
+        if self.hedges is None or progress.over is None:
+            return
+        try:
+            for line in await self.hedges.keep():
+                tell(line)
+        except ZunoError as error:
+            tell(f"the hedge was not set: {error}")
 
     async def uses_play_money(self, plan_id: str) -> bool:
         """Whether it is of a simulated, local or test network."""
@@ -434,6 +453,7 @@ def _build_instruction(decided: DecidedPlan) -> Instruction:
         capital0=pool_facts.capital0 if creates else 0,
         capital1=pool_facts.capital1 if creates else 0,
         brings_ether=creates and bool(context.wish and to_wrap(context.wish, pool_facts.pool, context.chain)),
+        hedge=None if action is Action.HOLD or chosen.hedge is None else derive(InstructedHedge, chosen.hedge),
     )
 
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from zuno.amm.model import PoolState, whole_price
 from zuno.kernel.errors import Refused
-from zuno.kernel.numbers_text import decimal_text, time_text
+from zuno.kernel.numbers_text import decimal_text, short_text, time_text
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, HexId, Millis
 from zuno.kernel.wire import derive
@@ -78,7 +78,16 @@ def simulation_view(execution: ExecutionContext, drafted: drafts.SimulatedDraft,
         leftover=None if drafted.leftover is None else leftover_view(drafted.leftover, pool),
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
+        hedge=_describe_hedge(draft),
     )
+
+
+def _describe_hedge(draft: Draft) -> str | None:
+    if (hedge := draft.instruction.hedge) is None:
+        return None
+    token = (draft.pool.token0, draft.pool.token1)[hedge.side]
+    amount, most = (short_text(format_units(each, token.decimals)) for each in (hedge.amount, hedge.most))
+    return f"about {amount} {token.symbol} short by {hedge.market} within a minute of the liquidity, margin for {most}"
 
 
 def bounds_view(draft: Draft, tokens: Mapping[Address, Token]) -> views.BoundsView:

@@ -2,7 +2,7 @@
 number that will be signed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -121,6 +121,8 @@ class SimulationView(View):
     exits: tuple[ExitWorth, ...]
     """For each position, where the plan was made with `--anyway`."""
     notes: tuple[str, ...]
+    hedge: Annotated[str | None, Field(exclude_if=lambda hedge: hedge is None)] = None
+    """The second leg, in words: what is sold short once the first is done."""
 
     def to_document(self) -> Document:
         return self._write((Act("Approve…", f"plan approve {self.plan_id}"),) if self.ok else ())
@@ -144,6 +146,7 @@ class SimulationView(View):
                 ("gas", f"{self.gas_used:,} units, about {short_text(self.gas_cost)} {self.gas_coin}"),
                 ("range", words(self._format_span(self.range_low, self.range_high))) if self.range_low else None,
                 ("stays home", words(self.leftover.text)) if self.leftover else None,
+                ("then hedges", words(self.hedge)) if self.hedge else None,
                 ("price", f"{before} → {after} (moved {self.price_impact_bps} bps)") if self.price_after else None,
                 ("wallet", id_(self.wallet)),
             ),
@@ -196,9 +199,10 @@ class ApprovalView(SimulationView):
         bounds = self.bounds
         out = ", ".join(map(str, bounds.most_out))
         leaves = f"at most {out} leave the wallet in a step" if out else "nothing leaves the wallet"
+        then = "" if self.hedge is None else f"Then the hedge: {self.hedge}.\n"
         return (
             f"{self.plan_id}: {self.action}{_name_positions(self)} on {self.chain}; expected: {moved}; {leaves}, "
-            f"gas at most {short_text(bounds.most_gas)} {self.gas_coin}.\n"
+            f"gas at most {short_text(bounds.most_gas)} {self.gas_coin}.\n{then}"
             f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} "
             f"({self._format_span(bounds.price_low, bounds.price_high)}), slippage {bounds.slippage_bps} bps, "
             f"until {bounds.expires_text}. Hash {self.approval_hash}"

@@ -19,7 +19,7 @@ from zuno.lp.agents.critic import describe_pool
 from zuno.lp.agents.pool_choice import to_wrap
 from zuno.lp.agents.pool_inputs import build_own_moves, cover_of
 from zuno.lp.agents.prompt_facts import cite_pool, facts_of, print_thought
-from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Judgment, PlanVerdict, StressPoint
+from zuno.lp.model.ballot import Candidate, CandidateKind, Fault, Hedge, Judgment, PlanVerdict, StressPoint
 from zuno.lp.model.chains import native_coin
 from zuno.lp.model.debate import Context, PlanReady, Round
 from zuno.lp.plan.inventory import leftover_of
@@ -285,6 +285,20 @@ def _candidate_view(candidate: Candidate, judgment: Judgment, pool: PoolState, *
         verdict=judgment.verdict,
         reason=judgment.reason,
         own=own,
+        hedge=None if candidate.hedge is None else _hedge_view(candidate.hedge, pool),
+    )
+
+
+def _hedge_view(hedge: Hedge, pool: PoolState) -> views.HedgeView:
+    token = (pool.token0, pool.token1)[hedge.side]
+    return views.HedgeView(
+        market=hedge.market,
+        amount=format_units(hedge.amount, token.decimals),
+        most=format_units(hedge.most, token.decimals),
+        token=token.symbol,
+        begin_cost=money_text(hedge.begin_token1, pool.token1.decimals),
+        reset_cost=money_text(hedge.resets_token1, pool.token1.decimals),
+        funding=money_text(hedge.funding_token1, pool.token1.decimals),
     )
 
 

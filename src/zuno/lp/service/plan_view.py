@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import ConfigDict, Field
 
@@ -102,6 +102,28 @@ class CarryView(View):
     token: str
 
 
+class HedgeView(View):
+    """The short perpetual beside a range; money in whole token1, means of the stress paths until the horizon."""
+
+    market: str
+    amount: str
+    """Sold short to begin with, in whole coins."""
+    most: str
+    """What it is counted to reach: margin is set aside for this."""
+    token: str
+    begin_cost: str
+    """In the candidate's cost."""
+    reset_cost: str
+    funding: str
+    """Received; negative: paid."""
+
+    def __str__(self) -> str:
+        amount, most = short_text(self.amount), short_text(self.most)
+        costs = f"begins at {short_text(self.begin_cost)}, re-sets {short_text(self.reset_cost)}"
+        size = f"short {amount} {self.token} by {self.market}, at most {most}"
+        return f"{size}; {costs}, funding {short_text(self.funding)}"
+
+
 class EdgeView(View):
     """What the choice is worth more than holding until the horizon, after its cost, in whole token1."""
 
@@ -125,6 +147,7 @@ class CandidateView(View):
     reason: ForeignText
     own: bool = False
     """The range the owner named."""
+    hedge: Annotated[HedgeView | None, Field(exclude_if=lambda hedge: hedge is None)] = None
 
     def span(self, between: str = " – ") -> str:
         if self.price_lower is None or self.price_upper is None:
@@ -254,7 +277,7 @@ class PlanView(RecordedView):
     sources: tuple[SourceView, ...]
     block: int
     timestamp: int
-    fee_cover: tuple[FeeCoverView, ...] = ()
+    fee_cover: tuple[FeeCoverView, ...] = Field((), exclude_if=lambda covers: not covers)
     """Of every pool that was argued about; the first question, before how wide."""
     regimes: tuple[PoolRegimeView, ...] = ()
     """Of every pool that was argued about."""
@@ -327,7 +350,7 @@ class PlanView(RecordedView):
         rows = []
         for candidate in self.candidates:
             mark, carry = "→" if candidate.index == self.recommended.index else " ", candidate.carry
-            own = " (yours)" if candidate.own else ""
+            own = f"{' (yours)' if candidate.own else ''}{' hedged' if candidate.hedge else ''}"
             amounts = (carry.fees24h, carry.lvr24h, carry.net24h, carry.cost, carry.worth)
             even = None if carry.breakeven_hours is None else Decimal(carry.breakeven_hours)
             pool = "" if self._opens_nothing(candidate) else candidate.pool.name
@@ -352,6 +375,7 @@ class PlanView(RecordedView):
             lines(*self._picture, mark=Mark.VERBATIM),
             table(columns, rows, spare=spare, joiners={"range": " – "}, whole=True) if rows else None,
             lines((quiet if known else foreign)(f"per 24 h, cost once, worth over 14 days after cost, in {unit}")),
+            lines(*self._hedges),
             lines(*self._reasons, mark=Mark.QUOTE),
         )
 
@@ -375,6 +399,12 @@ class PlanView(RecordedView):
             yield f"{name:<{_NAME_WIDTH}} {' ' * start}{bar}"
         left, right = short_text(lowest), short_text(highest)
         yield f"{'':<{_NAME_WIDTH}} {left}{right:>{room - len(left)}}"
+
+    @property
+    def _hedges(self) -> Iterator[Value]:
+        for candidate in self.candidates:
+            if candidate.hedge is not None:
+                yield (Value if candidate.pool.verified else foreign)(f"{candidate.index}: {candidate.hedge}")
 
     @property
     def _reasons(self) -> Iterator[Value]:

@@ -28,11 +28,13 @@ from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import base_and_quote, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS, market_name
-from zuno.lp.model.history import PositionHistory
+from zuno.lp.model.hedges import ShortResult
+from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
 from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
-from zuno.lp.rules.attribution import attribute
+from zuno.lp.rules.attribution import HedgeAmounts, attribute
+from zuno.lp.rules.hedging import find_volatile_side
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.service import arguments, to_views, views
 from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView
@@ -65,6 +67,8 @@ class LpDesk:
     feeds_of: Callable[[HexId], Feeds]
     now: Callable[[], Seconds] | None = None
     """What a head is held against; None for local chains, which keep their own time."""
+    hedge_of: Callable[[str, frozenset[int]], Awaitable[tuple[ShortResult, str] | None]] | None = None
+    """What hedges of positions of a chain have made, and what is to be said of it."""
 
     async def pools(self) -> views.PoolsView:
         pools = await self.chain.pools()
@@ -290,8 +294,9 @@ class LpDesk:
         position_id = arguments.position_id(text)
         start = None if since is None else parse_moment(since, (await self.chain.head()).timestamp)
         history = await self._with_native_price(await self.chain.history(position_id, start))
-        result = attribute(history)
-        view = to_views.pnl_view(self.chain.info.name, position_id, history, result)
+        hedge, note = await self._read_hedge(history)
+        result = attribute(history, hedge)
+        view = to_views.pnl_view(self.chain.info.name, position_id, history, result, note)
         if not result.adds_up:
             known = "".join(f" Note: {note}." for note in (*view.notes, *view.computed))
             raise Broken(
@@ -299,6 +304,21 @@ class LpDesk:
                 f"do not trust these figures and report the position id and chain.{known}"
             )
         return view
+
+    async def _read_hedge(self, history: PositionHistory) -> tuple[HedgeAmounts | None, str]:
+        """What the short beside it made since it was hedged; dollars count as the pool's dollar token."""
+        touches = [event for event in history.events if isinstance(event, PositionEvent)]
+        ids = {event.position_id for event in touches}
+        ids |= set() if history.start is None else {history.start.position_id}
+        found = None if self.hedge_of is None else await self.hedge_of(self.chain.info.name, frozenset(ids))
+        if found is None:
+            return None, ""
+        result, note = found
+        side = 1 - find_volatile_side(history.token0, history.token1)
+        unit = 10 ** (history.token0, history.token1)[side].decimals
+        ledger, trades, funding = (Fraction(each) * unit for each in (result.ledger, result.trades, result.funding))
+        price = (history.end or touches[-1]).sqrt_price_x96
+        return HedgeAmounts(ledger, trades, funding, side, price), note
 
     async def whatif(self, text: str, price: str | None = None) -> WhatIfView:
         """The position at a price, or at today's changed by a percentage, and at a row of others around today's."""

@@ -43,6 +43,7 @@ OpenRoom = Callable[["str | None", Listen], Awaitable["DebateRunner"]]
 """Somewhere to hold one debate: in this process or on a mesh. None: the request gets a new id."""
 OpenJournal = Callable[[], Awaitable[Journal]]
 ReadBalances = Callable[[str], Awaitable[BalancesView]]
+FindShort = Callable[[str, int], Awaitable[int | None]]
 _ERRORS: dict[str, type[ZunoError]] = {
     "usage": UsageError,
     "refused": Refused,
@@ -230,6 +231,8 @@ class RecommendService:
     """The hook contracts the owner trusts."""
     read_balances: ReadBalances | None = None
     """What the acting wallet holds on a chain."""
+    find_short: FindShort | None = None
+    """What is sold short for a position already, in base units; None: it is not hedged."""
 
     async def rebalance(
         self,
@@ -239,18 +242,20 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
+        hedged: bool = False,
         listen: Listen = ignore_event,
         request_id: str | None = None,
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed, `own_range` a range
         of the owner's that is judged beside the others. `request_id`: a new one that whoever asks names the debate by
-        while it is held."""
+        while it is held. Where it is hedged it stays so."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self.profile)
         room = await self.open_room(request_id, listen)
         terms = self._list_terms(chain or self.chain, risk, room, own_range)
-        start = FlowStart(position_id=position_id, **terms)
+        short = None if self.find_short is None else await self.find_short(chain or self.chain, position_id)
+        start = FlowStart(position_id=position_id, **terms, hedged=hedged or short is not None, short=short or 0)
         return await self._plan(room, start, candidate, listen)
 
     async def create(
@@ -262,17 +267,20 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
+        hedged: bool = False,
         listen: Listen = ignore_event,
         request_id: str | None = None,
     ) -> PlanView:
-        """Argue about opening a position; what the flags say wins over the sentence."""
+        """Argue about opening a position; what the flags say wins over the sentence. `hedged`: with a short perpetual
+        of what it holds of the volatile token; `Refused` where none can be had."""
         asked_for = parse_create_request(text, flags)
         _check_choice(candidate)
         risk = _profile(profile or asked_for.profile or self.profile)
         where = chain or asked_for.chain or self.chain
         await self._check_capital(where, asked_for.position)
         room = await self.open_room(request_id, listen)
-        start = FlowCreateStart(wish=asked_for.position, **self._list_terms(where, risk, room, own_range))
+        terms = self._list_terms(where, risk, room, own_range)
+        start = FlowCreateStart(wish=asked_for.position, **terms, hedged=hedged)
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
         return await self._plan(room, start, candidate, listen)

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from zuno.kernel.numbers_text import short_text, time_text
 from zuno.kernel.text import base_and_quote
@@ -80,6 +82,9 @@ class ClosedPositionsView(views.ChainView):
         )
 
 
+HedgeTerm = Annotated[str | None, Field(exclude_if=lambda term: term is None)]
+
+
 class ExactTermsView(View):
     """The identity's terms in base units, unrounded: whole numbers or fractions ("7/3") that anyone can add."""
 
@@ -93,6 +98,8 @@ class ExactTermsView(View):
     gas: str
     swap_cost: str
     residual: str
+    hedge: HedgeTerm = None
+    funding: HedgeTerm = None
 
 
 class TermsView(View):
@@ -112,6 +119,9 @@ class TermsView(View):
     swap_cost: str
     residual: str
     lvr: str
+    hedge: HedgeTerm = None
+    """What the short perpetual made before funding, its fees taken off; absent where it was never hedged."""
+    funding: HedgeTerm = None
     exact: ExactTermsView
 
     def cell(self, field: str, unit: str) -> Value:
@@ -139,6 +149,8 @@ _PARTS: Final = (
     (Value("divergence loss"), "divergence_loss"),
     (Value("gas"), "gas"),
     (Value("swap cost"), "swap_cost"),
+    (Value("hedge, its fees off", short="hedge"), "hedge"),
+    (Value("funding"), "funding"),
     (Value("unexplained"), "residual"),
     (Value("LVR, the benchmark for fees", short="LVR"), "lvr"),
 )
@@ -190,7 +202,7 @@ class PnlView(View):
             rows = (
                 row(label, terms.cell(field, quote), others.cell(field, base), tone=_TERM_TONES.get(field, Tone.PLAIN))
                 for label, field in labels
-                if field != "external" or not alone
+                if (field != "external" or not alone) and getattr(terms, field) is not None
             )
             return table(("", in_quote, in_base), rows, spare=(in_base,))
 

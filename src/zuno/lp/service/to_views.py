@@ -130,12 +130,12 @@ def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits:
     return derive(views.FactView, fact, value=decimal_text(fact.value, digits), unit=unit, age_seconds=fact.age)
 
 
-def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution) -> PnlView:
+def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution, note: str = "") -> PnlView:
     token0, token1 = history.token0, history.token1
     ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, PositionEvent))
     if history.start is not None:
         ids = {history.start.position_id: None, **ids}
-    notes = list(history.notes)
+    notes = [*history.notes, *filter(None, (note,))]
     if not result.gas_valued and result.gas_wei:
         notes.append("nothing here prices the chain's own currency, so gas stands outside the sum")
     return PnlView(
@@ -212,7 +212,8 @@ def _terms_view(token: Token, terms: PnlTerms, lvr: float) -> TermsView:
     def money(value: Fraction) -> str:
         return money_text(value, token.decimals, places=8 if token.decimals > 8 else 6)
 
-    exact = {name: getattr(terms, name) for name in ExactTermsView.model_fields}
+    every = {name: getattr(terms, name) for name in ExactTermsView.model_fields}
+    exact = {name: term for name, term in every.items() if term is not None}
     return TermsView(
         token=token.display_name,
         **{name: money(term) for name, term in exact.items() if name != "residual"},

@@ -168,6 +168,8 @@ class Monitor:
     """What mandates allow after a look at a chain."""
     _acting: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     """By chain; looks and alerts go on meanwhile."""
+    hedge: Callable[[], Awaitable[tuple[str, ...]]] | None = None
+    """Sets the hedges of positions again, after each look; what is not hedged is said."""
     _pauses: dict[str, _RetryPause] = field(default_factory=dict)
     _next_wallet: dict[str, int] = field(default_factory=dict)
     """By chain, where a round was cut short: the next one begins there."""
@@ -240,7 +242,7 @@ class Monitor:
             self._start_acting(look)
         events = [event for _, happened in looks for event in happened]
         events += await self._end_unwatched(by_chain)
-        notes = (*await self._append_alerts(), *await self._journal_events())
+        notes = (*await self._append_alerts(), *await self._journal_events(), *await self._hedge())
         book, now = await self.store.book(), self.clock.now()
         return TickView(
             at=now,
@@ -415,6 +417,12 @@ class Monitor:
         except ZunoError as error:
             return (f"the journal was not written: {to_clause(error)}",)
         return ()
+
+    async def _hedge(self) -> tuple[str, ...]:
+        try:
+            return () if self.hedge is None else await self.hedge()
+        except ZunoError as error:
+            return (f"hedges were not looked at: {to_clause(error)}",)
 
     def _is_backing_off(self, name: str) -> bool:
         rest = self._pauses.get(name)

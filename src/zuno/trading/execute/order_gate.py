@@ -36,7 +36,7 @@ from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, VenueQuote
-from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, SleeveShares
+from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, LP_HEDGE, SleeveShares
 from zuno.trading.model.trade_events import (
     Adopted,
     ClockSet,
@@ -272,6 +272,10 @@ class OrderGate:
                 marks[trade.exchange, trade.symbol] = quote.mark
         return marks
 
+    async def read_mark(self, symbol: Symbol) -> Decimal:
+        """At its own venue. `Unavailable` without a price."""
+        return (await self._account.at(symbol.venue).port.quote(symbol)).mark
+
     def next_due(self) -> Millis | None:
         """When something is due that no venue does by itself: an order's end, the end of a hold."""
         book = self._account.book
@@ -392,7 +396,8 @@ class OrderGate:
         """Bring sleeves toward their shares, as far as money is free. `Unavailable` without a price of what is held."""
         account = self._account
         await advance(account)
-        equity = {sleeve: await self.read_capital(sleeve) for sleeve in account.book.sleeves}
+        sleeves = (sleeve for sleeve in account.book.sleeves if sleeve != LP_HEDGE)
+        equity = {sleeve: await self.read_capital(sleeve) for sleeve in sleeves}
         return await make_transfers(account, plan_transfers(account.book, equity, account.event_time(), request))
 
     async def read_capital(self, sleeve: str) -> Decimal:

@@ -56,10 +56,13 @@ class TargetPosition:
     symbol: Symbol
     quantity: Decimal
     """Below zero: short."""
-    stop_distance: Decimal = LEAST_STOP
-    """Of the disaster stop, a fraction of the price (`stop_distance`)."""
+    stop_distance: Decimal | None = LEAST_STOP
+    """Of the disaster stop, a fraction of the price (`stop_distance`). None: it hedges what is held elsewhere, and a
+    stop would leave that unhedged."""
     band: Decimal = ZERO
     """A smaller difference, in the venue's currency, is not ordered; but a position that is to end is ended."""
+    at_once: bool = False
+    """The difference is taken, and does not wait at the touch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,9 @@ class _Change:
         return self.target.exchange, self.target.symbol
 
     @property
-    def stop(self) -> Decimal:
+    def stop(self) -> Decimal | None:
+        if self.target.stop_distance is None:
+            return None
         side = Side.LONG if self.target.quantity > 0 else Side.SHORT
         return round_to_step(
             self.state.quote.mark * (1 - side.sign * self.target.stop_distance), self.state.filters.tick
@@ -231,7 +236,7 @@ class TargetRound:
     async def _find_change(self, sleeve: str, target: TargetPosition, too_much: str | None) -> _Change | None:
         """None: it is ordered already. `_Settled` where nothing is to be ordered."""
         account, exchange, symbol = self._account, target.exchange, target.symbol
-        if not target.quantity.is_finite() or not ZERO < target.stop_distance < 1:
+        if not target.quantity.is_finite() or not ZERO < (target.stop_distance or LEAST_STOP) < 1:
             raise _Settled("refused", f"{target.quantity} of {symbol} is no target")
         venue, id = account.at(exchange, sleeve), self._id(sleeve, target)
         trade = venue.position(symbol)
@@ -381,7 +386,7 @@ class TargetRound:
             mandate=None if mandate is None else hash_mandate(mandate),
             left_out=change.why_less[:600],
             sleeve=change.sleeve,
-            take_at=Millis(now + gate.take_after),
+            take_at=Millis(now if target.at_once else now + gate.take_after),
         )
 
     def _renew_stops(self, changes: Iterable[_Change]) -> list[TradeEvent]:

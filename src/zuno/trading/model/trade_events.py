@@ -25,7 +25,7 @@ from zuno.trading.model.account import AccountEvent, BookChange, Id, Timestamp
 from zuno.trading.model.cycle import JudgeKind, Policy, RegimeFamily, Ruling, Style
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ClientId, Fill, FundingPayment, NotNegative, Order, OrderRequest, Positive
-from zuno.trading.model.sleeves import DEBATE, SleeveName, SleeveOf, SleeveShares, check_shares
+from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, SleeveName, SleeveOf, SleeveShares, check_shares
 
 TRADE_EVENTS: Final = "trade_events"
 """The kind of the journal's entries that an account is made of."""
@@ -202,9 +202,9 @@ class Mandate(Wire):
 
     @property
     def shares(self) -> SleeveShares:
-        """Of all sleeves: the debate has what the others leave, where it is not named. `UsageError` where they do not
-        add up."""
-        named = {sleeve.name: sleeve.share for sleeve in self.sleeves}
+        """Of all sleeves: the debate has what the others leave, where it is not named; `lp-hedge` has no share.
+        `UsageError` where they do not add up."""
+        named = {sleeve.name: sleeve.share for sleeve in self.sleeves if sleeve.name != LP_HEDGE}
         left = 1 - sum(named.values(), Decimal(0))
         return check_shares(named if DEBATE in named or left <= 0 else {**named, DEBATE: left})
 

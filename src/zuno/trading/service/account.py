@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal, TypeVar
@@ -22,7 +23,7 @@ from zuno.trading.model.account import BookChange
 from zuno.trading.model.known import or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import to_decimal
-from zuno.trading.model.sleeves import DEBATE, NEW_PAPER_CASH
+from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, NEW_PAPER_CASH
 from zuno.trading.model.trade_events import Mandate, MandatedSleeve, ManualChange, Protection, TradeEvent
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import Slice
@@ -157,7 +158,16 @@ class AccountDesk:
         answers = None if book is None else await reader.ask_exchanges(book)
         orders = None if book is None else len(book.open_orders) + len(book.resting)
         trades, notes = None if book is None else len(book.trades), reader.describe_answers(answers)
+        notes = (*notes, *await self._list_unhedged())
         return OpenRisk(reader.short_name, reader.mode, orders, trades, answers, notes)
+
+    async def _list_unhedged(self) -> tuple[str, ...]:
+        """Liquidity that nothing hedges once everything here is closed."""
+        if self._with.list_hedged is None:
+            return ()
+        with suppress(ZunoError):  # a kill waits for nothing else that works
+            return tuple(f"unhedged then: {text}" for text in await self._with.list_hedged(self._reader.account))
+        return ()
 
     async def positions(self, by: str | None = None) -> TradePositionsView:
         """`by`: sleeve, or None."""
@@ -413,7 +423,7 @@ class AccountDesk:
             trouble += [error for error in await asyncio.gather(sharing, return_exceptions=True) if error]
         notes = tuple(f"not locked everywhere: {plain_text(str(error), 300)}" for error in trouble)
         known = before or TradingBook()
-        said = (*describe_closed(known, gate.book, "all"), locked, *notes)
+        said = (*describe_closed(known, gate.book, "all"), *await self._list_unhedged(), locked, *notes)
         return await self._tell_action(gate, *said, ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
@@ -477,7 +487,7 @@ class AccountDesk:
             f"{sleeve.name}: {sleeve.share:.0%} of the account; nothing is added once it is {sleeve.max_drawdown:.0%} "
             "below its highest."
         )
-        if sleeve.name == DEBATE or self._with.describe_backtest is None:
+        if sleeve.name in (DEBATE, LP_HEDGE) or self._with.describe_backtest is None:
             return head
         return f"{head} {await self._with.describe_backtest(sleeve.name, mandate.symbols)}"
 

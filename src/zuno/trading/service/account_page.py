@@ -102,6 +102,8 @@ class AccountBackends:
     """Refuses a sleeve that nobody knows, and a strategy of the owner's without a record."""
     describe_backtest: Callable[[str, Sequence[Symbol]], Awaitable[str]] | None = None
     """What a sleeve's strategy would have earned on what is recorded of these markets, in sentences."""
+    list_hedged: Callable[[str], Awaitable[tuple[str, ...]]] | None = None
+    """Liquidity that an account's shorts hedge, in words."""
 
 
 @dataclass(frozen=True, slots=True)

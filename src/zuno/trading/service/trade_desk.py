@@ -539,13 +539,14 @@ def _by_currency(amounts: Mapping[Venue, Decimal]) -> dict[str, float]:
 
 
 def find_broken_invariant(book: TradingBook) -> str | None:
-    """The ledger was checked after every event; what is left is that every position has its stop, or another leg."""
+    """The ledger was checked after every event; what is left is that every position has its stop, or another leg,
+    which of `lp-hedge` is on a chain."""
     for exchange in book.venues:
         if book.ledger.debits[exchange] != book.ledger.credits[exchange]:
             return f"debits and credits at {exchange} differ"
     for trade in book.positions.values():
         hedge = book.find_hedge(trade)
-        if trade.stop is None and hedge is None:
+        if trade.stop is None and hedge is None and trade.sleeve != LP_HEDGE:
             return f"{trade.id} has no stop"
         if hedge is not None and not book.is_worked(trade.symbol, trade.sleeve) and not book.is_matched(hedge):
             return f"the legs of {hedge.id} do not match"

@@ -24,6 +24,7 @@ from zuno.lp.model.ballot import (
     CandidateKind,
     Deposit,
     Fault,
+    HedgeTerms,
     Overall,
     PlanVerdict,
     RiskProfile,
@@ -37,9 +38,11 @@ from zuno.lp.rules.ballot import critic_decides, judge_all, judge_proposal
 from zuno.lp.rules.candidates import PoolInputs, create_ballot, create_grid, rebalance_ballot, rebalance_grid
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_yield import WEEK
+from zuno.lp.rules.hedging import follow_range
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, judged_moves, propose, revise
-from zuno.lp.rules.stress import StressPaths, draw_paths
+from zuno.lp.rules.stress import PATHS, StressPaths, barriers, draw_paths, time_in_range
+from zuno.lp.rules.worth import path_worths, worth_of_capital, worth_token1
 
 ETH = Token(NATIVE, "ETH", 18, True)
 USDC = Token(Address("0x" + "11" * 20), "USDC", 6, True)
@@ -335,3 +338,63 @@ def test_any_position_ends_in_a_valid_ballot(
 def test_the_same_scene_gives_the_same_ballot() -> None:
     at = scene(position(-201_600, -200_400))
     assert deterministic(at) == deterministic(at)
+
+
+TERMS = HedgeTerms("ETHUSDT", 0, Fraction(9, 10_000), Fraction(5, 100) / 8_760, "a test")
+
+
+def test_a_hedged_move_is_worth_its_funding_less_its_re_sets_and_costs_its_beginning() -> None:
+    held = position(TICK - 900, TICK + 900)
+    plain, hedged = (deterministic(scene(held, hedge=terms)) for terms in (None, TERMS))
+    assert [each.hedge is None for each in hedged] == [True, True, *[False] * len(hedged[2:])]
+    for before, after in zip(plain[2:], hedged[2:], strict=True):
+        hedge = after.hedge
+        assert hedge is not None
+        was, now = worth_token1(before), worth_token1(after)
+        assert was is not None
+        assert now == was + hedge.funding_token1 - hedge.resets_token1 - hedge.begin_token1
+        assert after.carry.cost.total_token1 == (before.carry.cost.total_token1 or 0) + hedge.begin_token1
+        assert hedge.amount == after.deposit.amount0 <= hedge.most
+        assert hedge.funding_token1 > 0 < hedge.resets_token1
+
+
+def test_funding_that_turns_is_paid() -> None:
+    held = position(TICK - 900, TICK + 900)
+    turned = replace(TERMS, funding_hour=-TERMS.funding_hour)
+    for paid, received in zip(
+        deterministic(scene(held, hedge=turned))[2:], deterministic(scene(held, hedge=TERMS))[2:], strict=True
+    ):
+        assert paid.hedge is not None
+        assert received.hedge is not None
+        assert paid.hedge.funding_token1 == -received.hedge.funding_token1 < 0
+        assert worth_of_capital(paid) < worth_of_capital(received)  # type: ignore[operator]
+
+
+def test_what_is_hedged_already_is_held_so_and_ends_with_the_position() -> None:
+    held = position(TICK - 900, TICK + 900)
+    short = replace(TERMS, held=held.amount0)
+    hold, close, *moves = deterministic(scene(held, hedge=short))
+    assert hold.hedge is not None
+    assert hold.hedge.begin_token1 == 0
+    assert close.hedge is None
+    assert close.carry.cost.hedge_token1 == TERMS.cost * held.amount0 * POOL.price
+    fresh = deterministic(scene(held, hedge=TERMS))
+    assert all(
+        then.hedge.begin_token1 < now.hedge.begin_token1  # type: ignore[union-attr]
+        for then, now in zip(moves, fresh[2:], strict=True)
+    )
+
+
+def test_path_by_path_a_hedge_comes_to_its_mean() -> None:
+    at = scene(position(TICK - 900, TICK + 900), hedge=TERMS)
+    move = deterministic(at)[2]
+    assert move.range is not None
+    assert at.paths is not None
+    edges = barriers(move.range, POOL.sqrt_price_x96, POOL.tick)
+    time, followed = time_in_range(at.paths, edges), follow_range(at.paths, edges, 0)
+    whole, alone = path_worths(move, time, POOL.sqrt_price_x96, followed), path_worths(move, time, POOL.sqrt_price_x96)
+    assert whole is not None
+    assert alone is not None
+    assert move.hedge is not None
+    difference = Fraction(sum(whole[0]), whole[1]) - Fraction(sum(alone[0]), alone[1])
+    assert difference / PATHS == move.hedge.net_token1 / move.capital_token1

@@ -124,12 +124,22 @@ def test_what_is_left_of_the_shares_is_the_debates() -> None:
         (sleeve("trend", "0.6"), sleeve("cash-carry", "0.5")),
         (sleeve("trend", "0.6"), sleeve("debate", "0.3")),
         (sleeve("trend", "0.3"), sleeve("trend", "0.3")),
-        (sleeve("lp-hedge", "0.3"),),
     ],
 )
 def test_shares_that_do_not_add_up_are_not_granted(sleeves: tuple[MandatedSleeve, ...]) -> None:
     with pytest.raises(Refused):
         check_grant(mandate(sleeves=sleeves), NOW)
+
+
+def test_a_mandate_may_name_the_hedge_of_liquidity_which_takes_no_share() -> None:
+    alone = mandate(sleeves=(sleeve("lp-hedge", "0.3"),))
+    check_grant(alone, NOW)
+    assert alone.shares == DEBATE_ALONE
+    both = mandate(sleeves=(sleeve("trend", "0.6"), sleeve("lp-hedge", "0.3"))).shares
+    assert both.to_record() == {"trend": Decimal("0.6"), "debate": Decimal("0.4")}
+    hedge = replace(TREND, sleeve="lp-hedge", sleeve_share=Decimal(0))
+    assert find_mandate_refusal(alone, hedge, NOW) is None
+    assert find_mandate_refusal(CORE, hedge, NOW)
 
 
 def test_a_sleeve_is_bounded_by_its_share_and_not_by_margin() -> None:

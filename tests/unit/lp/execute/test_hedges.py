@@ -1,0 +1,231 @@
+"""Hedges are kept: what the chain holds is short, by orders that nobody sends twice, whatever fails between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from tests.wire.fakes.outbox import OutboxInMemory
+from tests.wire.hedges import HedgeHarness
+from tests.wire.paper_venue import ACCOUNT, START
+from zuno.adapters.chain.sim.chain import SimChain
+from zuno.adapters.chain.sim.world_file import SimFile
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.memory import MemoryStore
+from zuno.journal.journal import ChainedJournal
+from zuno.journal.port import Author
+from zuno.kernel.errors import Refused
+from zuno.kernel.notify import Severity
+from zuno.kernel.units import Millis
+from zuno.lp.execute.hedges import HedgeKeeper
+from zuno.lp.model.chains import CHAINS
+from zuno.lp.model.hedges import HedgeApproved, HedgeSet
+from zuno.lp.model.plan import PlanState
+from zuno.lp.model.plan_events import PlanOver
+from zuno.markets.market import Catalogue, Symbol
+from zuno.markets.venues import Venue
+from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.sleeves import LP_HEDGE
+from zuno.trading.service.trade_desk import find_broken_invariant
+from zuno.trading.strategies.port import MarketHistory, StrategyView
+from zuno.wiring.hedges import SleeveShorts
+
+BINANCE, MARKET = Venue("BINANCE"), "BTCUSDT"
+PLAN = "plan_" + "a" * 12
+
+
+@dataclass
+class World:
+    """The simulated chain, whose ether the market of the harness stands for at a price that a small account can pay."""
+
+    sim: SimChain
+    market: HedgeHarness = field(default_factory=HedgeHarness)
+    outbox: OutboxInMemory = field(default_factory=OutboxInMemory)
+    now: int = START
+    busy: bool = False
+
+    async def open(self, folder: Path) -> World:
+        self.market.show(100)
+        key = KeyFile(folder / "key")
+        key.ensure()
+        self.journal = ChainedJournal(MemoryStore(), key, code=lambda: "test", now=lambda: Millis(self.now), secrets=())
+        self.restart()
+        return self
+
+    def restart(self) -> None:
+        """As a process that starts has it."""
+        self.market.gate = self.market.open_gate()
+
+        async def play() -> str:
+            return ACCOUNT
+
+        async def open_gate(account: str) -> OrderGate:
+            return self.market.gate
+
+        async def view(symbol: Symbol) -> StrategyView:
+            days = tuple(range(0, 10 * 86_400_000, 86_400_000))
+            paid = dict.fromkeys(days, 0.0001)
+            return StrategyView(10 * 86_400_000, {MARKET: MarketHistory(MARKET, days, (100.0,) * 10, paid)})
+
+        @contextmanager
+        def lock(name: str) -> Iterator[None]:
+            if self.busy:
+                raise Refused("another process")
+            yield
+
+        async def journal() -> ChainedJournal:
+            return self.journal
+
+        self.shorts = SleeveShorts(open_gate, play, None, Catalogue, view, real_time=False)
+        self.keeper = HedgeKeeper(
+            self.shorts, lambda chain: self.sim, journal, lock, lambda: Millis(self.now), self.outbox
+        )
+
+    async def approve(self, most: str = "12", plan: str = PLAN) -> None:
+        await self.shorts.reserve(ACCOUNT, {MARKET: Decimal(most)}, plan)
+        record = HedgeApproved(
+            plan_id=plan,
+            chain="sim",
+            account=ACCOUNT,
+            position_id=1,
+            market=MARKET,
+            symbol="ETH",
+            side=0,
+            decimals=18,
+            most=Decimal(most),
+        )
+        await self.journal.append_once(kind=record.kind, author=Author("t"), payload=record, request_id=plan)
+
+    async def end(self, state: PlanState, position: int | None = 1, plan: str = PLAN) -> None:
+        over = PlanOver(plan_id=plan, state=state, new_position_id=position)
+        await self.journal.append(kind=over.kind, author=Author("t"), payload=over, request_id=plan)
+
+    async def keep(self) -> tuple[str, ...]:
+        self.now += 60_000
+        return await self.keeper.keep()
+
+    @property
+    def short(self) -> Decimal:
+        trade = self.market.gate.book.position(BINANCE, Symbol(MARKET), LP_HEDGE)
+        return Decimal(0) if trade is None else -trade.signed
+
+    async def held(self) -> Decimal:
+        (position,) = (await self.sim.positions([1])).positions
+        return Decimal(position.amount0).scaleb(-18)
+
+    async def count_sets(self) -> int:
+        return len([entry async for entry in self.journal.entries(kind=HedgeSet.kind)])
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    return await World(SimChain(SimFile(tmp_path))).open(tmp_path)
+
+
+async def test_the_short_follows_the_liquidity_and_not_the_approval(world: World) -> None:
+    await world.approve()
+    assert await world.keep() == ()
+    assert world.short == 0, "the liquidity comes first"
+    await world.end(PlanState.CONFIRMED)
+    assert await world.keep() == ()
+    assert abs(world.short - await world.held()) < Decimal("0.001")
+    trade = world.market.gate.book.position(BINANCE, Symbol(MARKET), LP_HEDGE)
+    assert trade is not None
+    assert (trade.stop, trade.leverage) == (None, 1)
+    assert find_broken_invariant(world.market.gate.book) is None
+
+
+async def test_a_second_round_and_a_new_process_order_nothing_twice(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    await world.keep()
+    orders = len(world.market.gate.book.orders)
+    world.restart()
+    assert await world.keep() == ()
+    assert (len(world.market.gate.book.orders), await world.count_sets()) == (orders, 1)
+
+
+async def test_a_plan_that_failed_hedges_nothing_and_gives_its_margin_back(world: World) -> None:
+    await world.approve()
+    assert world.market.gate.book.sleeve_free(LP_HEDGE, "USD") == Decimal("1500.00")
+    await world.end(PlanState.FAILED, None)
+    assert await world.keep() == ()
+    book = await world.market.gate.refresh()
+    assert (world.short, book.sleeve_free(LP_HEDGE, "USD"), book.sleeve_cash(LP_HEDGE, "USD")) == (0, 0, 0)
+
+
+async def test_what_is_refused_is_pushed_as_critical_in_every_round_until_it_is_there(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    await world.market.gate.pause()
+    for round in (1, 2):
+        (said,) = await world.keep()
+        assert "unhedged" in said
+        assert (await world.outbox.status()).waiting == round
+    last = await world.outbox.find(2)
+    assert last is not None
+    notice = last.notice
+    assert (notice.severity, notice.reference) == (Severity.CRITICAL, PLAN)
+    assert f"{(await world.held()).normalize():f} ETH" in notice.title
+    await world.market.gate.resume()
+    assert await world.keep() == ()
+    assert world.short > 0
+
+
+async def test_margin_that_is_not_free_is_refused_before_anything_is_signed(world: World) -> None:
+    with pytest.raises(Refused, match="margin"):
+        await world.approve("60")
+    assert [entry async for entry in world.journal.entries(kind=HedgeApproved.kind)] == []
+
+
+async def test_another_process_at_the_hedges_is_left_to_it(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    world.busy = True
+    assert await world.keep() == ()
+    assert world.short == 0
+
+
+async def test_a_chain_that_does_not_answer_leaves_the_short_as_it_is(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    await world.keep()
+    before = world.short
+
+    def silent(chain: str) -> SimChain:
+        raise Refused("no chain")
+
+    world.keeper = replace(world.keeper, chain_of=silent)
+    (said,) = await world.keep()
+    assert "stays as it is" in said
+    assert world.short == before
+
+
+async def test_ledger_and_fills_of_a_hedge_agree_and_funding_is_apart(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    await world.keep()
+    world.market.show(90)
+    found = await world.keeper.read_result("sim", frozenset({1}))
+    assert found is not None
+    result, note = found
+    assert result.ledger == result.trades + result.funding
+    assert result.ledger == pytest.approx(world.short * 10, rel=Decimal("0.1"))
+    assert MARKET in note
+    assert await world.keeper.read_result("sim", frozenset({2})) is None
+
+
+async def test_a_coin_without_a_perpetual_and_a_real_chain_without_a_mandate_are_refused(world: World) -> None:
+    real = next(chain for chain in CHAINS if not chain.testnet)
+    assert (await world.shorts.quote("BTC", world.sim.info)).market == MARKET
+    for coin, chain in (("NOPE", world.sim.info), ("???", world.sim.info), ("BTC", real)):
+        with pytest.raises(Refused):
+            await world.shorts.quote(coin, chain)
+    named = replace(world.shorts, live_account=ACCOUNT)
+    with pytest.raises(Refused, match="mandate"):
+        await named.choose_account(real)
