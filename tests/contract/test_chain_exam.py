@@ -465,14 +465,14 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     (known,) = (await observed(ours)).scenes
     assert scene.fees
     assert known.fees
-    assert (scene.fees.label, known.fees.label) == ("7 d of Swap logs", "7 d of archive")
+    assert (scene.fees.label, known.fees.label) == ("14 d of Swap logs", "14 d of archive")
     for said, true in (
         (scene.fees.growth0_x128 * known.fees.seconds, known.fees.growth0_x128 * scene.fees.seconds),
         (scene.fees.growth1_x128 * known.fees.seconds, known.fees.growth1_x128 * scene.fees.seconds),
     ):
         assert abs(said - true) * 50 <= true
     (note,) = [one for one in context.sources if one.feed.startswith("fee growth")]
-    assert "7 d" in str(note.source)
+    assert "14 d" in str(note.source)
     assert "estimated from" in note.notes[0]
     assert "shared" in note.notes[1]
 
