@@ -16,9 +16,9 @@ from tests.wire.markets import MIDNIGHT, flat, of_closes, small_markets, walk
 from tests.wire.real_minutes import grouped, minutes
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import LOOKBACK, Bars, bars
-from zuno.trading.measure.frames import Structure, measure_frame, measure_structure_of_window
+from zuno.trading.measure.frames import measure_frame, measure_structure_of_window
 from zuno.trading.measure.indicators import compute_indicators
-from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, find_pattern, find_zones
+from zuno.trading.measure.levels import NEWEST, ZONE_WIDTH, LevelKind, PriceLevel, Structure, find_pattern, find_zones
 from zuno.trading.measure.portable import GAUGE_DIGITS, places
 from zuno.trading.measure.structure import (
     BreakKind,
