@@ -38,9 +38,6 @@ SHARE: Final = Decimal("0.97")
 """Of the cash: the rest pays fees and slippage."""
 SEED: Final = 20_250_428
 
-TargetNotional: TypeAlias = Decimal
-"""Dollars that are to be held of a symbol; below zero is short."""
-
 
 class PaperOrders(Protocol):
     """What these arms ask of the paper venue. An exchange is never handed to them: orders have one door, the gate."""
@@ -61,7 +58,8 @@ class TargetPosition:
 
     at: Millis
     symbol: Symbol
-    notional: TargetNotional
+    notional: Decimal
+    """Below zero is short."""
 
 
 def slots_of(span: Span) -> range:

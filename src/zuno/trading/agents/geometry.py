@@ -30,7 +30,7 @@ from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import Formation, find_pattern
 from zuno.trading.measure.portable import RATIO_PLACES, log_of
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
-from zuno.trading.measure.structure import DivergenceSource, PriceDirection
+from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
 from zuno.trading.model.cycle import (
     LONG_TEXT,
     AgentAnswer,
@@ -42,7 +42,7 @@ from zuno.trading.model.cycle import (
     KeyLevelsOpinion,
     ShapeAnomaly,
 )
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Timeframe, funding
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MenuLevel, PriceMenu, frame_of
@@ -161,7 +161,7 @@ def _picture(case: Case, image: Image | None, shown: Panels) -> Section:
 
 
 def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
-    frame = _frame(case)
+    frame = frame_of(case.features, case.bundle.mode.chart[0])
     if isinstance(frame, Missing):
         why = f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}."
         return GeometryOpinion(
@@ -202,15 +202,10 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
     )
 
 
-def _frame(case: Case) -> Known[Frame]:
-    return frame_of(case.features, case.bundle.mode.chart[0])
-
-
 def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
-    candidates = (_find_break(case, frame), _find_exhaustion(case, frame), _find_trap(case, frame))
-    first = next((anomaly for anomaly in candidates if anomaly is not None), None)
-    if first is not None:
-        return first
+    for find in (_find_break, _find_exhaustion, _find_trap):
+        if (anomaly := find(case, frame)) is not None:
+            return anomaly
     adx = frame.readings.adx
     if frame.readings.squeeze and adx is not None and adx < QUIET:
         return "accumulation_range", []
@@ -245,14 +240,8 @@ def _now(case: Case, frame: Frame) -> float:
 
 def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
     """An extreme that momentum no longer follows."""
-    rsi = frame.readings.rsi
-    turns = [
-        divergence
-        for divergence in frame.structure.divergences
-        if divergence.gauge is DivergenceSource.RSI
-        and not divergence.hidden
-        and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
-    ]
+    rsi, fresh = frame.readings.rsi, _fresh_divergences(case, frame, DivergenceSource.RSI)
+    turns = [divergence for divergence in fresh if not divergence.hidden]
     if rsi is None:
         return None
     downs, ups = (any(turn.way is side for turn in turns) for side in (PriceDirection.DOWN, PriceDirection.UP))
@@ -265,6 +254,13 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reaso
             Reason(0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: sellers are spent")
         ]
     return None
+
+
+def _fresh_divergences(case: Case, frame: Frame, gauge: DivergenceSource) -> list[Divergence]:
+    of_gauge = (each for each in frame.structure.divergences if each.gauge is gauge)
+    return [
+        each for each in of_gauge if prompt_facts.bars_ago(case, each.known_at, frame.timeframe) <= FRESH_DIVERGENCE
+    ]
 
 
 def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
@@ -358,13 +354,7 @@ def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -
 
 
 def _cvd(case: Case, frame: Frame) -> CvdSignal:
-    fresh = [
-        divergence
-        for divergence in frame.structure.divergences
-        if divergence.gauge is DivergenceSource.CVD
-        and prompt_facts.bars_ago(case, divergence.known_at, frame.timeframe) <= FRESH_DIVERGENCE
-    ]
-    if fresh:
+    if fresh := _fresh_divergences(case, frame, DivergenceSource.CVD):
         return "divergence_bullish" if fresh[-1].way is PriceDirection.UP else "divergence_bearish"
     flow = case.context.days
     if isinstance(flow, Missing):

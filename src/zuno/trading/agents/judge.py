@@ -344,7 +344,7 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
         if why := exit_reason(case, meta, side, worth):
             return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
     for side in exposed_sides(case):
-        if leaning != "NEUTRAL" and _score_for(side, worth) < 0:
+        if leaning != "NEUTRAL" and side.sign * worth < 0:
             why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
             return _open_nothing(case, meta, board, Call.HOLD, why)
     if leaning == "NEUTRAL":
@@ -379,13 +379,9 @@ def exposed_sides(case: Case) -> tuple[Side, ...]:
     )
 
 
-def _score_for(side: Side, worth: float) -> float:
-    return worth if side is Side.LONG else -worth
-
-
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     """Why a position or waiting order of that side is closed; empty where it may stay."""
-    favour = _score_for(side, worth)
+    favour = side.sign * worth
     if favour <= EXIT_SCORE:
         return f"the score of {{score}} is against the {side} there is by {{exit_score}} or more"
     shock = case.features.events.against(side)
@@ -394,7 +390,7 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     panic = case.inputs.panic is True or meta.regime is Regime.VOLATILITY_PANIC
     day = case.context.day
     # Who does not know which way the panic runs goes by the score.
-    runs = favour < 0 if isinstance(day, Missing) else _score_for(side, day) < 0
+    runs = favour < 0 if isinstance(day, Missing) else side.sign * day < 0
     if panic and runs:
         moved = (
             "the score is against it" if isinstance(day, Missing) else "the price changed by {price_change_24h} in 24h"

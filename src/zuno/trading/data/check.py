@@ -42,13 +42,13 @@ class Market:
     bars: dict[Timeframe, Sequence[Candle]] = field(default_factory=dict)
     """Oldest first, of the lengths that were gone through already, the finest first."""
 
-    def build_bar(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str, int] | None:
-        """The bar that the nearest finer bars make, their name and their number; None where one is missing. `partly`:
+    def build_bar(self, timeframe: Timeframe, at: Millis, *, partly: bool = False) -> tuple[Candle, str] | None:
+        """The bar that the nearest finer bars make, and their name; None where one is missing. `partly`:
         from whatever bars there are, for venues that make none without a trade."""
         for fine, bars in reversed(self.bars.items()):
             parts = bars_inside(timeframe, at, bars)
             if len(parts) >= (1 if partly else bars_per_bar(timeframe, fine)):
-                return aggregate(at, parts), f"its {len(parts)} {fine} bars", len(parts)
+                return aggregate(at, parts), f"its {len(parts)} {fine} bars"
         return None
 
 
@@ -148,7 +148,7 @@ class Check:
             if market.venue in QUIET and (some := market.build_bar(timeframe, bar.at, partly=True)) is not None:
                 self._note_disagreement(series, bar.at, describe_disagreement(bar, some[0], summed), None)
             return None
-        whole, made_by, _ = known
+        whole, made_by = known
         place = (str(series), bar.at)
         fault = describe_disagreement(bar, whole, summed)
         if fault is None:

@@ -52,7 +52,7 @@ def measure_structure_of_window(bars: Bars, columns: indicators.IndicatorSeries,
 def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
     anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
-    prices = zip(anchors, indicators.newest_anchored_vwaps(bars, [pivot.at for pivot in anchors]), strict=True)
+    prices = ((pivot, float(indicators.anchored_vwap(bars, pivot.at)[-1])) for pivot in anchors)
     return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
 
 

@@ -129,21 +129,6 @@ class Band(NamedTuple):
     lower: Floats
 
 
-class Ichimoku(NamedTuple):
-    """Every row holds what was known when its bar closed."""
-
-    tenkan: Floats
-    kijun: Floats
-    span_a: Floats
-    """The cloud over this bar: computed 26 bars before it."""
-    span_b: Floats
-    lead_a: Floats
-    """The cloud that will stand over the bar 26 ahead."""
-    lead_b: Floats
-    chikou: Floats
-    """This bar's close, to be drawn 26 bars back; unknown while there is no such bar."""
-
-
 def atr(high: Floats, low: Floats, close: Floats, bars: int = ATR_BARS) -> Floats:
     """Wilder's average of the true range; the first bar has none, for nothing closed before it."""
     return talib.ATR(high, low, close, bars)
@@ -216,12 +201,13 @@ def newest_supertrends(high: Floats, low: Floats, close: Floats, spread: Floats)
     return np.where(up, floor, ceiling), np.where(up, 1.0, -1.0)
 
 
-def ichimoku(high: Floats, low: Floats, close: Floats) -> Ichimoku:
-    """Tenkan is the middle of 9 bars, kijun of 26; the cloud lies between their mean and the middle of 52."""
+def ichimoku(high: Floats, low: Floats, close: Floats) -> tuple[Floats, ...]:
+    """Tenkan, the middle of 9 bars; kijun, of 26; the cloud between their mean and the middle of 52, over each bar and
+    26 ahead of it; chikou. Every row holds what was known when its bar closed."""
     tenkan, kijun, lead_b = ((talib.MAX(high, bars) + talib.MIN(low, bars)) / 2 for bars in (TENKAN, KIJUN, SENKOU_B))
     lead_a = (tenkan + kijun) / 2
     chikou = np.where(np.arange(len(close)) >= SHIFT, close, np.nan)
-    return Ichimoku(tenkan, kijun, lag(lead_a, SHIFT), lag(lead_b, SHIFT), lead_a, lead_b, chikou)
+    return tenkan, kijun, lag(lead_a, SHIFT), lag(lead_b, SHIFT), lead_a, lead_b, chikou
 
 
 def _ratchet(rows: Iterable[tuple[float, float, float]], up: bool) -> list[tuple[float, float]]:
@@ -292,17 +278,6 @@ def anchored_vwap(bars: Bars, since: int) -> Floats:
     return out
 
 
-def newest_anchored_vwaps(bars: Bars, since: Sequence[int]) -> list[float]:
-    """The last value of `anchored_vwap` for each of these times, at which bars opened."""
-    if not since:
-        return []
-    money, volume = _running_money(bars)
-    starts = np.searchsorted(bars.at, since, side="left")
-    over, under = (column[-1] - np.where(starts > 0, column[starts - 1], 0.0) for column in (money, volume))
-    prices: list[float] = ratio(over, under).tolist()
-    return prices
-
-
 def cvd(bars: Bars) -> Floats:
     """What takers bought less what they sold, added up; it restarts from zero after a bar for which that is unknown."""
     delta = taker_delta(bars)
@@ -320,15 +295,10 @@ def taker_delta(bars: Bars) -> Floats:
 
 def _vwap_since(bars: Bars, first: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
     """Σ price · volume / Σ volume from row `first` of each row on."""
-    money, volume = _running_money(bars)
+    money, volume = np.cumsum(talib.TYPPRICE(bars.high, bars.low, bars.close) * bars.volume), np.cumsum(bars.volume)
     before = np.maximum(first - 1, 0)
     begun = first > 0
     return ratio(money - np.where(begun, money[before], 0.0), volume - np.where(begun, volume[before], 0.0))
-
-
-def _running_money(bars: Bars) -> tuple[Floats, Floats]:
-    """Σ price · volume and Σ volume from the first bar on."""
-    return np.cumsum(talib.TYPPRICE(bars.high, bars.low, bars.close) * bars.volume), np.cumsum(bars.volume)
 
 
 BINS: Final = 24
@@ -416,10 +386,13 @@ class Indicators(Generic[T]):
     tenkan: T
     kijun: T
     span_a: T
+    """The cloud over this bar: computed 26 bars before it."""
     span_b: T
     lead_a: T
+    """The cloud that will stand over the bar 26 ahead."""
     lead_b: T
     chikou: T
+    """This bar's close, to be drawn 26 bars back; unknown while there is no such bar."""
     mfi: T
     cmf: T
     obv: T
