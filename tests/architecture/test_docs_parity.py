@@ -107,6 +107,8 @@ def test_a_guide_is_short() -> None:
     assert {page.stem for page in GUIDES} == {
         "first-hour",
         "going-live",
+        "hedged-liquidity",
+        "lab-liquidity",
         "liquidity",
         "lp-mandate",
         "the-lab",

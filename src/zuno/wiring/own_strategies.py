@@ -48,6 +48,8 @@ def build_own_strategies(settings: Settings, desk: TradingDesk, journal: ReadJou
                 f"Signals of {name} need ZUNO_WEBHOOK_PORT, and in ZUNO_WEBHOOK_SECRETS {name}=SECRET of "
                 f"{SHORTEST_SECRET} characters or more."
             )
+        if [*settings.webhook_secrets.values()].count(secret) > 1:
+            raise Refused(f"{name} has the secret of another strategy in ZUNO_WEBHOOK_SECRETS; give it its own.")
         return registration
 
     return OwnStrategies(journal, desk, settings.market == "live", check, open_strategy)

@@ -81,7 +81,7 @@ def check_signal(headers: Mapping[str, str], body: bytes, secret: str, now: Mill
 @dataclass(frozen=True, slots=True)
 class SignalListener:
     secrets: Mapping[str, str]
-    """By strategy; short ones do not count."""
+    """By strategy; short ones do not count, nor one of two strategies: each could speak for the other."""
     journal: Callable[[], Awaitable[Journal]]
     now: Callable[[], Millis]
     sources: Sequence[str] = ()
@@ -93,7 +93,7 @@ class SignalListener:
         if self.sources and not any(ip_address(source) in ip_network(network) for network in self.sources):
             raise SignalRefused("source")
         secret = self.secrets.get(name, "")
-        if len(secret) < SHORTEST_SECRET:
+        if len(secret) < SHORTEST_SECRET or [*self.secrets.values()].count(secret) > 1:
             raise SignalRefused("unsigned")
         mark, targets = check_signal(headers, body, secret, self.now())
         request_id, journal = f"signal_{name}_{sha256(mark.encode()).hexdigest()[:32]}", await self.journal()

@@ -387,9 +387,22 @@ class OrderGate:
     @_exclusive
     async def transfer(self, source: str, target: str, amount: Decimal, request: str) -> tuple[str, ...]:
         """Give dollars of one sleeve to another; the same request again is the same transfer. What a person has to
-        move between wallets is said. `Refused` for more than is free."""
+        move between wallets is said. `Refused` for more than is free, and for more than a mandate gives the sleeve."""
+        await self._check_share(target, amount)
         transfer = build_transfer(self._account.event_time(), request, source, target, amount)
         return await make_transfers(self._account, [transfer])
+
+    async def _check_share(self, sleeve: str, amount: Decimal) -> None:
+        book = self._account.book
+        mandate = book.active_mandate(self._account.now()) if self.live else None
+        sleeves = () if mandate is None else mandate.sleeves
+        named = next((each for each in sleeves if each.name == sleeve), None)
+        if named is None:
+            return
+        equity = {name: await self.read_capital(name) for name in book.sleeves}
+        share = (equity.get(sleeve, ZERO) + amount) / sum(equity.values(), ZERO)
+        if share > named.share:
+            raise Refused(f"{sleeve} would have {share:.0%} of the account; the mandate gives it {named.share:.0%}.")
 
     @_exclusive
     async def restore_shares(self, request: str) -> tuple[str, ...]:

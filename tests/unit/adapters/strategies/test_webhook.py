@@ -8,6 +8,7 @@ import json
 import logging
 import socket
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,15 @@ async def test_a_signed_signal_is_taken_once_even_after_a_restart(tmp_path: Path
     journal = open_journal(tmp_path)
     assert await refusal(listen(journal), sign(body), body) == "replayed"
     assert await refusal(listen(journal), sign(body, str(NOW // 1_000 + 1)), body) == "taken"
+    await journal.close()
+
+
+async def test_a_secret_of_two_strategies_speaks_for_neither(tmp_path: Path) -> None:
+    journal, body = open_journal(tmp_path), write()
+    shared = replace(listen(journal), secrets={"mine": SECRET, "other": SECRET})
+    for name in ("mine", "other"):
+        assert await refusal(shared, sign(body), body, name) == "unsigned"
+    assert await refusal(listen(journal), sign(body), body) == "taken"
     await journal.close()
 
 

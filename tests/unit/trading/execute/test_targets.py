@@ -428,6 +428,24 @@ async def test_what_other_sleeves_add_is_none_of_the_debates_margin_of_the_day()
     assert [(await world.gate.execute(order)).state for order in more] == ["open", "refused"]
 
 
+async def test_by_hand_no_sleeve_is_given_more_than_its_mandate_says() -> None:
+    world = await SleevesWorld().begin()
+    world.live = True
+    world.gate = world.open_gate()
+    await world.gate.refresh()
+    whole = await world.gate.read_capital(TREND) + await world.gate.read_capital(DEBATE)
+    share = round(await world.gate.read_capital(TREND) / whole, 2)
+    named = MandatedSleeve(name=TREND, share=share + D("0.05"), max_drawdown=D("0.3"))
+    caps = dict.fromkeys(("max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd"), D(500))
+    until = Millis(world.at + DAY_MS)
+    terms: dict[str, Any] = {"sleeves": (named,), "granted": Millis(world.at), "expires": until, **caps}
+    await world.gate.grant_mandate(Mandate(symbols=(BTC,), venues=(SPOT,), **terms))
+    await world.gate.transfer(DEBATE, TREND, whole * D("0.03"), "req_1")
+    with pytest.raises(Refused):
+        await world.gate.transfer(DEBATE, TREND, whole * D("0.03"), "req_2")
+    await world.gate.transfer(TREND, DEBATE, whole * D("0.03"), "req_3")
+
+
 async def test_after_a_mandate_nothing_is_added_and_decreases_and_stops_go_on() -> None:
     world = await SleevesWorld().begin()
     world.live = True
