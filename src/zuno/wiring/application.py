@@ -431,7 +431,7 @@ class Application(LpWiring, TradingWiring):
     @cached_property
     def _shorts(self) -> ShortDesk:
         from zuno.trading.model.trade_events import paper_account
-        from zuno.wiring.hedges import SleeveShorts
+        from zuno.wiring.hedges import SleeveShorts, keep_days
 
         live = self._settings.market == "live"
 
@@ -439,7 +439,6 @@ class Application(LpWiring, TradingWiring):
             return unix_millis() if live else (await self._desk(None, (symbol,)).newest_moment(None)).as_of
 
         account: list[str] = []  # read once
-        views: dict[tuple[Symbol, int], StrategyView] = {}  # read once a day
 
         async def find_play_account() -> str:
             if account:
@@ -459,23 +458,19 @@ class Application(LpWiring, TradingWiring):
                 await gate.set_clock(recorded=not live)
             return gate
 
-        async def read_view(symbol: Symbol) -> StrategyView:
+        async def read_view(symbol: Symbol, at: Millis) -> StrategyView:
             from zuno.trading.data.daily_histories import read_days
-            from zuno.trading.model.market import DAY_MS
             from zuno.trading.strategies.port import StrategyView
 
-            at = await read_now(symbol)
-            if (key := (symbol, at // DAY_MS)) not in views:
-                days = await read_days(self._recordings.selected_store(), (symbol,), at)
-                views[key] = StrategyView(at, {history.name: history for history in days})
-            return views[key]
+            days = await read_days(self._recordings.selected_store(), (symbol,), at)
+            return StrategyView(at, {history.name: history for history in days})
 
         return SleeveShorts(
             open_gate,
             find_play_account,
             self._exchange_account() if self._settings.live else None,
             self._catalogue.read,
-            read_view,
+            keep_days(read_now, read_view),
             live,
         )
 

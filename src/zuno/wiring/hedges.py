@@ -16,6 +16,7 @@ from zuno.lp.model.hedges import PerpetualQuote, ShortResult, ShortState
 from zuno.markets.market import Catalogue, Symbol, spell_symbol
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.targets import TargetPosition
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.sleeves import DEBATE, LP_HEDGE
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.strategies.cash_carry import LEAST_KNOWN, measure_funding
@@ -68,14 +69,12 @@ class SleeveShorts:
         listed = (market for market in self.catalogue().list_at(symbol.venue) if market.symbol is symbol)
         if (market := next(listed, None)) is None or not market.trading or not symbol.venue.shorts:
             raise Refused(f"{coin} cannot be hedged: {symbol.venue.label} has no perpetual of it.")
-        columns = align_days(await self.read_view(symbol))
-        rates, known = measure_funding(columns)
-        if not columns.days.size or known[0, -1] < LEAST_KNOWN:
+        if (rate := _find_funding(await self.read_view(symbol))) is None:
             raise Unavailable(f"{coin} cannot be hedged now: funding of {symbol} is not known for the last week.")
         return PerpetualQuote(
             market=symbol.value,
             cost=Fraction(str(market.taker)) / 100 + SLIPPAGE,
-            funding_hour=Fraction(str(rates[0, -1])) / (365 * 24),
+            funding_hour=Fraction(str(rate)) / (365 * 24),
             source=f"{account}: taker fee and {float(SLIPPAGE):.2%} of slippage, mean funding of 7 days",
         )
 
@@ -152,6 +151,30 @@ class SleeveShorts:
         own = (tracked for tracked in book.intents.values() if tracked.intent.sleeve == LP_HEDGE)
         orders = {id for tracked in own if tracked.intent.symbol is symbol for id in tracked.orders}
         return ShortResult(ledger=ledger, trades=book.sum_proceeds(orders) + worth, funding=funding)
+
+
+def keep_days(
+    now: Callable[[Symbol], Awaitable[Millis]], read: Callable[[Symbol, Millis], Awaitable[StrategyView]]
+) -> Callable[[Symbol], Awaitable[StrategyView]]:
+    """Days of a market that are over, read once a day; anew while their funding is not known."""
+    views: dict[Symbol, StrategyView] = {}
+
+    async def read_view(symbol: Symbol) -> StrategyView:
+        at, view = await now(symbol), views.get(symbol)
+        if view is None or view.at // DAY_MS != at // DAY_MS:
+            view = await read(symbol, at)
+            if _find_funding(view) is not None:
+                views[symbol] = view
+        return view
+
+    return read_view
+
+
+def _find_funding(view: StrategyView) -> float | None:
+    """A year, as the last week paid it."""
+    columns = align_days(view)
+    rates, known = measure_funding(columns)
+    return float(rates[0, -1]) if columns.days.size and known[0, -1] >= LEAST_KNOWN else None
 
 
 def _find_held(book: TradingBook, symbol: Symbol) -> Decimal:

@@ -158,13 +158,15 @@ def core_sections(bundle: Bundle) -> tuple[Section, ...]:
         return ()
     core = read_slot(CoreSlot, slot.content, "the core")
     lines = [Line("what the account holds whatever is decided here; how far you lean tilts it tomorrow, trade or not")]
-    weights: dict[tuple[str, Side], float] = {}
+    weights: dict[str, dict[Side, float]] = {}
     for holding in core.holdings:
-        leg = holding.sleeve, Side.SHORT if holding.weight_pct < 0 else Side.LONG
-        weights[leg] = weights.get(leg, 0.0) + holding.weight_pct
-    for (sleeve, side), weight in weights.items():
-        id_ = f"core.{sleeve.replace('-', '_')}" + ("" if side is Side.LONG else "_short")
-        lines.append(prompt_facts.fact(id_, weight, Unit.PERCENT, 1, signed=True, note=f"of the sleeve {sleeve}"))
+        legs, side = weights.setdefault(holding.sleeve, {}), Side.SHORT if holding.weight_pct < 0 else Side.LONG
+        legs[side] = legs.get(side, 0.0) + holding.weight_pct
+    for sleeve, legs in weights.items():
+        id_, note = f"core.{sleeve.replace('-', '_')}", f"of the sleeve {sleeve}"
+        for side, weight in legs.items():
+            own = f"{id_}.short" if side is Side.SHORT and len(legs) > 1 else id_  # no sleeve has a point in its name
+            lines.append(prompt_facts.fact(own, weight, Unit.PERCENT, 1, signed=True, note=note))
     if not core.holdings:
         lines.append(Line("nothing of this market"))
     score = core.score

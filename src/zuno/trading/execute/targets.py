@@ -236,7 +236,8 @@ class TargetRound:
     async def _find_change(self, sleeve: str, target: TargetPosition, too_much: str | None) -> _Change | None:
         """None: it is ordered already. `_Settled` where nothing is to be ordered."""
         account, exchange, symbol = self._account, target.exchange, target.symbol
-        if not target.quantity.is_finite() or not ZERO < (target.stop_distance or LEAST_STOP) < 1:
+        apart = LEAST_STOP if target.stop_distance is None else target.stop_distance
+        if not target.quantity.is_finite() or not ZERO < apart < 1:
             raise _Settled("refused", f"{target.quantity} of {symbol} is no target")
         venue, id = account.at(exchange, sleeve), self._id(sleeve, target)
         trade = venue.position(symbol)

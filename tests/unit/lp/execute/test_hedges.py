@@ -30,10 +30,11 @@ from zuno.lp.model.plan_events import PlanOver
 from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.sleeves import LP_HEDGE
 from zuno.trading.service.trade_desk import find_broken_invariant
 from zuno.trading.strategies.port import MarketHistory, StrategyView
-from zuno.wiring.hedges import SleeveShorts
+from zuno.wiring.hedges import SleeveShorts, keep_days
 
 BINANCE, MARKET = Venue("BINANCE"), "BTCUSDT"
 PLAN = "plan_" + "a" * 12
@@ -229,3 +230,27 @@ async def test_a_coin_without_a_perpetual_and_a_real_chain_without_a_mandate_are
     named = replace(world.shorts, live_account=ACCOUNT)
     with pytest.raises(Refused, match="mandate"):
         await named.choose_account(real)
+
+
+async def test_days_are_read_once_a_day_but_anew_until_funding_is_known() -> None:
+    days, asked = tuple(range(0, 12 * DAY_MS, DAY_MS)), list[int]()
+    paid, moment = dict[int, float](), 0
+
+    async def read(symbol: Symbol, at: Millis) -> StrategyView:
+        asked.append(at)
+        return StrategyView(at, {MARKET: MarketHistory(MARKET, days, (100.0,) * len(days), dict(paid))})
+
+    async def now(symbol: Symbol) -> Millis:
+        return Millis(moment)
+
+    async def funding(at: int) -> int:
+        nonlocal moment
+        moment = at
+        return len((await view(Symbol(MARKET))).markets[MARKET].funding)
+
+    view = keep_days(now, read)
+    assert await funding(10 * DAY_MS) == 0
+    paid.update(dict.fromkeys(days, 0.0001))
+    assert [await funding(10 * DAY_MS + later) for later in (1, 2, DAY_MS - 1)] == [12, 12, 12]
+    assert await funding(11 * DAY_MS) == 12
+    assert asked == [10 * DAY_MS, 10 * DAY_MS + 1, 11 * DAY_MS]

@@ -225,8 +225,22 @@ def test_both_legs_of_a_sleeve_are_facts_of_their_own(debate: Argued) -> None:
     holdings = tuple(CoreHolding(sleeve=sleeve, weight_pct=weight) for sleeve, weight in legs)
     case = remembering(debate, core_slot(holdings=holdings)).case
     facts = judge.judge_facts(case, debate.meta, debate.board)
-    asked = ("core.cash_carry", "core.cash_carry_short", "core.trend")
+    asked = ("core.cash_carry", "core.cash_carry.short", "core.trend")
     assert [render(f"{{{id_}}}", facts) for id_ in asked] == ["+37.5 %", "-37.4 %", "+21.5 %"]
+
+
+def test_a_short_alone_has_the_fact_of_its_sleeve_whatever_others_are_called(debate: Argued) -> None:
+    legs = [("dip", -12.0), ("dip-short", 4.0), ("cash-carry", 37.5), ("cash-carry", -37.4), ("cash-carry-short", 2.0)]
+    holdings = tuple(CoreHolding(sleeve=sleeve, weight_pct=weight) for sleeve, weight in legs)
+    (section,) = learned.core_sections(remembering(debate, core_slot(holdings=holdings)).case.bundle)
+    shown = [(figure.id, figure.print()) for line in section.lines for figure in line.figures][: len(legs)]
+    assert shown == [
+        ("core.dip", "-12.0 %"),
+        ("core.dip_short", "+4.0 %"),
+        ("core.cash_carry", "+37.5 %"),
+        ("core.cash_carry.short", "-37.4 %"),
+        ("core.cash_carry_short", "+2.0 %"),
+    ]
 
 
 def test_who_holds_no_core_reads_nothing_of_one(debate: Argued) -> None:

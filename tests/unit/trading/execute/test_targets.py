@@ -238,6 +238,13 @@ async def test_a_target_that_cannot_be_is_refused(world: World, quantity: str) -
     assert not world.gate.book.intents
 
 
+@pytest.mark.parametrize("apart", ["0", "-0.1", "1"])
+async def test_a_target_without_room_for_its_stop_is_refused(world: World, apart: str) -> None:
+    result = await world.set("0.03", at=PERPETUAL, stop_distance=D(apart))
+    assert result.state == "refused"
+    assert not world.gate.book.intents
+
+
 async def test_a_target_between_two_lots_is_rounded_down(world: World) -> None:
     await world.set("0.0309", at=PERPETUAL)
     assert [order.request.quantity for order in world.gate.book.orders.values()] == [D("0.03")]
