@@ -219,7 +219,8 @@ class OrderGate:
         at = self._account.event_time()
         granted = MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
         shares = SleevesSet(at=at, shares=mandate.shares.to_record())
-        await self._account.write([granted, shares] if mandate.sleeves else [granted])
+        has_shares = any(sleeve.name != LP_HEDGE for sleeve in mandate.sleeves)
+        await self._account.write([granted, shares] if has_shares else [granted])
         return granted
 
     @_exclusive

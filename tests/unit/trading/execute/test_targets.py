@@ -453,6 +453,20 @@ async def test_by_hand_no_sleeve_is_given_more_than_its_mandate_says() -> None:
     await world.gate.transfer(TREND, DEBATE, whole * D("0.03"), "req_3")
 
 
+async def test_a_mandate_for_hedges_alone_leaves_the_shares_as_they_are() -> None:
+    world = await SleevesWorld().begin()
+    world.live = True
+    world.gate = world.open_gate()
+    await world.gate.refresh()
+    before = world.gate.book.shares
+    named = MandatedSleeve(name="lp-hedge", share=D("0.2"), max_drawdown=D("0.3"))
+    caps = dict.fromkeys(("max_margin_per_trade_usd", "max_margin_per_day_usd", "max_daily_loss_usd"), D(500))
+    terms: dict[str, Any] = {"sleeves": (named,), "granted": Millis(world.at), "expires": Millis(world.at + DAY_MS)}
+    await world.gate.grant_mandate(Mandate(symbols=(BTC,), venues=(PERPETUAL,), **terms, **caps))
+    assert world.gate.book.shares == before
+    assert TREND in before
+
+
 async def test_after_a_mandate_nothing_is_added_and_decreases_and_stops_go_on() -> None:
     world = await SleevesWorld().begin()
     world.live = True
