@@ -25,8 +25,7 @@ from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.carry import native_token1_in_pool
 from zuno.lp.rules.fee_cover import log_of
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, WEEK
-from zuno.lp.rules.hedging import find_volatile_side
-from zuno.lp.rules.limits import reference_gap
+from zuno.lp.rules.limits import find_volatile_side, reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
 from zuno.lp.rules.regime import RegimeReading, classify
 from zuno.lp.rules.stress import BLOCK_HOURS

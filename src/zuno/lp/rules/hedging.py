@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
-from zuno.kernel.errors import Refused
-from zuno.kernel.text import Token, is_stable
 from zuno.lp.model.ballot import Hedge, HedgeTerms
 from zuno.lp.rules.stress import PATHS, Barriers, StressPaths
 
@@ -30,17 +28,6 @@ _STEP_BITS: Final = 10
 """Between two prices lie at most so many powers of two of steps, each a power of two of nano."""
 _EXACT: Final = Context(prec=40)
 _NANO: Final = Decimal("1e-9")
-
-
-def find_volatile_side(token0: Token, token1: Token) -> Literal[0, 1]:
-    """Which token a hedge sells. `Refused` where it is not one of them."""
-    stable = (is_stable(token0), is_stable(token1))
-    names = f"{token0.display_name} and {token1.display_name}"
-    if stable == (True, True):
-        raise Refused(f"{names} are both dollars: there is nothing to hedge.")
-    if stable == (False, False):
-        raise Refused(f"{names} both move against the dollar: hedging them takes two shorts, and Zuno keeps one.")
-    return 0 if stable[1] else 1
 
 
 def is_off(held: Decimal, wanted: Decimal, most: Decimal) -> bool:

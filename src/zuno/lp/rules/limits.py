@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal
 
 from zuno.amm.model import PoolState, whole_price
+from zuno.kernel.errors import Refused
+from zuno.kernel.text import Token, is_stable
 from zuno.lp.model.ballot import RiskProfile
 
 MOST_PROPOSED: Final = 5
@@ -43,3 +45,14 @@ CRASH_LIMIT: Final = Fraction(5, 100)
 def reference_gap(pool: PoolState, spot: Fraction) -> Fraction:
     """As a share of the reference, which is quoted the way people quote the pair."""
     return abs(whole_price(pool.sqrt_price_x96, pool.token0, pool.token1) / spot - 1)
+
+
+def find_volatile_side(token0: Token, token1: Token) -> Literal[0, 1]:
+    """Which token a hedge sells. `Refused` where it is not one of them."""
+    stable = (is_stable(token0), is_stable(token1))
+    names = f"{token0.display_name} and {token1.display_name}"
+    if stable == (True, True):
+        raise Refused(f"{names} are both dollars: there is nothing to hedge.")
+    if stable == (False, False):
+        raise Refused(f"{names} both move against the dollar: hedging them takes two shorts, and Zuno keeps one.")
+    return 0 if stable[1] else 1

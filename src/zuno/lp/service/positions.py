@@ -34,7 +34,7 @@ from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
 from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import HedgeAmounts, attribute
-from zuno.lp.rules.hedging import find_volatile_side
+from zuno.lp.rules.limits import find_volatile_side
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.service import arguments, to_views, views
 from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView

@@ -20,7 +20,8 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Tick
 from zuno.lp.model.ballot import HedgeTerms
-from zuno.lp.rules.hedging import WHOLE, find_volatile_side, follow_range, is_off
+from zuno.lp.rules.hedging import WHOLE, follow_range, is_off
+from zuno.lp.rules.limits import find_volatile_side
 from zuno.lp.rules.stress import Barriers, StressPaths, barriers, draw_paths, time_in_range
 
 WETH = Token(Address("0x" + "22" * 20), "WETH", 18, verified=True)
