@@ -136,7 +136,7 @@ class HedgeKeeper:
         for account in dict.fromkeys(each.account for each in approved):
             with ExitStack() as locked:
                 try:
-                    locked.enter_context(self.lock(_name(account)))
+                    locked.enter_context(self.lock(name_of_set(account)))
                 except Refused:
                     continue
                 own = [each for each in approved if each.account == account]
@@ -256,18 +256,19 @@ class HedgeKeeper:
         return [HedgeApproved.model_validate(dict(entry.payload)) for entry in entries]
 
     async def _read_set(self, account: str) -> HedgeSet:
-        found = await (await self.journal()).latest(1, request_id=_name(account), kind=HedgeSet.kind)
+        found = await (await self.journal()).latest(1, request_id=name_of_set(account), kind=HedgeSet.kind)
         nothing = HedgeSet(account=account, decided=0, shorts=(), ended=())
         return HedgeSet.model_validate(dict(found[0].payload)) if found else nothing
 
     async def _write(self, account: str, shorts: Sequence[Short], ended: Sequence[str]) -> HedgeSet:
         decided = max(self.now(), (await self._read_set(account)).decided + 1)  # no two decisions share their orders
         record = HedgeSet(account=account, decided=decided, shorts=tuple(shorts), ended=tuple(ended))
-        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=_name(account))
+        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=name_of_set(account))
         return record
 
 
-def _name(account: str) -> str:
+def name_of_set(account: str) -> str:
+    """Under which an account's shorts are journaled, and its lock."""
     return f"hedges_{digest(account.encode())[:16]}"
 
 
