@@ -4,6 +4,7 @@ What is to be short is written before it is asked for, under the moment it was d
 there. So a crash between the legs is an open position whose short is still to be set, and the next round sets it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.lp.execute.context import AcquireLock
 from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short, ShortResult
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Draft, PlanApplying, PlanApproved, PlanOver
+from zuno.lp.model.plan_events import Draft, InstructedHedge, PlanApplying, PlanApproved, PlanOver
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.hedging import ShortDesk
 from zuno.lp.rules.hedging import is_off
 
 _AUTHOR: Final = Author("hedge")
 ZERO: Final = Decimal(0)
+TURN_LOOKS: Final = 200
+TURN_SECONDS: Final = 0.05
+"""Between two looks whether a round that sets shorts is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +47,20 @@ class HedgeKeeper:
         hedge = draft.instruction.hedge
         if hedge is None:
             return
-        token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         account = await self.shorts.choose_account(self.chain_of(draft.instruction.chain).info)
+        with ExitStack() as locked:  # else a round could give back what is set aside here
+            for look in range(TURN_LOOKS):
+                try:
+                    locked.enter_context(self.lock(name_of_set(account)))
+                    break
+                except Refused:
+                    if look + 1 == TURN_LOOKS:
+                        raise
+                    await asyncio.sleep(TURN_SECONDS)
+            await self._approve_at(account, draft, hedge)
+
+    async def _approve_at(self, account: str, draft: Draft, hedge: InstructedHedge) -> None:
+        token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         most, about = Decimal(hedge.most).scaleb(-token.decimals), draft.instruction
         last = await self._read_set(account)
         kept = [*last.shorts, *await self._list_pending(account, last, draft.plan_id)]
@@ -139,7 +155,7 @@ class HedgeKeeper:
                     locked.enter_context(self.lock(name_of_set(account)))
                 except Refused:
                     continue
-                own = [each for each in approved if each.account == account]
+                own = [each for each in await self._list_approved() if each.account == account]
                 try:
                     said += await self._keep_account(account, own)
                 except ZunoError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -240,6 +241,16 @@ async def test_what_is_approved_and_not_yet_done_keeps_its_margin(world: World) 
     await world.end(PlanState.CANCELLED, None, "plan_" + "b" * 12)
     await world.keeper.approve(await draft_hedged(world, "plan_" + "d" * 12))
     assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 1250, "what is over needs none"
+
+
+async def test_an_approval_waits_for_a_round_that_may_give_margin_back(world: World) -> None:
+    world.busy = True
+    approving = asyncio.create_task(world.keeper.approve(await draft_hedged(world, PLAN)))
+    await asyncio.sleep(0.1)
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 0
+    world.busy = False
+    await approving
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 625
 
 
 async def draft_hedged(world: World, plan: str) -> Draft:
