@@ -279,7 +279,9 @@ class HedgeKeeper:
     async def _write(self, account: str, shorts: Sequence[Short], ended: Sequence[str]) -> HedgeSet:
         decided = max(self.now(), (await self._read_set(account)).decided + 1)  # no two decisions share their orders
         record = HedgeSet(account=account, decided=decided, shorts=tuple(shorts), ended=tuple(ended))
-        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=name_of_set(account))
+        await (await self.journal()).append(
+            kind=record.kind, author=_AUTHOR, payload=record, request_id=name_of_set(account)
+        )
         return record
 
 

@@ -228,9 +228,10 @@ async def test_a_coin_without_a_perpetual_and_a_real_chain_without_a_mandate_are
     for coin, chain in (("NOPE", world.sim.info), ("???", world.sim.info), ("BTC", real)):
         with pytest.raises(Refused):
             await world.shorts.quote(coin, chain)
-    named = replace(world.shorts, live_account=ACCOUNT)
-    with pytest.raises(Refused, match="mandate"):
-        await named.choose_account(real)
+    for account, why in (("live", "mandate"), ("demo", "money"), (ACCOUNT, "money")):
+        named = replace(world.shorts, live_account=account)
+        with pytest.raises(Refused, match=why):
+            await named.choose_account(real)
 
 
 async def test_what_is_approved_and_not_yet_done_keeps_its_margin(world: World) -> None:
@@ -258,7 +259,8 @@ async def draft_hedged(world: World, plan: str) -> Draft:
     (position,) = (await world.sim.positions([1])).positions
     hedge = InstructedHedge(market=MARKET, side=0, amount=10**18, most=5 * 10**18)
     told = Instruction(action=Action.CREATE, chain="sim", pool_id=position.pool.id, tick=0, hedge=hedge)
-    return Draft.model_construct(plan_id=plan, instruction=told, pool=position.pool)
+    fields: dict[str, Any] = {"plan_id": plan, "instruction": told, "pool": position.pool}
+    return Draft.model_construct(**fields)
 
 
 async def test_margin_that_could_not_be_given_back_is_given_back_in_the_next_round(world: World) -> None:
