@@ -63,7 +63,7 @@ class HedgeKeeper:
         token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         most, about = Decimal(hedge.most).scaleb(-token.decimals), draft.instruction
         last = await self._read_set(account)
-        kept = [*last.shorts, *await self._list_pending(account, last, draft.plan_id)]
+        kept: list[Short | HedgeApproved] = [*last.shorts, *await self._list_pending(account, last, draft.plan_id)]
         # What it does to a hedged position takes that one's place.
         others = [
             each
