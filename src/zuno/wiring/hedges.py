@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
+from zuno.kernel.accounts import account_mode
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.lp.model.chains import ChainInfo
@@ -51,6 +52,8 @@ class SleeveShorts:
             return await self.play_account()
         if self.live_account is None:
             raise Refused(f"A position on {chain.name} is hedged with money alone: ZUNO_LIVE is not set.")
+        if account_mode(self.live_account) != "live":
+            raise Refused(f"A position on {chain.name} is hedged with money alone, and {self.live_account} has none.")
         gate = await self.open_gate(self.live_account)
         mandate = (await gate.refresh()).active_mandate(gate.now())
         if mandate is None or not any(sleeve.name == LP_HEDGE for sleeve in mandate.sleeves):

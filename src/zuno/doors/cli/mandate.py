@@ -31,7 +31,7 @@ def mandate_grant(
     in_a_crash: Annotated[bool, flag("--in-a-crash", "Exit while the reference is up to 5 % off, not 1 %.")] = False,
     rebalance: Annotated[bool, flag("--rebalance", "Move positions when the debate wants to.")] = False,
     compound: Annotated[bool, flag("--compound", "Put fees back when they pay for it.")] = False,
-    hedge: Annotated[bool, flag("--hedge", "Allow hedges; recorded only.")] = False,
+    hedge: Annotated[bool, flag("--hedge", "Let a hedge go along with a rebalance.")] = False,
     worth: Annotated[str, option("--worth-per-day", "USD", "Maximum worth moved in 24 h.")] = "10000",
     gas: Annotated[str, option("--gas-per-day", "ETH", "Maximum gas in 24 h, in the chain's coin.")] = "0.02",
     gap: Annotated[str, option("--gap", "SPAN", "Least time between acts; an exit at a price waits for none.")] = "6h",

@@ -254,7 +254,10 @@ async def observe_again(
         elif own is None or own.seconds != claimed.seconds:
             with suppress(Unavailable):
                 same = ((claimed.seconds, "the same time"),)
-                own = (await read_growth(pool_facts.pool, chain, samples, same, own_last=True)).measure()
+                growth = await read_growth(pool_facts.pool, chain, samples, same, own_last=True)
+                if (reward := rewards.get(pool_facts.pool.id)) is not None:
+                    growth = add_rewards(growth, pool_facts.pool, reward)
+                own = growth.measure()
         facts = facts.model_copy(update={"fees": own})
         if pool_facts.hedge is not None:
             facts = await _add_hedge(facts, chain, feeds, sources, pool_facts.hedge.held)

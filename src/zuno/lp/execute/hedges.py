@@ -4,6 +4,7 @@ What is to be short is written before it is asked for, under the moment it was d
 there. So a crash between the legs is an open position whose short is still to be set, and the next round sets it.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,13 +19,16 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.lp.execute.context import AcquireLock
 from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short, ShortResult
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Draft, PlanApplying, PlanOver
+from zuno.lp.model.plan_events import Draft, InstructedHedge, PlanApplying, PlanApproved, PlanOver
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.hedging import ShortDesk
 from zuno.lp.rules.hedging import is_off
 
 _AUTHOR: Final = Author("hedge")
 ZERO: Final = Decimal(0)
+TURN_LOOKS: Final = 200
+TURN_SECONDS: Final = 0.05
+"""Between two looks whether a round that sets shorts is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,29 @@ class HedgeKeeper:
         hedge = draft.instruction.hedge
         if hedge is None:
             return
-        token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         account = await self.shorts.choose_account(self.chain_of(draft.instruction.chain).info)
+        with ExitStack() as locked:  # else a round could give back what is set aside here
+            for look in range(TURN_LOOKS):
+                try:
+                    locked.enter_context(self.lock(name_of_set(account)))
+                    break
+                except Refused:
+                    if look + 1 == TURN_LOOKS:
+                        raise
+                    await asyncio.sleep(TURN_SECONDS)
+            await self._approve_at(account, draft, hedge)
+
+    async def _approve_at(self, account: str, draft: Draft, hedge: InstructedHedge) -> None:
+        token = (draft.pool.token0, draft.pool.token1)[hedge.side]
         most, about = Decimal(hedge.most).scaleb(-token.decimals), draft.instruction
-        kept = (await self._read_set(account)).shorts  # what it does to a hedged position takes that one's place
-        others = [each for each in kept if (each.chain, each.position_id) != (about.chain, about.position_id)]
+        last = await self._read_set(account)
+        kept: list[Short | HedgeApproved] = [*last.shorts, *await self._list_pending(account, last, draft.plan_id)]
+        # What it does to a hedged position takes that one's place.
+        others = [
+            each
+            for each in kept
+            if each.position_id is None or (each.chain, each.position_id) != (about.chain, about.position_id)
+        ]
         wanted = _sum(others, most=True)
         wanted[hedge.market] = wanted.get(hedge.market, ZERO) + most
         await self.shorts.reserve(account, wanted, draft.plan_id)
@@ -64,6 +86,30 @@ class HedgeKeeper:
         )
         journal = await self.journal()
         await journal.append_once(kind=record.kind, author=_AUTHOR, payload=record, request_id=draft.plan_id)
+
+    async def _list_pending(self, account: str, last: HedgeSet, but: str) -> list[HedgeApproved]:
+        """What was approved with a hedge that nobody has begun to keep, and may still be done."""
+        known, journal = {but, *last.ended, *(each.plan_id for each in last.shorts)}, await self.journal()
+        pending = list[HedgeApproved]()
+        for each in await self._list_approved():
+            if each.account != account or each.plan_id in known:
+                continue
+            if over := await journal.latest(1, request_id=each.plan_id, kind=PlanOver.kind):
+                waits = PlanOver.model_validate(dict(over[0].payload)).state is PlanState.CONFIRMED
+            else:
+                waits = not await self._has_run_out(each)
+            if waits:
+                pending.append(each)
+        return pending
+
+    async def _has_run_out(self, each: HedgeApproved) -> bool:
+        """Of an approval that was never applied."""
+        journal = await self.journal()
+        found = await journal.latest(1, request_id=each.plan_id, kind=PlanApproved.kind)
+        if not found or await journal.latest(1, request_id=each.plan_id, kind=PlanApplying.kind):
+            return False
+        expires = PlanApproved.model_validate(dict(found[0].payload)).approval.expires
+        return (await self.chain_of(each.chain).head()).timestamp > expires
 
     async def list_shorts(self, account: str | None = None) -> tuple[Short, ...]:
         """As they were set last; of one account, or of all."""
@@ -106,10 +152,16 @@ class HedgeKeeper:
         for account in dict.fromkeys(each.account for each in approved):
             with ExitStack() as locked:
                 try:
-                    locked.enter_context(self.lock(_name(account)))
+                    locked.enter_context(self.lock(name_of_set(account)))
                 except Refused:
                     continue
-                said += await self._keep_account(account, [each for each in approved if each.account == account])
+                own = [each for each in await self._list_approved() if each.account == account]
+                try:
+                    said += await self._keep_account(account, own)
+                except ZunoError as error:
+                    last = await self._read_set(account)
+                    word = "hedges are not kept" if last.shorts else "margin of hedges is not given back"
+                    said.append(await self._push(account, "", word, str(error), last.shorts))
         return tuple(said)
 
     async def _keep_account(self, account: str, approved: Sequence[HedgeApproved]) -> list[str]:
@@ -145,9 +197,9 @@ class HedgeKeeper:
         """Hedges that are over are looked at no more; after the last of them the margin goes back."""
         if ended:
             over = (*last.ended, *ended)
-            await self._write(account, [each for each in last.shorts if each.plan_id not in over], over)
             if {each.plan_id for each in approved}.issubset(over):
-                await self.shorts.release(account)
+                await self.shorts.release(account)  # first: what is over is not looked at again
+            await self._write(account, [each for each in last.shorts if each.plan_id not in over], over)
 
     async def _follow(
         self, approved: Sequence[HedgeApproved], last: HedgeSet
@@ -220,23 +272,27 @@ class HedgeKeeper:
         return [HedgeApproved.model_validate(dict(entry.payload)) for entry in entries]
 
     async def _read_set(self, account: str) -> HedgeSet:
-        found = await (await self.journal()).latest(1, request_id=_name(account), kind=HedgeSet.kind)
+        found = await (await self.journal()).latest(1, request_id=name_of_set(account), kind=HedgeSet.kind)
         nothing = HedgeSet(account=account, decided=0, shorts=(), ended=())
         return HedgeSet.model_validate(dict(found[0].payload)) if found else nothing
 
     async def _write(self, account: str, shorts: Sequence[Short], ended: Sequence[str]) -> HedgeSet:
         decided = max(self.now(), (await self._read_set(account)).decided + 1)  # no two decisions share their orders
         record = HedgeSet(account=account, decided=decided, shorts=tuple(shorts), ended=tuple(ended))
-        await (await self.journal()).append(kind=record.kind, author=_AUTHOR, payload=record, request_id=_name(account))
+        await (await self.journal()).append(
+            kind=record.kind, author=_AUTHOR, payload=record, request_id=name_of_set(account)
+        )
         return record
 
 
-def _name(account: str) -> str:
+def name_of_set(account: str) -> str:
+    """Under which an account's shorts are journaled, and its lock."""
     return f"hedges_{digest(account.encode())[:16]}"
 
 
-def _sum(shorts: Sequence[Short], *, most: bool = False) -> dict[str, Decimal]:
+def _sum(shorts: Sequence[Short | HedgeApproved], *, most: bool = False) -> dict[str, Decimal]:
     totals: dict[str, Decimal] = {}
     for short in shorts:
-        totals[short.market] = totals.get(short.market, ZERO) + (short.most if most else short.quantity)
+        counted = short.most if most or isinstance(short, HedgeApproved) else short.quantity
+        totals[short.market] = totals.get(short.market, ZERO) + counted
     return totals

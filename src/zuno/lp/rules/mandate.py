@@ -95,6 +95,8 @@ def find_act_refusal(mandate: LpMandate, act: ProposedAct, now: Millis) -> str |
         return f"the mandate does not name position {told.position_id}"
     if kind is None or kind not in mandate.acts or told.anyway:
         return f"the mandate allows {', '.join(mandate.acts)}, not {told.action}"
+    if told.hedge is not None and MandatedAct.HEDGE not in mandate.acts:
+        return "it comes with a hedge, and the mandate allows none (`--hedge`)"
     level = find_level(mandate, act.pool) if kind is MandatedAct.EXIT else None
     if kind is MandatedAct.EXIT and ends is not None:
         if (why := _find_exit_refusal(mandate, ends, act, level)) is not None:

@@ -22,6 +22,7 @@ from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import SimulatedDraft
 from zuno.lp.execute.gate import ActReason, Gate
 from zuno.lp.execute.hedges import HedgeKeeper
+from zuno.lp.execute.mandates import check_act
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
@@ -144,6 +145,8 @@ class Execution:
             if drafted.draft.instruction.hedge is not None:
                 if self.hedges is None:
                     raise Refused("No hedge can be kept here.")
+                if mandate is not None:  # before margin is set aside
+                    await check_act(execution, drafted.draft, mandate)
                 await self.hedges.approve(drafted.draft)
             progress = await gate.approve(drafted.draft, approval, task.progress, reason)
             return await execution_view(execution, progress, task.instruction)
@@ -264,9 +267,15 @@ class Execution:
         return await self._instruct_one_or_all(Action.CLOSE, position, chain, every=every, anyway=anyway)
 
     async def close_under_mandate(
-        self, position: str, chain: str, swap: SwapHome | None, in_a_crash: bool
+        self, position: str, chain: str, plan_swap: Callable[[PoolState], SwapHome | None], in_a_crash: bool
     ) -> ExecutionView:
-        return await self._instruct(Action.CLOSE, position, chain, swap_home=swap, in_a_crash=in_a_crash)
+        """The swap is planned from the very price that the instruction is decided at."""
+        execution = await self.context_of(chain)
+        own = await self._own_position(execution, position)
+        swap = plan_swap(own.pool)
+        return await self._record(
+            execution, Action.CLOSE, own.pool, position_id=own.id, swap_home=swap, in_a_crash=in_a_crash
+        )
 
     async def revoke(self, chain: str | None) -> ExecutionView:
         """Revoke every allowance on the wallet's tokens."""

@@ -136,8 +136,9 @@ class MandateActor:
         # Asked before a plan is made, and before the desk is.
         await check_reference(case.execution, pool, CRASH_LIMIT if ends.in_a_crash else REFERENCE_LIMIT)
         said = await self._argue_shortly(case) if argument is None else argument
-        swap = plan_swap(mandate, pool, pool.tick)
-        plan = await self.execution.close_under_mandate(position, mandate.chain, swap, ends.in_a_crash)
+        plan = await self.execution.close_under_mandate(
+            position, mandate.chain, lambda now: plan_swap(mandate, now, now.tick), ends.in_a_crash
+        )
         await self._carry_out(case, MandatedAct.EXIT, plan.plan_id, ActReason(why, said))
 
     async def _ask_desk(self, case: _Case) -> None:

@@ -266,7 +266,7 @@ def describe_terms(mandate: LpMandate) -> tuple[str, ...]:
         told += ["In a crash: also while the reference is up to 5 % off."] if ends.in_a_crash else []
     rest = [act for act in mandate.acts if act is not MandatedAct.EXIT]
     told += [f"{', '.join(rest).capitalize()} where the debate wants it."] if rest else []
-    told += ["Hedging is on record only: nothing hedges by it yet."] if MandatedAct.HEDGE in rest else []
+    told += ["A position that is hedged stays so where it is rebalanced."] if MandatedAct.HEDGE in rest else []
     told.append(
         f"At most ${mandate.worth_usd_per_day:,f} moved and {coin.amount_text(mandate.gas_per_day)} of gas a day, "
         f"{mandate.least_gap // 60} min between two acts; an exit at a price waits for none."

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.wire.debating import feeds_of_sim
+from tests.wire.debating import feeds_of_sim, observed
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.world import WALLET
@@ -20,7 +20,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
-from zuno.lp.agents.observe import Sources, observe_pool
+from zuno.lp.agents.observe import Sources, observe_again, observe_pool
 from zuno.lp.agents.pool_past import Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.debate import PoolFacts
 from zuno.lp.model.history import GrowthSample, SwapFees
@@ -218,3 +218,17 @@ async def test_rewards_of_the_settings_are_in_fees_and_cover_and_are_named(tmp_p
     assert paid.fees is not None
     assert "rewards" in paid.fees.label
     assert [facts.cover.rewarded for facts in (plain, paid) if facts.cover is not None] == [False, True]
+
+
+async def test_whoever_reads_a_pool_again_counts_the_same_rewards_over_the_same_time(tmp_path: Path) -> None:
+    chain = SimChain(SimFile(tmp_path))
+    context = await observed(tmp_path)
+    facts = context.scenes[0]
+    rewards = {facts.pool.id: Fraction(1_000)}
+    week = add_rewards(await read_growth(facts.pool, chain, None, ((7 * DAY, "7 d"),)), facts.pool, Fraction(1_000))
+    claimed = context.model_copy(update={"scenes": (facts.model_copy(update={"fees": week.measure()}),)})
+    (own,) = await observe_again(claimed, chain, feeds_of_sim(chain), None, rewards)
+    assert own.fees is not None
+    assert facts.fees is not None
+    assert (own.fees.seconds, own.fees.growth1_x128) == (7 * DAY, week.measure().growth1_x128)
+    assert own.fees.seconds < facts.fees.seconds

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,14 +21,14 @@ from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.notify import Severity
 from zuno.kernel.units import Millis
 from zuno.lp.execute.hedges import HedgeKeeper
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.hedges import HedgeApproved, HedgeSet
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import PlanOver
+from zuno.lp.model.plan_events import Action, Draft, InstructedHedge, Instruction, PlanOver
 from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
@@ -227,9 +229,10 @@ async def test_a_coin_without_a_perpetual_and_a_real_chain_without_a_mandate_are
     for coin, chain in (("NOPE", world.sim.info), ("???", world.sim.info), ("BTC", real)):
         with pytest.raises(Refused):
             await world.shorts.quote(coin, chain)
-    named = replace(world.shorts, live_account=ACCOUNT)
-    with pytest.raises(Refused, match="mandate"):
-        await named.choose_account(real)
+    for account, why in (("live", "mandate"), ("demo", "money"), (ACCOUNT, "money")):
+        named = replace(world.shorts, live_account=account)
+        with pytest.raises(Refused, match=why):
+            await named.choose_account(real)
 
 
 async def test_days_are_read_once_a_day_but_anew_until_funding_is_known() -> None:
@@ -254,3 +257,86 @@ async def test_days_are_read_once_a_day_but_anew_until_funding_is_known() -> Non
     assert [await funding(10 * DAY_MS + later) for later in (1, 2, DAY_MS - 1)] == [12, 12, 12]
     assert await funding(11 * DAY_MS) == 12
     assert asked == [10 * DAY_MS, 10 * DAY_MS + 1, 11 * DAY_MS]
+
+
+async def test_what_is_approved_and_not_yet_done_keeps_its_margin(world: World) -> None:
+    for letter, margin in (("b", 625), ("c", 1250), ("c", 1250)):
+        await world.keeper.approve(await draft_hedged(world, "plan_" + letter * 12))
+        book = await world.market.gate.refresh()
+        assert book.sleeve_free(LP_HEDGE, "USD") == margin
+    await world.end(PlanState.CANCELLED, None, "plan_" + "b" * 12)
+    await world.keeper.approve(await draft_hedged(world, "plan_" + "d" * 12))
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 1250, "what is over needs none"
+
+
+async def test_an_approval_waits_for_a_round_that_may_give_margin_back(world: World) -> None:
+    world.busy = True
+    approving = asyncio.create_task(world.keeper.approve(await draft_hedged(world, PLAN)))
+    await asyncio.sleep(0.1)
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 0
+    world.busy = False
+    await approving
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 625
+
+
+async def draft_hedged(world: World, plan: str) -> Draft:
+    """To open a position whose short is counted to reach five coins at a price of 100."""
+    (position,) = (await world.sim.positions([1])).positions
+    hedge = InstructedHedge(market=MARKET, side=0, amount=10**18, most=5 * 10**18)
+    told = Instruction(action=Action.CREATE, chain="sim", pool_id=position.pool.id, tick=0, hedge=hedge)
+    fields: dict[str, Any] = {"plan_id": plan, "instruction": told, "pool": position.pool}
+    return Draft.model_construct(**fields)
+
+
+async def test_margin_that_could_not_be_given_back_is_given_back_in_the_next_round(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.FAILED, None)
+    whole = world.keeper
+
+    @dataclass
+    class Stuck:
+        shorts: SleeveShorts
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.shorts, name)
+
+        async def release(self, account: str) -> None:
+            raise Unavailable("the exchange does not answer")
+
+    world.keeper = replace(whole, shorts=Stuck(world.shorts))
+    (said,) = await world.keep()
+    assert "does not answer" in said
+    world.keeper = whole
+    assert await world.keep() == ()
+    assert (await world.market.gate.refresh()).sleeve_cash(LP_HEDGE, "USD") == 0
+
+
+async def test_an_account_that_does_not_open_is_pushed_each_round_and_stops_no_other(world: World) -> None:
+    await world.approve()
+    await world.end(PlanState.CONFIRMED)
+    other = HedgeApproved(
+        plan_id="plan_" + "e" * 12,
+        chain="sim",
+        account="paper-gone",
+        position_id=2,
+        market=MARKET,
+        symbol="ETH",
+        side=0,
+        decimals=18,
+        most=Decimal(1),
+    )
+    await world.journal.append(kind=other.kind, author=Author("t"), payload=other, request_id=other.plan_id)
+    await world.end(PlanState.CONFIRMED, 2, other.plan_id)
+    whole = world.shorts.open_gate
+
+    async def open_gate(account: str) -> OrderGate:
+        if account != ACCOUNT:
+            raise Unavailable("the exchange does not answer")
+        return await whole(account)
+
+    world.keeper = replace(world.keeper, shorts=replace(world.shorts, open_gate=open_gate))
+    for round in (1, 2):
+        (said,) = await world.keep()
+        assert "does not answer" in said
+        assert (await world.outbox.status()).waiting == round
+    assert world.short > 0

@@ -22,7 +22,7 @@ from zuno.kernel.units import Address, Tick
 from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.rules.hedging import WHOLE, follow_range, is_off
 from zuno.lp.rules.limits import find_volatile_side
-from zuno.lp.rules.stress import Barriers, StressPaths, barriers, draw_paths, time_in_range
+from zuno.lp.rules.stress import PPM, Barriers, StressPaths, barriers, draw_paths, time_in_range
 
 WETH = Token(Address("0x" + "22" * 20), "WETH", 18, verified=True)
 USDC = Token(Address("0x" + "11" * 20), "USDC", 6, verified=True)
@@ -49,7 +49,7 @@ def worth_of_capital(share: float) -> float:
 def test_re_sets_of_five_per_cent_on_ten_thousand_dollars_cost_about_twenty_a_day_in_range(side: int) -> None:
     paths, edges = draw(), band(0.05)
     followed = follow_range(paths, edges, side)
-    days = fmean(time_in_range(paths, edges).hours) / 24
+    days = fmean(time_in_range(paths, edges).hours) / PPM / 24
     traded = fmean(followed.turnover) / WHOLE * float(followed.most) / worth_of_capital(0.05) * 10_000
     assert 15 < float(COST) * traded / days < 25
 
@@ -59,7 +59,7 @@ def test_hedging_rescues_no_pool_whose_fees_pay_less_than_arbitrage_takes() -> N
     paths, edges = draw(), band(0.05)
     followed = follow_range(paths, edges, 0)
     worth, most = worth_of_capital(0.05), float(followed.most)
-    hours = fmean(time_in_range(paths, edges).hours)
+    hours = fmean(time_in_range(paths, edges).hours) / PPM
     lvr = DAILY**2 / 4 / 24 * hours / worth * 10_000
     carry = 0.8 * lvr - lvr
     funding = 0.05 / 8_760 * fmean(followed.short_hours) / WHOLE * most / worth * 10_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,10 +18,13 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.notify import NoticeKind, Severity
 from zuno.kernel.units import Seconds, Wei
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.mandates import append_mandate_event
+from zuno.lp.execute.hedges import name_of_set
+from zuno.lp.execute.mandates import MONITOR, append_mandate_event
+from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short
 from zuno.lp.model.mandate import ActsPaused, MandatedAct, MandateRevoked
 from zuno.lp.model.market import Fact
 from zuno.lp.model.plan import PlanState, StepKind
+from zuno.lp.model.plan_events import PlanOver
 
 DAY = 86_400_000
 FALLING = {"below": "3000"}
@@ -367,6 +371,68 @@ async def test_a_desk_that_only_exits_at_a_price_is_not_asked(home: MandatedHome
     await home.grant(**FALLING)
     await home.look()
     assert (await home.book()).asked == {}
+
+
+async def test_an_exit_that_the_debate_wants_swaps_from_the_price_there_is_afterwards(home: MandatedHome) -> None:
+    await home.grant(when_close_wins=True, to="token1", worst="4")
+    actor = home.actor()
+
+    async def argue(position: str, chain: str) -> Any:
+        view = await home.zuno.advice().rebalance(position, chain=chain, candidate=1)
+        await home.move("0.3")
+        return view
+
+    actor.argue = argue
+    await home.look(actor)
+    assert [push.reason for push in await home.pushes() if "blocked" in push.title] == []
+    assert await home.held() == {2}
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_hedge_goes_along_where_the_mandate_allows_it_alone(home: MandatedHome, allowed: bool) -> None:
+    await home.grant(acts=[MandatedAct.REBALANCE, *([MandatedAct.HEDGE] if allowed else [])])
+    await hedge_position(home)
+    await home.move("-9")
+    actor, reserved = home.actor(), list[str]()
+    keeper = actor.execution.hedges
+    assert keeper is not None
+    actor.execution = replace(actor.execution, hedges=replace(keeper, shorts=Rich(keeper.shorts, reserved)))
+    await home.look(actor)
+    assert len(reserved) == allowed, "no margin is set aside for what is refused"
+    assert (await home.held() != {1, 2}) is allowed
+    assert len([push for push in await home.pushes() if "blocked" in push.title]) == (not allowed)
+
+
+@dataclass
+class Rich:
+    """An account that has any margin."""
+
+    shorts: Any
+    reserved: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.shorts, name)
+
+    async def reserve(self, account: str, most: Any, request: str) -> None:
+        self.reserved.append(request)
+
+
+async def hedge_position(home: MandatedHome) -> None:
+    """As a hedged plan leaves it that opened position 1."""
+    journal, desk = await home.zuno._open_journal(), home.zuno._short_desk()
+    chain = home.zuno._chains.current_chain(home.chain)
+    account, plan = await desk.choose_account(chain.info), "plan_" + "a" * 12
+    (position,) = (await chain.positions([1])).positions
+    terms: dict[str, Any] = {"plan_id": plan, "chain": home.chain, "position_id": 1, "market": "ETHUSDT"}
+    terms |= {"symbol": "ETH", "side": 0, "decimals": 18, "most": Decimal(1)}
+    short = Short(**terms, quantity=Decimal(position.amount0).scaleb(-18))
+    for record in (
+        HedgeApproved(**terms, account=account),
+        PlanOver(plan_id=plan, state=PlanState.CONFIRMED, new_position_id=1),
+    ):
+        await journal.append(kind=record.kind, author=MONITOR, payload=record, request_id=plan)
+    kept = HedgeSet(account=account, decided=1, shorts=(short,), ended=())
+    await journal.append(kind=kept.kind, author=MONITOR, payload=kept, request_id=name_of_set(account))
 
 
 # -- endings
