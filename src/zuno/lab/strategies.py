@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import fsum
@@ -31,18 +31,21 @@ from zuno.lab.strategies_view import (
     StrategyLabView,
     StrategyRowView,
     StretchView,
+    TiltView,
 )
 from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
 from zuno.lab.workers import Progress, check_any_done, check_workers
 from zuno.markets.market import Symbol, parse_symbol
+from zuno.trading.learn.tilt_book import JudgeView
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.strategies.catalogue import STRATEGIES, STRATEGY_EDITION
 from zuno.trading.strategies.port import DAYS_PER_YEAR, Floats, MarketHistory, StrategyView, align_days
 from zuno.trading.strategies.scaler import simulate, sum_rows
-from zuno.trading.strategies.trend import VOL_HOLD
+from zuno.trading.strategies.tilt import DayTilt, measure_tilt, score_tilts
+from zuno.trading.strategies.trend import TREND, VOL_HOLD
 
 KIND: Final = "strategies"
 CARRY_RISKS: Final = (
@@ -236,6 +239,47 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
         risks=CARRY_RISKS if carry else (),
         equity=sample_weekly(returns),
         equity_hold=sample_weekly(hold),
+    )
+
+
+def play_tilts(
+    views: Mapping[tuple[int, str], Sequence[JudgeView]], histories: Sequence[MarketHistory], begin: int, end: int
+) -> TiltView | None:
+    """What Judges said day by day, on the core's trend from one moment to another. Each evening's weight is what the
+    desk would have given it: scored on the days that were over. None where the core held no market."""
+    tilts = [
+        DayTilt(day, market, tilt)
+        for (day, market), said in sorted(views.items())
+        if (tilt := measure_tilt(said)) is not None
+    ]
+    markets = {history.name: history for history in histories}
+    columns = align_days(StrategyView(end, markets))
+    weights, listed = TREND.weigh_days(columns), TREND.list_markets(columns)
+    inside = np.flatnonzero((columns.days + DAY_MS >= begin) & listed.any(axis=0))
+    if not tilts or not inside.size:
+        return None
+    factors, whole, weighed = np.ones_like(weights), np.ones_like(weights), 0
+    for place in inside.tolist():
+        score = score_tilts(tilts, StrategyView(int(columns.days[place]) + DAY_MS, markets))
+        weighed += score.weight > 0
+        for row, name in enumerate(columns.names):
+            factors[row, place] = score.multiplier(name)
+            whole[row, place] = score.model_copy(update={"weight": 1.0}).multiplier(name)
+    cap = 1 / np.maximum(1, listed.sum(axis=0))
+    moves = columns.measure_moves()
+    first = int(inside[0]) + 1
+    core, tilted, full = (
+        simulate(np.minimum(weights * factor, cap), moves, TREND.cost).returns[first:].tolist()
+        for factor in (1.0, factors, whole)
+    )
+    return TiltView(
+        **score.model_dump(include={"beta", "se", "weight", "days"}),
+        weighed_days=weighed,
+        core=measure_path(core),
+        tilted=measure_path(tilted),
+        gain=compare(tilted, core),
+        full=measure_path(full),
+        full_gain=compare(full, core),
     )
 
 

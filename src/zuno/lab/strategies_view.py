@@ -37,12 +37,60 @@ class BenchmarkView(View):
 
 
 class DifferenceView(View):
-    """The strategy's Sharpe ratio less that of vol-hold, over the same days drawn together."""
+    """A path's Sharpe ratio less another's (a strategy's less vol-hold's), over the same days drawn together."""
 
     sharpe: float | None
     ci95: tuple[float, float] | None
     smallest: float | None
     """The difference that four of five histories of this length would show."""
+
+
+class TiltView(View):
+    """The debate's tilt of the core's trend, scored each evening as the desk scores it and held on the day after."""
+
+    beta: float | None
+    se: float | None
+    weight: float
+    """λ_τ after the last day."""
+    days: int
+    weighed_days: int
+    """Days on which the tilt had any weight."""
+    core: PathView
+    """Trend alone, without the scaler."""
+    tilted: PathView
+    gain: DifferenceView
+    full: PathView
+    """As if the tilt had had its whole weight on every day."""
+    full_gain: DifferenceView
+
+    def to_block(self) -> Block:
+        slope = "not known" if self.beta is None else f"{self.beta:+.3f} ± {self.se:.3f}"
+        rows: list[tuple[str, PathView, DifferenceView | None]] = [
+            ("core", self.core, None),
+            ("with the tilt", self.tilted, self.gain),
+            ("tilt at its whole weight", self.full, self.full_gain),
+        ]
+        return section(
+            "What the debate says of the core",
+            lines(
+                f"Slope of the next day's move on the tilt {slope} over {self.days} days; weight {self.weight:.2f} in "
+                f"the end, above zero on {self.weighed_days} days."
+            ),
+            table(
+                ("path", "Sharpe", "fall", "a year", "Sharpe less core's", "95 %", "shows"),
+                [
+                    (
+                        *(name, figure(path.sharpe), share(path.drawdown), share(path.annual_return)),
+                        *(("", "", "") if gain is None else describe_gain(gain)),
+                    )
+                    for name, path, gain in rows
+                ],
+            ),
+        )
+
+
+def describe_gain(gain: DifferenceView) -> tuple[str, str, str]:
+    return figure(gain.sharpe, signed=True), format_span(gain.ci95), figure(gain.smallest)
 
 
 class StretchView(View):

@@ -28,7 +28,14 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
-from zuno.lab.strategies import HistoryFolder, StrategyLab, StrategyTask, backtest_strategy, run_strategy
+from zuno.lab.strategies import (
+    HistoryFolder,
+    StrategyLab,
+    StrategyTask,
+    backtest_strategy,
+    play_tilts,
+    run_strategy,
+)
 from zuno.lab.trading import ablations
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
@@ -264,7 +271,11 @@ async def _run_desk_arms(
         await asyncio.gather(*(run_desk_arm(desk, span, lockstep, tell(desk), stop) for desk in abreast))
         for desk in abreast:
             scored = await desk.record.score(cut_events(desk.events(), span.end), store, span.end)
-            hear(desk.measure(prices, task.market.krw_rate, span, span.end, scored))
+            tilt = None
+            if desk.arm is Arm.DEBATE:
+                histories = await read_days(store, task.symbols, span.end)
+                tilt = await asyncio.to_thread(play_tilts, desk.judge_views, histories, span.begin, span.end)
+            hear(desk.measure(prices, task.market.krw_rate, span, span.end, scored, tilt))
 
 
 def open_order_venue(store: SeriesStore, log: MemoryTradeLog, arm: Arm, clock: MarketClock) -> PaperVenue:

@@ -12,6 +12,7 @@ from zuno.kernel.errors import Broken
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.lab.replies import ModelCharge
+from zuno.lab.strategies_view import TiltView
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.markets.market import Symbol
@@ -106,6 +107,8 @@ class ArmResult(View):
     """Questions to models that nobody answered, so that rules did."""
     scored: ScoredDecisions | None = None
     """Of a desk that has come to the end."""
+    tilt: TiltView | None = None
+    """Of the debate that has come to the end."""
     refused: int = 0
     """Orders of an arm without a desk that did not end filled."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from zuno.kernel.units import Millis
 from zuno.lab.replies import ModelMeter
+from zuno.lab.strategies_view import TiltView
 from zuno.lab.trading.arm_result import ArmResult, DecisionLine, PriceSeries, Span, measure_arm
 from zuno.lab.trading.arms import Arm
 from zuno.lab.trading.cycles import BacktestCycles
@@ -15,13 +16,15 @@ from zuno.markets.market import Symbol
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.learned import find_cut
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.learn.tilt_book import JudgeView, read_judge_view
 from zuno.trading.model.account import account_slots
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
 from zuno.trading.model.cycle import Call, Outcome
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Mode, Side
+from zuno.trading.model.market import DAY_MS, Mode, Side
 from zuno.trading.model.trade_events import TradeEvent
 from zuno.trading.rules.calibration import list_closed_trades
+from zuno.trading.run.record import summarise_run
 from zuno.trading.service.runs import Recall
 from zuno.trading.watch.desk_loop import DeskLoop, DeskPlan, Job, JobKind, MarketClock
 
@@ -80,6 +83,8 @@ class DeskArm:
     meter: ModelMeter
     decisions: list[DecisionLine] = field(default_factory=list)
     record: DecisionRecord = field(init=False)
+    judge_views: dict[tuple[int, Symbol], list[JudgeView]] = field(default_factory=dict)
+    """What the Judge said of a market, cycle by cycle, by the day's begin."""
     ran: int = 0
     lessons: int = 0
     recalled: int = 0
@@ -94,6 +99,7 @@ class DeskArm:
         span: Span,
         until: Millis,
         scored: ScoredDecisions | None = None,
+        tilt: TiltView | None = None,
     ) -> ArmResult:
         return measure_arm(
             self.arm,
@@ -108,6 +114,7 @@ class DeskArm:
             **pick(self, "lessons", "recalled"),
             unanswered=self.meter.unanswered,
             scored=scored,
+            tilt=tilt,
         )
 
 
@@ -166,6 +173,9 @@ class _ArmWork:
         )
         desk.ran += 1
         desk.record.keep(run_id, outcome)
+        if outcome.decision.source != "fallback":
+            views = desk.judge_views.setdefault((at - at % DAY_MS, symbol), [])
+            views.append(read_judge_view(summarise_run(outcome)))
         call = outcome.ruling.decision
         if call is not Call.HOLD:
             desk.decisions.append(DecisionLine(at=at, symbol=symbol, call=call.value))

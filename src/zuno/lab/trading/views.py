@@ -19,6 +19,7 @@ from zuno.lab.model import figure, format_span, name_report, table_of, warn_part
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
+from zuno.lab.strategies_view import TiltView
 from zuno.lab.trading.arm_result import MICRO, ArmResult, DecisionLine, PriceSeries, Span
 from zuno.lab.trading.arms import MODELS_FOR, NEED_MODEL, NO_MODEL, NO_REPLY, Arm, describe_arm
 from zuno.lab.trading.order_arms import SEED, draw_trades
@@ -157,6 +158,8 @@ class TradeLabView(PartialView):
     noise_floor_said: str
     models: tuple[ModelCutoffView, ...]
     random: RandomDrawsView | None
+    tilt: TiltView | None
+    """Null: the debate was not an arm, has not come to the end, or the core had no history."""
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
     notes: tuple[str, ...]
@@ -182,6 +185,7 @@ class TradeLabView(PartialView):
             section(
                 "Against the debate", self._gain_table(), lines("" if self.random is None else self.random.describe())
             ),
+            None if self.tilt is None else self.tilt.to_block(),
             section("Bull, bear, sideways", self._regime_table()),
             describe_models(self.models, self.arms),
             lines(quiet(f"Noise floor of every gain: {self.noise_floor_said}{floor}.")),
@@ -340,6 +344,7 @@ def build_view(
         noise_floor_said=floor_said,
         models=models,
         random=None if debate is None or not debate.trades else _compare_with_chance(debate, prices, span),
+        tilt=None if debate is None else debate.tilt,
         arms=tuple(_arm_view(result, kinds, gains.get(result.arm), change, tries, variance) for result in results),
         not_run=tuple(
             SkippedArmView(arm=arm.value, reason=f"{MODELS_FOR[arm]}: {NO_REPLY if question.models else NO_MODEL}")

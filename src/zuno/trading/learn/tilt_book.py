@@ -32,7 +32,7 @@ MADE_UP_DAYS: Final = 7
 SHOWN: Final = 5
 """Tilts of a market that a cycle is told, the newest."""
 _About = tuple[Symbol, Mode, Millis]
-_View = tuple[int, float, float]
+JudgeView = tuple[int, float, float]
 """Side, probability and fair rate; side 0: nothing new was to be opened."""
 
 
@@ -49,7 +49,7 @@ class TiltBook:
         self._journal, self._store, self._refresh = journal, store, refresh
         self._read_runs = self._read_days = 0
         self._days: dict[str, dict[int, TiltDay]] = {}
-        self._waiting: dict[str, dict[int, dict[_About, tuple[str, _View]]]] = {}
+        self._waiting: dict[str, dict[int, dict[_About, tuple[str, JudgeView]]]] = {}
         """Runs of days that are not scored, by account, day and what they were about."""
 
     async def read(self, account: str, before: Millis) -> tuple[TiltDay, ...]:
@@ -118,11 +118,11 @@ class TiltBook:
             day = past.as_of - past.as_of % DAY_MS
             if past.account is not None and day not in self._days.get(past.account, {}):
                 cycles = self._waiting.setdefault(past.account, {}).setdefault(day, {})
-                cycles.setdefault((past.symbol, past.mode, past.as_of), (entry.request_id or "", read_view(past)))
+                cycles.setdefault((past.symbol, past.mode, past.as_of), (entry.request_id or "", read_judge_view(past)))
 
-    async def _read_cycles(self, runs: Iterable[tuple[_About, tuple[str, _View]]]) -> dict[Symbol, list[_View]]:
+    async def _read_cycles(self, runs: Iterable[tuple[_About, tuple[str, JudgeView]]]) -> dict[Symbol, list[JudgeView]]:
         """What was said of each market by a Judge who answered."""
-        journal, cycles = await self._journal(), dict[Symbol, list[_View]]()
+        journal, cycles = await self._journal(), dict[Symbol, list[JudgeView]]()
         for (symbol, *_), (run, view) in runs:
             judged = await journal.latest(1, request_id=run, kind=kind_of(Node.JUDGE_AGENT))
             if judged and JudgeRecord.model_validate(dict(judged[0].payload), strict=False).value.source != "fallback":
@@ -130,7 +130,7 @@ class TiltBook:
         return cycles
 
     async def _score_day(
-        self, account: str, day: Millis, cycles: Mapping[Symbol, Sequence[_View]], at: Millis
+        self, account: str, day: Millis, cycles: Mapping[Symbol, Sequence[JudgeView]], at: Millis
     ) -> TiltDay:
         tilts = {symbol: tilt for symbol, views in cycles.items() if (tilt := measure_tilt(views)) is not None}
         before = [scored for scored in self._days.get(account, {}).values() if scored.day < day]
@@ -170,7 +170,7 @@ class TiltBook:
         return histories
 
 
-def read_view(past: RunSummary) -> _View:
+def read_judge_view(past: RunSummary) -> JudgeView:
     """What a Judge said before any rule had a word in it: side, probability, and the rate that the distances give."""
     side, prices = past.decision.side, (past.entry_price, past.stop_loss, past.take_profit)
     entry, stop, take = prices

@@ -20,7 +20,7 @@ from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
-from zuno.trading.learn.tilt_book import TiltBook, read_view
+from zuno.trading.learn.tilt_book import TiltBook, read_judge_view
 from zuno.trading.model.account import read_slot
 from zuno.trading.model.cycle import AnswerSource, Call, Decision, Node
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Candle, Timeframe
@@ -257,7 +257,7 @@ async def test_a_cycle_is_told_what_the_core_holds_and_what_came_before_it(world
     ],
 )
 def test_what_a_judge_said(decided: Decision, view: Any) -> None:
-    assert read_view(summarise_run(told.outcome(decision=decided))) == pytest.approx(view)
+    assert read_judge_view(summarise_run(told.outcome(decision=decided))) == pytest.approx(view)
 
 
 def test_a_tilt_is_its_share_of_twenty_points() -> None:
