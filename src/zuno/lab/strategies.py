@@ -243,7 +243,7 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
 
 
 def play_tilts(
-    views: Mapping[tuple[int, str], Sequence[JudgeView]], histories: Sequence[MarketHistory], begin: int, end: int
+    views: Mapping[tuple[int, Symbol], Sequence[JudgeView]], histories: Sequence[MarketHistory], begin: int, end: int
 ) -> TiltView | None:
     """What Judges said day by day, on the core's trend from one moment to another. Each evening's weight is what the
     desk would have given it: scored on the days that were over. None where the core held no market."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from zuno.kernel.view import PartialView, View
 from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.report_page import Charts, draw_down, line_chart
-from zuno.present.document import Block, Document, document, lines, row, section, table
+from zuno.present.document import Block, Document, Section, Value, document, lines, row, section, table
 from zuno.present.values import count, number, share
 
 
@@ -63,7 +63,7 @@ class TiltView(View):
     """As if the tilt had had its whole weight on every day."""
     full_gain: DifferenceView
 
-    def to_block(self) -> Block:
+    def to_section(self) -> Section:
         slope = "not known" if self.beta is None else f"{self.beta:+.3f} ± {self.se:.3f}"
         rows: list[tuple[str, PathView, DifferenceView | None]] = [
             ("core", self.core, None),
@@ -89,7 +89,7 @@ class TiltView(View):
         )
 
 
-def describe_gain(gain: DifferenceView) -> tuple[str, str, str]:
+def describe_gain(gain: DifferenceView) -> tuple[str | Value, ...]:
     return figure(gain.sharpe, signed=True), format_span(gain.ci95), figure(gain.smallest)
 
 

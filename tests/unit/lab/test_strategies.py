@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from math import sqrt
 from pathlib import Path
 
@@ -13,8 +14,12 @@ from tests.paths import SHARED_DATA
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.errors import UsageError
 from zuno.lab.reports import LabReports
-from zuno.lab.strategies import StrategyLab, StrategyQuestion
-from zuno.lab.strategies_view import StrategyLabView
+from zuno.lab.strategies import StrategyLab, StrategyQuestion, play_tilts
+from zuno.lab.strategies_view import StrategyLabView, TiltView
+from zuno.markets.market import Symbol
+from zuno.trading.learn.tilt_book import JudgeView
+from zuno.trading.model.market import DAY_MS
+from zuno.trading.strategies.port import MarketHistory, build_history
 from zuno.trading.strategies.scaler import simulate
 from zuno.wiring.lab_models import choose_runner
 from zuno.wiring.trade_lab import build_strategy_lab
@@ -94,3 +99,56 @@ def test_a_resumed_run_gives_the_same_document(tmp_path: Path) -> None:
         asyncio.run(backtest(tmp_path / "two", StrategyQuestion(str(folder), "SOL", None, None)))
     with pytest.raises(UsageError):
         asyncio.run(backtest(tmp_path / "two", StrategyQuestion(str(folder), "", "2024-03-01", "2024-03-01")))
+
+
+DAYS = 380
+
+
+def draw_histories(seed: int, names: Sequence[str], days: int = DAYS) -> tuple[MarketHistory, ...]:
+    dice = np.random.Generator(np.random.PCG64(seed))
+    closes = {name: (100 * np.exp(np.cumsum(dice.normal(0, 0.03, days)))).tolist() for name in names}
+    return tuple(build_history(name, [(DAY_MS * day, each) for day, each in enumerate(closes[name])]) for name in names)
+
+
+def say_of_each_day(
+    histories: Sequence[MarketHistory], say: Callable[[float], float], days: int = DAYS
+) -> dict[tuple[int, Symbol], list[JudgeView]]:
+    """One cycle a day and market; `say`: by what the market will do on the next day, points over the fair rate."""
+    return {
+        (DAY_MS * day, Symbol(history.name)): [
+            (1, 0.5 + 0.2 * say(history.closes[day + 1] / history.closes[day] - 1), 0.5)
+        ]
+        for history in histories
+        for day in range(150, days - 1)
+    }
+
+
+def play(views: dict[tuple[int, Symbol], list[JudgeView]], histories: Sequence[MarketHistory]) -> TiltView:
+    tilt = play_tilts(views, histories, 200 * DAY_MS, DAYS * DAY_MS)
+    assert tilt is not None
+    return tilt
+
+
+@pytest.mark.slow
+def test_a_debate_that_knows_tomorrow_earns_its_tilt_and_a_silent_one_changes_nothing() -> None:
+    histories = draw_histories(3, ("A", "B"))
+    seer = play(say_of_each_day(histories, lambda move: 1.0 if move > 0 else -1.0), histories)
+    assert seer.weight > 0.5
+    assert 0 < seer.weighed_days < DAYS - 200
+    assert seer.core.sharpe is not None
+    assert seer.tilted.sharpe is not None
+    assert seer.full.sharpe is not None
+    assert seer.core.sharpe < seer.tilted.sharpe < seer.full.sharpe
+    assert seer.gain.ci95 is not None
+    silent = play(say_of_each_day(histories, lambda move: 0.0), histories)
+    assert (silent.weight, silent.weighed_days) == (0.0, 0)
+    assert silent.core == silent.tilted == silent.full == seer.core
+
+
+def test_a_tilt_acts_on_the_day_after_it_was_said() -> None:
+    histories = draw_histories(4, ("A", "B"))
+    late = say_of_each_day(histories, lambda move: 1.0 if move > 0 else -1.0)
+    shifted = {(day + DAY_MS, name): views for (day, name), views in late.items() if day < DAY_MS * (DAYS - 2)}
+    copied = play(shifted, histories)
+    assert copied.weight < 0.2
+    assert play_tilts({}, histories, 0, DAYS * DAY_MS) is None

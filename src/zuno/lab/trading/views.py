@@ -185,7 +185,7 @@ class TradeLabView(PartialView):
             section(
                 "Against the debate", self._gain_table(), lines("" if self.random is None else self.random.describe())
             ),
-            None if self.tilt is None else self.tilt.to_block(),
+            None if self.tilt is None else self.tilt.to_section(),
             section("Bull, bear, sideways", self._regime_table()),
             describe_models(self.models, self.arms),
             lines(quiet(f"Noise floor of every gain: {self.noise_floor_said}{floor}.")),
