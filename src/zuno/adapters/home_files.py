@@ -50,7 +50,7 @@ _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.RECORD, False, "journal*.head journal*.broken mesh/*/journal.*"),
     (FileKind.RECORD, True, "archive/* zuno.toml wallets.* alerts.json outbox.db samples.db sim.json"),
     (FileKind.RECORD, True, "strategies/* market/own/* lab/* mesh/mesh.json mesh/*/axl.json"),
-    (FileKind.CACHE, False, "markets.json cycles.db memory/* market/synthetic/* chains/*"),
+    (FileKind.CACHE, False, "markets.json cycles.db memory/* market/synthetic/* chains/* prices/*"),
     (FileKind.CACHE, False, "devnet/* reports/* charts/* mesh/*"),
 )
 """The first that fits counts; a star stands for folders too. `True`: a backup takes it. A private key is never taken; a

@@ -44,6 +44,9 @@ class DifferenceView(View):
     smallest: float | None
     """The difference that four of five histories of this length would show."""
 
+    def to_cells(self) -> tuple[str | Value, ...]:
+        return figure(self.sharpe, signed=True), format_span(self.ci95), figure(self.smallest)
+
 
 class TiltView(View):
     """The debate's tilt of the core's trend, scored each evening as the desk scores it and held on the day after."""
@@ -64,7 +67,7 @@ class TiltView(View):
     full_gain: DifferenceView
 
     def to_section(self) -> Section:
-        slope = "not known" if self.beta is None else f"{self.beta:+.3f} ± {self.se:.3f}"
+        slope = "not known" if self.beta is None else f"{self.beta:+.3f} ± {self.se or 0.0:.3f}"
         rows: list[tuple[str, PathView, DifferenceView | None]] = [
             ("core", self.core, None),
             ("with the tilt", self.tilted, self.gain),
@@ -77,20 +80,18 @@ class TiltView(View):
                 f"the end, above zero on {self.weighed_days} days."
             ),
             table(
-                ("path", "Sharpe", "fall", "a year", "Sharpe less core's", "95 %", "shows"),
+                ("path", "Sharpe", "95 %", "drawdown", "a year", "volatility", "less core's", "95 % of it", "shows"),
                 [
                     (
-                        *(name, figure(path.sharpe), share(path.drawdown), share(path.annual_return)),
-                        *(("", "", "") if gain is None else describe_gain(gain)),
+                        *(name, figure(path.sharpe), format_span(path.sharpe_ci95), share(path.drawdown)),
+                        *(share(path.annual_return, signed=True), share(path.volatility)),
+                        *(("", "", "") if gain is None else gain.to_cells()),
                     )
                     for name, path, gain in rows
                 ],
+                spare=("volatility", "shows"),
             ),
         )
-
-
-def describe_gain(gain: DifferenceView) -> tuple[str | Value, ...]:
-    return figure(gain.sharpe, signed=True), format_span(gain.ci95), figure(gain.smallest)
 
 
 class StretchView(View):

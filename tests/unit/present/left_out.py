@@ -132,7 +132,7 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "PowerView": "smallest_edge smallest_edge_pct trades",
         "ProtectionView": "until",
         "RateView": "count total",
-        "RecommendedView": "amount0 amount1 carry index own reason stress verdict",
+        "RecommendedView": "amount0 amount1 carry hedge index own reason stress verdict",
         "Reliability": "enough",
         "ReliabilityBin": "high low",
         "ReplayView": "request_id",

@@ -64,11 +64,11 @@ async def test_a_clock_that_is_set_is_not_the_one_that_proves_minutes_of_streams
 ) -> None:
     opened = markets(home, monkeypatch)
     tapes = opened.sources().tapes.values()
-    before = [tape._steady() for tape in tapes]  # type: ignore[attr-defined]
+    before = [tape.steady() for tape in tapes]  # type: ignore[attr-defined]
     tomorrow = time.time_ns() + 86_400 * 10**9
     monkeypatch.setattr(time, "time_ns", lambda: tomorrow)
     monkeypatch.setattr(time, "time", lambda: tomorrow / 10**9)
-    passed = [tape._steady() - then for tape, then in zip(tapes, before, strict=True)]  # type: ignore[attr-defined]
+    passed = [tape.steady() - then for tape, then in zip(tapes, before, strict=True)]  # type: ignore[attr-defined]
     assert len(passed) == 3
     assert all(0 <= millis < 3_600_000 for millis in passed)
     await opened.close()

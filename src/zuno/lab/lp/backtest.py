@@ -155,6 +155,7 @@ def average_results(results: Sequence[ArmResult]) -> ArmResult:
         **{
             term.name: sum((getattr(result.terms, term.name) for result in results), ZERO) / count
             for term in fields(PnlTerms)
+            if getattr(first.terms, term.name) is not None
         }
     )
     return replace(
