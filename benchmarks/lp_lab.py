@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figure import report, report_pairs
+from tests.wire.earned_fees import earn_fees
 from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedWorld
 from zuno.adapters.imports.pool_events import read_pool_record
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
@@ -39,7 +40,7 @@ from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.units import Seconds, Tick, Wei
 from zuno.lab.lp.backtest import HeldSpan
-from zuno.lab.lp.fast import PIPS, USD, Convention, MinuteColumns, amounts_by_minute, earn_fees, to_columns
+from zuno.lab.lp.fast import PIPS, USD, Convention, MinuteColumns, amounts_at, to_columns
 from zuno.lab.lp.question import plan_schedule
 from zuno.lab.lp.ranges import plan_ranges, play_range
 from zuno.lab.lp.tape import earn_on_path, map_ticks, replay, to_swap_columns
@@ -116,7 +117,7 @@ def time_best(work: Callable[[], object]) -> float:
 
 def backtest_fast(columns: MinuteColumns, liquidity: int) -> None:
     earn_fees(columns, HELD, liquidity, USDC_WETH.fee, Convention.CLOSE_TICK)
-    amounts_by_minute(columns, HELD, liquidity)
+    amounts_at(columns.roots, HELD, liquidity)
 
 
 def play_exact(recorded: PoolMinutes) -> tuple[int, int, int]:

@@ -15,10 +15,10 @@ import pytest
 
 from tests.paths import CACHE
 from tests.wire.debating import ROLES, Table, observed, shaken
+from tests.wire.prompt_size import SMALL_MODEL_TOKENS
 from tests.wire.small_model import Missing, fetch, running
 from zuno.adapters.model.vendors import VendorModel
 from zuno.llm.names import parse_model
-from zuno.llm.prompts import SMALL_MODEL_TOKENS
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, extract_moves
 from zuno.lp.model.debate import Context
 from zuno.lp.rules.ballot import judge_all

@@ -1,5 +1,7 @@
 """The contracts' integer types, so that a number that cannot exist on chain is refused here too."""
 
+from collections.abc import Callable
+
 from zuno.kernel.errors import SafeCastOverflow
 
 Q96 = 1 << 96
@@ -14,32 +16,21 @@ MIN_INT256 = -(1 << 255)
 MAX_INT256 = (1 << 255) - 1
 
 
-def to_int128(value: int) -> int:
+def _safe_cast(kind: str, least: int, most: int) -> Callable[[int], int]:
     """The value itself, or SafeCastOverflow."""
-    if MIN_INT128 <= value <= MAX_INT128:
-        return value
-    raise SafeCastOverflow(f"{value} does not fit int128")
+
+    def cast(value: int) -> int:
+        if least <= value <= most:
+            return value
+        raise SafeCastOverflow(f"{value} does not fit {kind}")
+
+    return cast
 
 
-def to_int256(value: int) -> int:
-    """The value itself, or SafeCastOverflow."""
-    if MIN_INT256 <= value <= MAX_INT256:
-        return value
-    raise SafeCastOverflow(f"{value} does not fit int256")
-
-
-def to_uint128(value: int) -> int:
-    """The value itself, or SafeCastOverflow."""
-    if 0 <= value <= MAX_UINT128:
-        return value
-    raise SafeCastOverflow(f"{value} does not fit uint128")
-
-
-def to_uint256(value: int) -> int:
-    """The value itself, or SafeCastOverflow."""
-    if 0 <= value <= MAX_UINT256:
-        return value
-    raise SafeCastOverflow(f"{value} does not fit uint256")
+to_int128 = _safe_cast("int128", MIN_INT128, MAX_INT128)
+to_int256 = _safe_cast("int256", MIN_INT256, MAX_INT256)
+to_uint128 = _safe_cast("uint128", 0, MAX_UINT128)
+to_uint256 = _safe_cast("uint256", 0, MAX_UINT256)
 
 
 def ceil_div(numerator: int, denominator: int) -> int:

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
 
+from zuno.amm.fees import DYNAMIC_FEE_FLAG
 from zuno.kernel.text import Token, base_and_quote
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 
-DYNAMIC_FEE_FLAG = 0x800000
 NO_HOOKS: Address = Address("0x" + "00" * 20)
 Q192 = 1 << 192
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The block a fact belongs to."""
-
     number: int
     hash: HexId
     timestamp: Seconds
@@ -63,8 +61,6 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class PoolState:
-    """A pool at one block."""
-
     id: HexId
     key: PoolKey
     token0: Token

@@ -135,7 +135,8 @@ class JournalAudit:
         if not 1 <= count <= MAX_TAIL:
             raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
         entries = await self.journal.latest(count, before=before)
-        return JournalTailView(entries=tuple(map(_to_entry_view, entries)))
+        views = (derive(EntryView, each, role=each.author.role, key=each.author.key or "") for each in entries)
+        return JournalTailView(entries=tuple(views))
 
 
 def _describe_unchecked(verdict: Verdict) -> str:
@@ -143,7 +144,3 @@ def _describe_unchecked(verdict: Verdict) -> str:
         return f"entries 1 to {verdict.first - 1:,} and the bundles they name; a checkpoint seals them"
     unsigned = verdict.entries - verdict.signatures
     return f"the signatures of {unsigned:,} entries that a checkpoint seals" if unsigned else ""
-
-
-def _to_entry_view(entry: Entry) -> EntryView:
-    return derive(EntryView, entry, role=entry.author.role, key=entry.author.key or "")

@@ -109,8 +109,6 @@ class DamagedRow:
 
 @dataclass(frozen=True, slots=True)
 class EntryFilter:
-    """The entries of one kind in one request."""
-
     request_id: str
     kind: str
 

@@ -38,7 +38,6 @@ class ModelCutoffView(View):
 
 
 def describe_models(models: Sequence[ModelCutoffView], arms: Sequence[AskingArm]) -> Section:
-    """Tokens, cost and training cutoffs."""
     tokens, usd = sum(arm.model_tokens for arm in arms), sum(arm.model_cost_usd for arm in arms)
     return section(
         "Models",

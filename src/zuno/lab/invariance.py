@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 
-from zuno.kernel.units import Millis
 from zuno.kernel.view import View
 from zuno.kernel.wire import derive
 from zuno.lab.comparisons import measure_rate
@@ -29,7 +28,7 @@ from zuno.present.values import count, good
 from zuno.trading.model.account import Account
 from zuno.trading.model.cycle import Call, Node
 from zuno.trading.model.market import Book, Candle, Feed, Level, MarkAndIndex, OptionChain, Row, Series, TapeEvent, Text
-from zuno.trading.ports.series import SeriesSnapshot, SeriesStore, Slice
+from zuno.trading.ports.series import SeriesStore
 
 R = TypeVar("R", bound=Row)
 CODE: Final = "invariance"
@@ -68,19 +67,8 @@ class Change(StrEnum):
 class RenamedSeries(ChangedSeries):
     """BTC's market under ETH's name, and the other way round."""
 
-    async def read(
-        self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
-    ) -> tuple[R, ...]:
-        return await self._store.read(rename_series(series), since, until, known_by, newest)
-
-    async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        return await self._store.read_many(
-            [replace(each, series=rename_series(each.series)) for each in slices], known_by
-        )
-
-
-def rename_series(series: Series[R]) -> Series[R]:
-    return replace(series, name=_BASES.sub(lambda base: "ETH" if base[0] == "BTC" else "BTC", series.name))
+    def find_source(self, series: Series[R]) -> Series[R]:
+        return replace(series, name=_BASES.sub(lambda base: "ETH" if base[0] == "BTC" else "BTC", series.name))
 
 
 class ScaledSeries(ChangedSeries):

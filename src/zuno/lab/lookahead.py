@@ -125,8 +125,6 @@ class StartupResult:
 
 @dataclass(frozen=True, slots=True)
 class LookaheadMoment(StudiedMoment):
-    """Result of one moment."""
-
     decision: str
     ruling: str
     leaks: tuple[str, ...]

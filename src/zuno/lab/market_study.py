@@ -23,8 +23,6 @@ _SEEDS: Final = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
 
 @dataclass(frozen=True, slots=True)
 class MarketPlan:
-    """How many moments of which market are studied."""
-
     seed: int
     moments: int
 

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from zuno.kernel.errors import Refused
@@ -72,8 +73,12 @@ class ChangedSeries(ReadOnlySeries):
         self._store = store
         self._name = name
 
+    def find_source(self, series: Series[R]) -> Series[R]:
+        """Which of the store's own is read for a series."""
+        return series
+
     def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
-        raise NotImplementedError
+        return rows
 
     @property
     def origin(self) -> Origin:
@@ -83,10 +88,12 @@ class ChangedSeries(ReadOnlySeries):
     async def read(
         self, series: Series[R], since: Millis, until: Millis, known_by: Millis, newest: int | None = None
     ) -> tuple[R, ...]:
-        return tuple(self.change_rows(series, await self._store.read(series, since, until, known_by, newest)))
+        rows = await self._store.read(self.find_source(series), since, until, known_by, newest)
+        return tuple(self.change_rows(series, rows))
 
     async def read_many(self, slices: Sequence[Slice[Any]], known_by: Millis) -> SeriesSnapshot:
-        snapshot = await self._store.read_many(slices, known_by)
+        sources = [replace(each, series=self.find_source(each.series)) for each in slices]
+        snapshot = await self._store.read_many(sources, known_by)
         rows = (self.change_rows(each.series, rows) for each, rows in zip(slices, snapshot.rows, strict=True))
         return SeriesSnapshot(self.origin, tuple(rows), snapshot.asides)
 

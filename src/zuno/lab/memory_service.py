@@ -44,8 +44,6 @@ Table: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlan:
-    """One market of the study."""
-
     seed: int
     world: World
     moments: int

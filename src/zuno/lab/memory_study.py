@@ -63,8 +63,6 @@ class World(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryMarket:
-    """One market of the study."""
-
     seed: int
     world: World
     store: SeriesStore
@@ -88,8 +86,6 @@ class ArmDesk:
 
 @dataclass(frozen=True, slots=True)
 class TradeResult:
-    """One arm's trade at one moment."""
-
     side: str
     r: int
     """In ten-thousandths of R, after fees and funding."""

@@ -15,32 +15,12 @@ from zuno.markets.feeds import BINANCE, FIGURES, UPBIT, name_at
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.agents.macro_options import BALANCED, USUAL_SKEW
 from zuno.trading.measure.options import PLAUSIBLE_IV, YEAR_MS
+from zuno.trading.model import market
 from zuno.trading.model.account import Account, Holding, RestingOrder
 from zuno.trading.model.cycle import Call
-from zuno.trading.model.market import (
-    DAY_MS,
-    Book,
-    Candle,
-    Feed,
-    Funding,
-    Heartbeat,
-    Level,
-    MacroRelease,
-    MarkAndIndex,
-    OptionChain,
-    OptionQuote,
-    Quote,
-    Row,
-    Series,
-    Side,
-    TapeEvent,
-    Timeframe,
-    candles,
-    macro,
-)
 from zuno.trading.ports.series import SeriesStore
 
-R = TypeVar("R", bound=Row)
+R = TypeVar("R", bound=market.Row)
 Mirror: TypeAlias = Callable[[Any, float], Any]
 """Of a row about an anchor."""
 YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
@@ -50,8 +30,8 @@ FULL_MOOD: Final = 100.0
 WING_DEVIATIONS: Final = 0.4
 """Standard deviations of the log price from the forward from which on the whole skew is mirrored: a 25-delta option
 lies a little further out."""
-_LOOK_BACK: Final = 130 * DAY_MS
-_OTHER: Final = {Side.LONG: Side.SHORT, Side.SHORT: Side.LONG}
+_LOOK_BACK: Final = 130 * market.DAY_MS
+_OTHER: Final = {market.Side.LONG: market.Side.SHORT, market.Side.SHORT: market.Side.LONG}
 _OTHER_CALL: Final = {Call.LONG: Call.SHORT, Call.SHORT: Call.LONG}
 
 
@@ -76,11 +56,11 @@ class MirroredSeries(ChangedSeries):
     def anchor(self, symbol: Symbol) -> float:
         return self._anchors[symbol]
 
-    def change_rows(self, series: Series[R], rows: Sequence[R]) -> Sequence[R]:
+    def change_rows(self, series: market.Series[R], rows: Sequence[R]) -> Sequence[R]:
         mirror: Mirror | None = _mirror_yield if series.name in YIELDS else _MIRRORS.get(series.feed)
-        symbol = series.name.partition("/")[0] + ("USDT" if series.feed is Feed.OPTIONS else "")
+        symbol = series.name.partition("/")[0] + ("USDT" if series.feed is market.Feed.OPTIONS else "")
         anchor = self._anchors.get(symbol, 1.0)
-        return rows if mirror is None or series.row is Heartbeat else tuple(mirror(row, anchor) for row in rows)
+        return rows if mirror is None or series.row is market.Heartbeat else tuple(mirror(row, anchor) for row in rows)
 
 
 async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
@@ -90,11 +70,13 @@ async def open_mirror(store: SeriesStore, at: Millis) -> MirroredSeries:
         (UPBIT, name_at(UPBIT, symbol)) for symbol in DEFAULT_SYMBOLS
     ]
     for venue, name in pairs:
-        hours = await store.read(candles(venue, name, Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1)
+        hours = await store.read(
+            market.candles(venue, name, market.Timeframe.H1), Millis(at - _LOOK_BACK), at, at, newest=1
+        )
         anchors[name] = hours[-1].close if hours else 1.0
     for venue, figures in FIGURES.items():
         for figure in figures:
-            prints = await store.read(macro(venue, figure), Millis(at - _LOOK_BACK), at, at, newest=1)
+            prints = await store.read(market.macro(venue, figure), Millis(at - _LOOK_BACK), at, at, newest=1)
             anchors[figure] = prints[-1].value if prints else 1.0
     return MirroredSeries(store, anchors)
 
@@ -123,33 +105,37 @@ def mirror_account(account: Account, mirror: MirroredSeries) -> Account:
     )
 
 
-def _mirror_candle(bar: Candle, anchor: float) -> Candle:
+def _mirror_candle(bar: market.Candle, anchor: float) -> market.Candle:
     square = anchor * anchor
     taken = None if bar.taker_buy is None else bar.volume - bar.taker_buy
-    return Candle(bar.at, square / bar.open, square / bar.low, square / bar.high, square / bar.close, bar.volume, taken)
+    return market.Candle(
+        bar.at, square / bar.open, square / bar.low, square / bar.high, square / bar.close, bar.volume, taken
+    )
 
 
-def _mirror_quotes(quotes: Sequence[Quote], anchor: float) -> tuple[Quote, ...]:
+def _mirror_quotes(quotes: Sequence[market.Quote], anchor: float) -> tuple[market.Quote, ...]:
     """Levels keep their notional."""
     prices = [mirror_price(quote.price, anchor) for quote in quotes]
-    return tuple(Quote(price, quote.size * quote.price / price) for quote, price in zip(quotes, prices, strict=True))
+    return tuple(
+        market.Quote(price, quote.size * quote.price / price) for quote, price in zip(quotes, prices, strict=True)
+    )
 
 
-def _mirror_event(event: TapeEvent, anchor: float) -> TapeEvent:
+def _mirror_event(event: market.TapeEvent, anchor: float) -> market.TapeEvent:
     price = mirror_price(event.price, anchor)
     return event._replace(side=_OTHER[event.side], price=price, quantity=event.quantity * event.price / price)
 
 
-def _mirror_chain(chain: OptionChain, anchor: float) -> OptionChain:
+def _mirror_chain(chain: market.OptionChain, anchor: float) -> market.OptionChain:
     """Puts become calls as far on the other side of the forward, at the same volatility. A market usually pays more for
     puts and holds fewer of them: skew and put/call ratio are mirrored about what is usual."""
     puts, calls = (fsum(quote.open_interest for quote in chain.quotes if quote.call is call) for call in (False, True))
     ratio = puts / calls if calls else BALANCED
     share = max(0.0, (2 * BALANCED - ratio) * ratio)
-    return OptionChain(chain.at, tuple(_mirror_option(quote, chain.at, anchor, share) for quote in chain.quotes))
+    return market.OptionChain(chain.at, tuple(_mirror_option(quote, chain.at, anchor, share) for quote in chain.quotes))
 
 
-def _mirror_option(quote: OptionQuote, at: Millis, anchor: float, put_share: float) -> OptionQuote:
+def _mirror_option(quote: market.OptionQuote, at: Millis, anchor: float, put_share: float) -> market.OptionQuote:
     """A put of a quarter delta lies nearer to the forward than a call of a quarter does: in the wings the strike goes
     to where the delta is mirrored, so that the skew is."""
     strike = mirror_price(quote.strike, anchor)
@@ -173,22 +159,26 @@ def _mirror_option(quote: OptionQuote, at: Millis, anchor: float, put_share: flo
     )
 
 
-def _mirror_yield(row: MacroRelease, anchor: float) -> MacroRelease:
+def _mirror_yield(row: market.MacroRelease, anchor: float) -> market.MacroRelease:
     return row._replace(value=2 * anchor - row.value)
 
 
-_MIRRORS: Final[Mapping[Feed, Mirror]] = {
-    Feed.CANDLES: _mirror_candle,
-    Feed.FUNDING: lambda row, _: Funding(row.at, -row.rate, row.interval_hours),
-    Feed.LONG_SHORT: lambda row, _: Level(row.at, 1 / row.value if row.value else row.value),
-    Feed.BASIS: lambda row, anchor: MarkAndIndex(
+_MIRRORS: Final[Mapping[market.Feed, Mirror]] = {
+    market.Feed.CANDLES: _mirror_candle,
+    market.Feed.FUNDING: lambda row, _: market.Funding(row.at, -row.rate, row.interval_hours),
+    market.Feed.LONG_SHORT: lambda row, _: market.Level(row.at, 1 / row.value if row.value else row.value),
+    market.Feed.BASIS: lambda row, anchor: market.MarkAndIndex(
         row.at, mirror_price(row.mark, anchor), mirror_price(row.spot, anchor)
     ),
-    Feed.BOOK: lambda book, anchor: Book(book.at, _mirror_quotes(book.asks, anchor), _mirror_quotes(book.bids, anchor)),
-    Feed.LIQUIDATIONS: _mirror_event,
-    Feed.WHALES: _mirror_event,
-    Feed.OPTIONS: _mirror_chain,
-    Feed.MACRO: lambda row, anchor: row._replace(value=mirror_price(row.value, anchor) if row.value else row.value),
-    Feed.FEAR_GREED: lambda row, _: Level(row.at, FULL_MOOD - row.value),
+    market.Feed.BOOK: lambda book, anchor: market.Book(
+        book.at, _mirror_quotes(book.asks, anchor), _mirror_quotes(book.bids, anchor)
+    ),
+    market.Feed.LIQUIDATIONS: _mirror_event,
+    market.Feed.WHALES: _mirror_event,
+    market.Feed.OPTIONS: _mirror_chain,
+    market.Feed.MACRO: lambda row, anchor: row._replace(
+        value=mirror_price(row.value, anchor) if row.value else row.value
+    ),
+    market.Feed.FEAR_GREED: lambda row, _: market.Level(row.at, FULL_MOOD - row.value),
 }
 """Open interest, volatility, exchange rates and words have no side: they stay as they are."""

@@ -28,8 +28,6 @@ class TradeScore:
 
 @dataclass(frozen=True, slots=True)
 class RulingSummary:
-    """What a cycle decided and ruled."""
-
     decision: str
     ruling: str
     veto: str | None
@@ -40,8 +38,6 @@ class RulingSummary:
 
 @dataclass(frozen=True, slots=True)
 class StudiedMoment:
-    """Which moment of which market was studied."""
-
     seed: int
     number: int
     at: Millis
@@ -51,8 +47,6 @@ class StudiedMoment:
 
 @dataclass(frozen=True, slots=True)
 class MomentResult(StudiedMoment):
-    """What one moment of a study came to."""
-
     kind: str
     holding: str
     """What the account held: nothing, long, short, other, heavy."""

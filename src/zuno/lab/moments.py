@@ -57,8 +57,6 @@ class StudyMarket:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One cycle of a study."""
-
     number: int
     kind: MomentKind
     at: Millis

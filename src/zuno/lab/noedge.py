@@ -57,8 +57,6 @@ _NOT_JUDGED: Final = f"Not judged: {MIN_WORLDS:,} worlds are needed, and {LEAST_
 
 @dataclass(frozen=True, slots=True)
 class WorldsPlan:
-    """Some worlds of one kind, for one worker."""
-
     kind: WorldKind
     seeds: tuple[int, ...]
     pool: HourPool | None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import floor, log10
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -141,14 +141,12 @@ def line_chart(caption: str, series: Iterable[tuple[str, Points]], unit: str = "
     return chart
 
 
-def bar_chart(
-    caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]], unit: str = "USD"
-) -> Chart | None:
+def bar_chart(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> Chart | None:
     """For every row its parts side by side from zero: what is gained to the right, what is lost to the left."""
     if not rows:
         return None
     sums = [sum(part for part in parts if part * sign > 0) for _, parts in rows for sign in (1, -1)]
-    chart, x = _lay_out_rows(f"{caption} ({unit})", [name for name, _ in rows], [0.0, *sums], names)
+    chart, x = _lay_out_rows(f"{caption} (USD)", [name for name, _ in rows], [0.0, *sums], names)
     for place, (_, parts) in enumerate(rows):
         reached = {True: 0.0, False: 0.0}
         for number, part in enumerate(parts):
@@ -193,7 +191,6 @@ def heat_map(
     rows: Sequence[tuple[str, Sequence[float | None]]],
     axes: tuple[str, str],
     signs: tuple[str, str],
-    unit: str = "USD",
 ) -> Chart | None:
     """A cell for every column of every row: its colour says on which side of zero it lies, and its strength how far.
     `axes`: what goes across and down. `signs`: what above and below zero are. None is left blank."""
@@ -201,7 +198,7 @@ def heat_map(
     if most == 0:
         return None
     top, wide = TOP + 34, (WIDTH - LEFT - RIGHT) / len(columns)
-    named = f"{caption} ({unit}, the strongest colour is {most:,.2f})"
+    named = f"{caption} (USD, the strongest colour is {most:,.2f})"
     chart = Chart(named, signs, filled=True, height=top + len(rows) * CELL + 6)
     chart.labels.append(Label(WIDTH - RIGHT, TOP + 4, f"{axes[0]} →", "end", "name"))
     chart.labels.append(Label(0, TOP + 4, f"{axes[1]} ↓", "start", "name"))
@@ -222,11 +219,10 @@ def heat_map(
 
 def draw_down(points: Points) -> list[tuple[int, float]]:
     """How far below its highest value so far a series stands, in per cent of it: 0 or less."""
-    peak, fallen = points[0][1], []
-    for at, value in points:
-        peak = max(peak, value)
-        fallen.append((at, 100 * (value - peak) / peak if peak > 0 else 0.0))
-    return fallen
+    peaks = accumulate((value for _, value in points), max)
+    return [
+        (at, 100 * (value - peak) / peak if peak > 0 else 0.0) for (at, value), peak in zip(points, peaks, strict=True)
+    ]
 
 
 def _lay_out_rows(

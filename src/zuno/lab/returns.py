@@ -1,12 +1,12 @@
 """What a series of returns is worth: Sharpe, Sortino, Calmar, drawdown, and how much of a Sharpe ratio is luck.
 
-Returns are fractions of one bar each, oldest first. Only sums, products, quotients and square roots are taken, in a
-fixed order: the same digits on every machine.
+Returns are fractions of one bar each, oldest first. What is shown is rounded: the same digits on every machine.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import fsum, sqrt
+from math import e, fsum, sqrt
+from statistics import NormalDist
 from typing import Final
 
 from zuno.trading.measure.portable import exp, log, round_digits
@@ -14,10 +14,7 @@ from zuno.trading.measure.portable import exp, log, round_digits
 DIGITS: Final = 9
 """Significant digits of a figure that is shown, hashed or compared."""
 EULER_GAMMA: Final = 0.5772156649015329
-_E: Final = 2.718281828459045
-_ROOT_TWO_PI: Final = 2.5066282746310002
-_FAR: Final = 8.2
-"""Standard deviations beyond which a normal variable is as good as never found."""
+_NORMAL: Final = NormalDist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +85,7 @@ def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: flo
     spread = 1 - skewness * sharpe + (kurtosis - 1) / 4 * sharpe * sharpe
     if spread <= 0:  # no sample has such moments, but rounded ones may
         return float(sharpe > benchmark)
-    return round_figure(normal_cdf((sharpe - benchmark) * sqrt(bars - 1) / sqrt(spread)))
+    return round_figure(_NORMAL.cdf((sharpe - benchmark) * sqrt(bars - 1) / sqrt(spread)))
 
 
 def expected_best_sharpe(trials: int, variance: float) -> float:
@@ -96,8 +93,8 @@ def expected_best_sharpe(trials: int, variance: float) -> float:
     trials vary so much."""
     if trials <= 1:
         return 0.0
-    high = (1 - EULER_GAMMA) * normal_quantile(1 - 1 / trials)
-    return sqrt(variance) * (high + EULER_GAMMA * normal_quantile(1 - 1 / (trials * _E)))
+    high = (1 - EULER_GAMMA) * _NORMAL.inv_cdf(1 - 1 / trials)
+    return sqrt(variance) * (high + EULER_GAMMA * _NORMAL.inv_cdf(1 - 1 / (trials * e)))
 
 
 def deflated_sharpe(returns: Sequence[float], trials: int, variance: float | None = None) -> float | None:
@@ -116,33 +113,6 @@ def estimate_trial_variance(sharpes: Sequence[float], bars: int) -> float:
     mean = fsum(sharpes) / len(sharpes) if sharpes else 0.0
     variance = fsum((value - mean) * (value - mean) for value in sharpes) / max(1, len(sharpes) - 1)
     return max(variance, 1 / max(1, bars - 1))
-
-
-def normal_cdf(value: float) -> float:
-    """Φ, within 1e-15, by its series around zero: every term has the sign of the value."""
-    if abs(value) >= _FAR:
-        return float(value > 0)
-    term = total = value
-    square, odd = value * value, 1
-    while total + term != total or odd == 1:
-        odd += 2
-        term = term * square / odd
-        total += term
-    return min(1.0, max(0.0, 0.5 + total * float(exp(-square / 2)) / _ROOT_TWO_PI))
-
-
-def normal_quantile(probability: float) -> float:
-    """The value below which a normal variable lies with this probability, within 1e-12 but for the far tails."""
-    if not 0 < probability < 1:
-        raise ValueError(f"{probability} is no probability between 0 and 1")
-    low, high = -_FAR, _FAR
-    for _ in range(60):
-        middle = (low + high) / 2
-        if normal_cdf(middle) < probability:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2
 
 
 def _moments(returns: Sequence[float], mean: float) -> tuple[float | None, float | None, float | None]:

@@ -19,20 +19,11 @@ from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import derive
+from zuno.lab import strategies_view
 from zuno.lab.comparisons import POWER_Z, draw_sharpes, middle_of
 from zuno.lab.market_study import RunTasks
 from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.returns import compound, measure_returns, round_figure
-from zuno.lab.strategies_view import (
-    BenchmarkView,
-    DifferenceView,
-    PathView,
-    ResultView,
-    StrategyLabView,
-    StrategyRowView,
-    StretchView,
-    TiltView,
-)
 from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
@@ -55,13 +46,11 @@ CARRY_RISKS: Final = (
 BLOCK_DAYS: Final = 30
 """Drawn together by the bootstrap: as long as volatility is measured over."""
 DIGITS: Final = 9
-NOT_COMPARED: Final = DifferenceView(sharpe=None, ci95=None, smallest=None)
+NOT_COMPARED: Final = strategies_view.DifferenceView(sharpe=None, ci95=None, smallest=None)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFolder:
-    """Daily histories of a folder; wiring reads it."""
-
     folder: str
     origin: str
     markets: tuple[MarketHistory, ...]
@@ -78,7 +67,6 @@ class StrategyQuestion:
 
     @property
     def command(self) -> str:
-        """The command that runs it again."""
         options = {"--data": self.folder, "--markets": self.markets, "--from": self.since, "--until": self.until}
         return " ".join(["zuno lab strategies", *(f"{name} {given}" for name, given in options.items() if given)])
 
@@ -95,15 +83,13 @@ class StrategyTask:
 
 @dataclass(frozen=True, slots=True)
 class StrategyLab:
-    """Backtests of the core strategies over a folder of history."""
-
     read_histories: Callable[[str], Awaitable[HistoryFolder]]
-    run_tasks: RunTasks[StrategyTask, StrategyRowView]
+    run_tasks: RunTasks[StrategyTask, strategies_view.StrategyRowView]
     reports: LabReports
 
     async def backtest(
         self, question: StrategyQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
-    ) -> StrategyLabView:
+    ) -> strategies_view.StrategyLabView:
         """Every strategy over the same days. Once `stop` is set, what is known by then is the answer."""
         check_workers(workers)
         data = await self.read_histories(question.folder)
@@ -111,10 +97,12 @@ class StrategyLab:
         first, last = choose_days(markets, question.since, question.until)
         asked = {"markets": [market.name for market in markets], "first": first, "last": last}
         report = report_id(KIND, asked, data.fingerprint, STRATEGY_EDITION)
-        rows = {row.name: row for row in self.reports.load_parts(report, StrategyRowView, resume=resume)}
+        rows = {
+            row.name: row for row in self.reports.load_parts(report, strategies_view.StrategyRowView, resume=resume)
+        }
         wanted = [StrategyTask(name, markets, first, last) for name in STRATEGIES if name not in rows]
 
-        def hear(row: StrategyRowView) -> None:
+        def hear(row: strategies_view.StrategyRowView) -> None:
             rows[row.name] = row
             self.reports.keep_part(report, row)
             tell(len(rows), len(STRATEGIES))
@@ -124,7 +112,7 @@ class StrategyLab:
         tried = {trial_id(KIND, name, asked, data.fingerprint, STRATEGY_EDITION): name for name in rows}
         self.reports.note_trials(KIND, tried)
         done = [rows[name] for name in STRATEGIES if name in rows]
-        view = StrategyLabView(
+        view = strategies_view.StrategyLabView(
             ok=True,
             stopped=stop.is_set(),
             report=report,
@@ -156,7 +144,7 @@ NOTES: Final = (
 )
 
 
-def describe_alpha(rows: Sequence[StrategyRowView]) -> str:
+def describe_alpha(rows: Sequence[strategies_view.StrategyRowView]) -> str:
     """Whether any strategy is more than holding sized by volatility, in one sentence."""
     judged = {row.name: row.difference for row in rows if row.difference.ci95 is not None}
     if not judged:
@@ -194,13 +182,13 @@ def choose_days(markets: Sequence[MarketHistory], since: str | None, until: str 
     return first - first % DAY_MS, last - last % DAY_MS
 
 
-async def run_strategy(task: StrategyTask) -> AsyncIterator[StrategyRowView]:
+async def run_strategy(task: StrategyTask) -> AsyncIterator[strategies_view.StrategyRowView]:
     row = await asyncio.to_thread(backtest_strategy, task)
     if row is not None:
         yield row
 
 
-def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
+def backtest_strategy(task: StrategyTask) -> strategies_view.StrategyRowView | None:
     """None where no market has, on any of the days, what the strategy needs."""
     strategy = STRATEGIES[task.name]
     view = StrategyView(task.last + DAY_MS, {market.name: market for market in task.markets})
@@ -223,7 +211,7 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
     years = len(days) / DAYS_PER_YEAR
     turns = fsum(path.traded[begin:].tolist()) / years
     own, shadow = measure_path(returns), measure_path(scaled.returns[begin:].tolist())
-    return StrategyRowView(
+    return strategies_view.StrategyRowView(
         **(own.model_dump(by_alias=False) | ({"sharpe": None, "sharpe_ci95": None} if carry else {})),
         name=task.name,
         since=format_day(days[0]),
@@ -231,8 +219,8 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
         turns_per_year=round_figure(turns),
         costs=round_figure(strategy.cost * turns),
         funding=round_figure(fsum(returns) / years + strategy.cost * turns) if carry else 0.0,
-        scaled=derive(ResultView, shadow, **({"sharpe": None} if carry else {})),
-        benchmark=BenchmarkView(hold=measure_path(hold), vol_hold=measure_path(sized)),
+        scaled=derive(strategies_view.ResultView, shadow, **({"sharpe": None} if carry else {})),
+        benchmark=strategies_view.BenchmarkView(hold=measure_path(hold), vol_hold=measure_path(sized)),
         difference=NOT_COMPARED if carry else compare(returns, sized),
         years=split_days([format_day(day)[:4] for day in days], returns, hold),
         regimes=split_days(classify_days(sum_rows(before * moves) / counts, begin), returns, hold, KINDS),
@@ -244,13 +232,13 @@ def backtest_strategy(task: StrategyTask) -> StrategyRowView | None:
 
 def play_tilts(
     views: Mapping[tuple[int, Symbol], Sequence[JudgeView]], histories: Sequence[MarketHistory], begin: int, end: int
-) -> TiltView | None:
+) -> strategies_view.TiltView | None:
     """What Judges said day by day, on the core's trend from one moment to another. Each evening's weight is what the
     desk would have given it: scored on the days that were over. None where the core held no market."""
     tilts = [
         DayTilt(day, market, tilt)
-        for (day, market), said in sorted(views.items())
-        if (tilt := measure_tilt(said)) is not None
+        for (day, market), judged in sorted(views.items())
+        if (tilt := measure_tilt(judged)) is not None
     ]
     markets = {history.name: history for history in histories}
     columns = align_days(StrategyView(end, markets))
@@ -272,7 +260,7 @@ def play_tilts(
         simulate(np.minimum(weights * factor, cap), moves, TREND.cost).returns[first:].tolist()
         for factor in (1.0, factors, whole)
     )
-    return TiltView(
+    return strategies_view.TiltView(
         **score.model_dump(include={"beta", "se", "weight", "days"}),
         weighed_days=weighed,
         core=measure_path(core),
@@ -283,21 +271,21 @@ def play_tilts(
     )
 
 
-def measure_path(returns: Sequence[float]) -> PathView:
+def measure_path(returns: Sequence[float]) -> strategies_view.PathView:
     figures = measure_returns(returns, DAYS_PER_YEAR)
     draws = draw_sharpes(returns, BLOCK_DAYS, DAYS_PER_YEAR)
     middle = None if draws is None else middle_of(draws)
-    return derive(PathView, figures, sharpe_ci95=middle, drawdown=figures.max_drawdown)
+    return derive(strategies_view.PathView, figures, sharpe_ci95=middle, drawdown=figures.max_drawdown)
 
 
-def compare(returns: Sequence[float], other: Sequence[float]) -> DifferenceView:
+def compare(returns: Sequence[float], other: Sequence[float]) -> strategies_view.DifferenceView:
     draws, theirs = (draw_sharpes(each, BLOCK_DAYS, DAYS_PER_YEAR) for each in (returns, other))
     first, second = (measure_returns(each, DAYS_PER_YEAR).sharpe for each in (returns, other))
     if draws is None or theirs is None or first is None or second is None:
         return NOT_COMPARED
     apart = draws - theirs
     smallest = round_figure(POWER_Z * stdev(apart.tolist()))
-    return DifferenceView(sharpe=round_figure(first - second), ci95=middle_of(apart), smallest=smallest)
+    return strategies_view.DifferenceView(sharpe=round_figure(first - second), ci95=middle_of(apart), smallest=smallest)
 
 
 def classify_days(hold: Floats, begin: int) -> list[str]:
@@ -312,7 +300,7 @@ def classify_days(hold: Floats, begin: int) -> list[str]:
 
 def split_days(
     names: Sequence[str], returns: Sequence[float], hold: Sequence[float], order: Sequence[str] = ()
-) -> tuple[StretchView, ...]:
+) -> tuple[strategies_view.StretchView, ...]:
     """Days of one name together."""
     stretches = []
     for name in order or [name for name, _ in groupby(names)]:
@@ -320,7 +308,9 @@ def split_days(
         worth, deepest = compound(returns[place] for place in places)
         held, _ = compound(hold[place] for place in places)
         gain, drawdown, hold_gain = map(round_figure, (worth - 1, deepest, held - 1))
-        stretches.append(StretchView(name=name, days=len(places), gain=gain, drawdown=drawdown, hold=hold_gain))
+        stretches.append(
+            strategies_view.StretchView(name=name, days=len(places), gain=gain, drawdown=drawdown, hold=hold_gain)
+        )
     return tuple(stretches)
 
 

@@ -30,10 +30,6 @@ Record = Callable[[Attempt], Awaitable[None]]
 Recall = Callable[[ModelRequest], Attempt | None]
 
 
-def recall_nothing(request: ModelRequest) -> None:
-    """A new run has nothing on record."""
-
-
 @dataclass(frozen=True, slots=True)
 class ModelContext:
     """What asking a model needs, for one run of one desk. Clock and sleep are injected."""
@@ -50,8 +46,9 @@ class ModelContext:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     timeout: float = 30.0
     """Seconds for one call. A question takes at most (models + 1) × this."""
-    recall: Recall = recall_nothing
-    """What is on record of this very request: it is taken instead of asking, and not recorded again."""
+    recall: Recall = lambda _: None
+    """What is on record of this very request: it is taken instead of asking, and not recorded again. A new run has
+    nothing."""
 
 
 async def ask(question: Question[T], model_context: ModelContext) -> SourcedAnswer[T]:

@@ -50,16 +50,12 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture shown with the question."""
-
     media_type: Literal["image/png", "image/jpeg", "image/webp"]
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the conversation."""
-
     who: Literal["user", "model"]
     text: str
 
@@ -88,8 +84,6 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a call took."""
-
     tokens_in: int
     tokens_out: int
     usd: Decimal | None

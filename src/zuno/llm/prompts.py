@@ -9,9 +9,6 @@ from importlib.abc import Traversable
 from importlib.resources import files
 from typing import Literal
 
-SMALL_MODEL_TOKENS = 1_200
-"""The most a prompt for a small model may take."""
-
 _PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
 _BRACES = re.compile(r"\{\{|\}\}")
 _DIVIDER = "\n---\n"
@@ -71,10 +68,6 @@ class Prompt:
     user: str
     untrusted: tuple[Untrusted, ...] = ()
 
-    @property
-    def tokens(self) -> int:
-        return estimate_tokens(self.system) + estimate_tokens(self.user)
-
 
 def strip_fences(text: str) -> str:
     """Another agent's words without a fence: one line that cannot open or close one."""
@@ -93,7 +86,7 @@ class Prompts:
         self._package = package
         self._texts: dict[str, str] = {}
 
-    def render(self, name: str, variables: Mapping[str, Value], max_tokens: int | None = None) -> Prompt:
+    def render(self, name: str, variables: Mapping[str, Value]) -> Prompt:
         text = self._text(name)
         places = set(_PLACE.findall(text))
         if missing := sorted(places - variables.keys()):
@@ -109,14 +102,11 @@ class Prompts:
         rules = [system.strip(), _ANSWER_RULE]
         rules += [rule for fence, rule in _FENCE_RULES.items() if fence in fences]
         # One pass each: a value that looks like a place is never looked at again.
-        prompt = Prompt(
+        return Prompt(
             _PLACE.sub(lambda place: _render_value(variables[place[1]]), "\n".join(rules)),
             _PLACE.sub(lambda place: _render_value(variables[place[1]]), user.strip()),
             untrusted,
         )
-        if max_tokens is not None and prompt.tokens > max_tokens:
-            raise ValueError(f"prompt {name}: about {prompt.tokens} tokens, {max_tokens} are allowed")
-        return prompt
 
     def _text(self, name: str) -> str:
         if name not in self._texts:

@@ -34,14 +34,6 @@ BY_RULE: Final = "By the rules: "
 """How the rules' words begin where they replace those of a model that decided."""
 
 
-def _accept_value(value: object) -> None:
-    return None
-
-
-def _keep_texts(value: T, screen: Screen) -> T:
-    return value
-
-
 @dataclass(frozen=True, slots=True)
 class Question(Generic[T]):
     """A question; role and round identify it within a run, so ask it once."""
@@ -55,12 +47,12 @@ class Question(Generic[T]):
     output: type[T]
     fallback: Callable[[], T]
     """The deterministic answer to the same question from the same facts, within the same bounds."""
-    judge: Callable[[T], str | None] = _accept_value
+    judge: Callable[[T], str | None] = lambda _: None
     """Bounds that need the context: None, or the error to name to the model."""
-    doubt: Callable[[T], str | None] = _accept_value
+    doubt: Callable[[T], str | None] = lambda _: None
     """A question back about a usable answer: None, or what to ask. It is asked once; where the second answer cannot be
     used, the first stands."""
-    prose: Callable[[T, Screen], T] = _keep_texts
+    prose: Callable[[T, Screen], T] = lambda value, _: value
     """The answer with its texts screened: faulty prose costs its words, never the answer. A string that is not screened
     is a field, and untrusted words in it make it wrong."""
     images: tuple[Image, ...] = ()

@@ -45,8 +45,6 @@ _BOUNDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A reply that cannot be used, and the error to report."""
-
     kind: Literal["malformed", "out_of_bounds"]
     why: str
 

@@ -19,8 +19,6 @@ _LOSING: Final = re.compile(rf"\b(?:{LOSING})(?: (?:about|by|roughly|nearly|only
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A cited fact and where it stands in the text."""
-
     id: str
     start: int
     end: int

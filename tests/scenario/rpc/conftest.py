@@ -21,7 +21,8 @@ pytest.importorskip("eth", reason="py-evm is the devnet extra")
 from eth_abi.abi import decode, encode
 
 from zuno.adapters.chain.rpc import RpcChain, RpcPolicy
-from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolKey
+from zuno.amm.fees import DYNAMIC_FEE_FLAG
+from zuno.amm.model import PoolKey
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Pips

@@ -10,7 +10,7 @@ import pytest
 
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.chain.rpc.positions import pool_id_of
-from zuno.amm.model import DYNAMIC_FEE_FLAG
+from zuno.amm.fees import DYNAMIC_FEE_FLAG
 from zuno.kernel.errors import NotFound, PoolNotInitialized, Unavailable, UsageError
 from zuno.kernel.text import Token
 from zuno.kernel.units import HexId

@@ -16,7 +16,6 @@ from zuno.lab.invariance import (
     ScaledSeries,
     build_invariance_view,
     rename_account,
-    rename_series,
     scale_account,
 )
 from zuno.lab.market_study import MarketPlan
@@ -45,8 +44,8 @@ async def test_each_market_stands_under_the_others_name(store: MarketRows) -> No
     masked = RenamedSeries(store)
     (bar,) = await masked.read(ETH, Millis(0), LAST, LAST)
     assert bar == BAR
-    assert rename_series(options(DERIBIT, "BTC")) == options(DERIBIT, "ETH")
-    assert rename_series(NEWS) == NEWS
+    assert masked.find_source(options(DERIBIT, "BTC")) == options(DERIBIT, "ETH")
+    assert masked.find_source(NEWS) == NEWS
 
 
 async def test_scaled_prices_leave_dollars_as_they_are(store: MarketRows) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import sqrt
-from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -15,8 +14,6 @@ from zuno.lab.returns import (
     estimate_trial_variance,
     expected_best_sharpe,
     measure_returns,
-    normal_cdf,
-    normal_quantile,
     probabilistic_sharpe,
     sharpe_probability,
 )
@@ -65,16 +62,6 @@ def test_arms_that_are_alike_are_deflated_all_the_same():
     assert plain is not None
     assert deflated < plain
     assert estimate_trial_variance([0.0, 1.0], len(returns)) == 0.5
-
-
-def test_the_normal_distribution_is_that_of_the_standard_library():
-    normal = NormalDist()
-    for tenth in range(-80, 81):
-        assert normal_cdf(tenth / 10) == pytest.approx(normal.cdf(tenth / 10), abs=2e-15)
-    for probability in (1e-6, 0.001, 0.025, 0.5, 0.8, 0.99, 1 - 1e-9):
-        assert normal_quantile(probability) == pytest.approx(normal.inv_cdf(probability), abs=1e-7)
-    with pytest.raises(ValueError, match="probability"):
-        normal_quantile(1.0)
 
 
 @pytest.mark.slow

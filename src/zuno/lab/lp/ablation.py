@@ -58,8 +58,6 @@ class AblationQuestion:
 
 @dataclass(frozen=True, slots=True)
 class EpisodesTask:
-    """Some of the moments for one process."""
-
     question: AblationQuestion
     schedule: Schedule
     moments: tuple[int, ...]

@@ -92,8 +92,6 @@ class BacktestPool(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """Tokens and cost of the models behind a decision."""
-
     tokens: int = 0
     usd: Decimal = Decimal(0)
     models: frozenset[str] = frozenset()

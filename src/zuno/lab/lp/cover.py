@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import atanh, fsum, log, sqrt, tanh
+from statistics import StatisticsError, correlation
 from typing import Final
 
 from zuno.amm.fees import PIPS
@@ -17,15 +18,7 @@ from zuno.lab.comparisons import DEVIATIONS
 from zuno.lab.model import format_span
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.model.tape import PoolDays, PoolTape
-from zuno.lp.rules.fee_cover import (
-    FeeCover,
-    LogPrice,
-    PoolDay,
-    choose_minutes,
-    log_of,
-    measure_fee_cover,
-    measure_variances,
-)
+from zuno.lp.rules import fee_cover
 from zuno.present.document import Section, lines, section
 
 DAY: Final = 86_400
@@ -40,7 +33,7 @@ MOST_DAYS: Final = 14
 class PoolPath:
     """A pool's price from each moment on, and what a unit of liquidity in range earned by then since the one before."""
 
-    prices: tuple[LogPrice, ...]
+    prices: tuple[fee_cover.LogPrice, ...]
     roots: tuple[float, ...]
     fees: tuple[float, ...]
     """In token1."""
@@ -53,14 +46,14 @@ class PoolPath:
         return PoolPath(self.prices[first:last], self.roots[first:last], self.fees[first:last], self.fee_pips)
 
     def choose_minutes(self, edges: Sequence[int]) -> int | None:
-        return choose_minutes(self.prices, edges, self.fee_pips)
+        return fee_cover.choose_minutes(self.prices, edges, self.fee_pips)
 
-    def measure_days(self, edges: Sequence[int], minutes: int) -> tuple[PoolDay, ...]:
+    def measure_days(self, edges: Sequence[int], minutes: int) -> tuple[fee_cover.PoolDay, ...]:
         """A day between any two edges; one without a price is left out."""
-        variances = measure_variances(self.prices, edges, minutes)
+        variances = fee_cover.measure_variances(self.prices, edges, minutes)
         places = [bisect_right(self.prices, edge, key=lambda price: price[0]) for edge in edges]
         return tuple(
-            PoolDay(
+            fee_cover.PoolDay(
                 start // DAY, fsum(self.fees[first:last]), fsum(self.roots[first:last]) / (last - first) * found / 4
             )
             for (start, _), (first, last), found in zip(pairwise(edges), pairwise(places), variances, strict=True)
@@ -75,7 +68,7 @@ def path_of_minutes(recorded: PoolMinutes, fee_pips: int) -> PoolPath:
     for row in recorded.minutes:
         root = cached_sqrt_price_at_tick(row.close_tick)
         if row.close_tick not in logs:
-            logs[row.close_tick] = log_of(price_of(root))
+            logs[row.close_tick] = fee_cover.log_of(price_of(root))
         prices.append((row.at // 1000 + 60, logs[row.close_tick]))
         roots.append(root / Q96)
         came_in = row.in0 * roots[-1] ** 2 + row.in1
@@ -89,13 +82,13 @@ def path_of_tape(tape: PoolTape, fee_pips: int) -> PoolPath:
     roots = [swap.sqrt_price_x96 / Q96 for swap in swaps]
     rate = fee_pips / (PIPS - fee_pips)
     rose = (max(after - before, (1 / after - 1 / before) * after * after) for before, after in pairwise(roots))
-    prices = ((swap.at, log_of(price_of(swap.sqrt_price_x96))) for swap in swaps)
+    prices = ((swap.at, fee_cover.log_of(price_of(swap.sqrt_price_x96))) for swap in swaps)
     return PoolPath(tuple(prices), tuple(roots), (0.0, *(rate * way for way in rose)), fee_pips)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordCover:
-    cover: FeeCover | None
+    cover: fee_cover.FeeCover | None
     minutes: int | None
     """That a return of the pool's own price must span; None: none is long enough."""
     by_minutes: Mapping[int, float]
@@ -109,7 +102,7 @@ def measure_record(path: PoolPath) -> RecordCover:
     minutes = path.choose_minutes(edges)
     spans = sorted({*BY_MINUTES, *([] if minutes is None else [minutes])})
     days = {span: path.measure_days(edges, span) for span in spans}
-    covers = {span: measure_fee_cover(rows) for span, rows in days.items()}
+    covers = {span: fee_cover.measure_fee_cover(rows) for span, rows in days.items()}
     return RecordCover(
         None if minutes is None else covers[minutes],
         minutes,
@@ -118,7 +111,7 @@ def measure_record(path: PoolPath) -> RecordCover:
     )
 
 
-def measure_until(path: PoolPath, at: Seconds) -> FeeCover | None:
+def measure_until(path: PoolPath, at: Seconds) -> fee_cover.FeeCover | None:
     """Of the last days before a moment, at most fourteen whole ones; nothing later is looked at."""
     days = min(MOST_DAYS, (at - path.prices[0][0] + 60) // DAY)
     if days < 2:
@@ -126,10 +119,10 @@ def measure_until(path: PoolPath, at: Seconds) -> FeeCover | None:
     edges = [at - DAY * back for back in range(days, -1, -1)]
     seen = path.cut(edges[0], at)
     minutes = seen.choose_minutes(edges)
-    return None if minutes is None else measure_fee_cover(seen.measure_days(edges, minutes))
+    return None if minutes is None else fee_cover.measure_fee_cover(seen.measure_days(edges, minutes))
 
 
-def days_of(recorded: PoolDays) -> tuple[PoolDay, ...]:
+def days_of(recorded: PoolDays) -> tuple[fee_cover.PoolDay, ...]:
     """A day's variance is its one squared return: enough over years, far too little for an interval by day."""
     days = []
     for before, after in pairwise(recorded.days):
@@ -137,8 +130,10 @@ def days_of(recorded: PoolDays) -> tuple[PoolDay, ...]:
             continue
         price, root = price_of(after.sqrt_price_x96), after.sqrt_price_x96 / Q96
         growth = [(after.growth0_x128 - before.growth0_x128), (after.growth1_x128 - before.growth1_x128)]
-        moved = (log_of(price) - log_of(price_of(before.sqrt_price_x96))) / 1e9
-        days.append(PoolDay(after.day, float((growth[0] * price + growth[1]) / Q128), root * moved * moved / 4))
+        moved = (fee_cover.log_of(price) - fee_cover.log_of(price_of(before.sqrt_price_x96))) / 1e9
+        days.append(
+            fee_cover.PoolDay(after.day, float((growth[0] * price + growth[1]) / Q128), root * moved * moved / 4)
+        )
     return tuple(days)
 
 
@@ -177,7 +172,7 @@ class WeeksView(View):
         return section("Does the fee cover of a fortnight predict that of the week after?", lines(found, *after))
 
 
-def predict_weeks(days: Sequence[PoolDay]) -> WeeksView:
+def predict_weeks(days: Sequence[fee_cover.PoolDay]) -> WeeksView:
     pairs = [
         (_sums(days[place - BEFORE : place]), _sums(days[place : place + AFTER]))
         for place in range(BEFORE, len(days) - AFTER + 1, AFTER)
@@ -203,13 +198,12 @@ def predict_weeks(days: Sequence[PoolDay]) -> WeeksView:
     )
 
 
-def _sums(days: Sequence[PoolDay]) -> tuple[float, float]:
+def _sums(days: Sequence[fee_cover.PoolDay]) -> tuple[float, float]:
     return fsum(day.fees for day in days), fsum(day.lvr for day in days)
 
 
 def _correlate(pairs: Sequence[tuple[float, float]]) -> float | None:
-    means = [fsum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1)]
-    spreads = [fsum((pair[side] - means[side]) ** 2 for pair in pairs) for side in (0, 1)]
-    if not all(spreads):
+    try:
+        return correlation(*zip(*pairs, strict=True))
+    except StatisticsError:  # one of both stands still
         return None
-    return fsum((x - means[0]) * (y - means[1]) for x, y in pairs) / sqrt(spreads[0] * spreads[1])

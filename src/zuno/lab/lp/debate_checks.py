@@ -64,8 +64,6 @@ class DebateMoment:
 
 @dataclass(frozen=True, slots=True)
 class PoolTask:
-    """Moments for one process."""
-
     question: LpQuestion
     schedule: Schedule
     moments: tuple[int, ...]

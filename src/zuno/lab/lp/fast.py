@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from math import fsum
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -66,14 +65,6 @@ class MinuteColumns:
         return MinuteColumns(*(getattr(self, field.name)[first:last] for field in fields(self)))
 
 
-@dataclass(frozen=True, slots=True)
-class EarnedFees:
-    """In the tokens' smallest unit."""
-
-    fees0: float
-    fees1: float
-
-
 def to_columns(recorded: PoolMinutes) -> MinuteColumns:
     rows = recorded.minutes
     close = np.array([row.close_tick for row in rows], dtype=np.float64)
@@ -100,14 +91,6 @@ def to_columns(recorded: PoolMinutes) -> MinuteColumns:
     )
 
 
-def earn_fees(
-    columns: MinuteColumns, held: Range, liquidity: int, fee_pips: int, convention: Convention = Convention.INTRABAR
-) -> EarnedFees:
-    """Fees of a position that was held over all of these minutes."""
-    per_minute = fees_by_minute(columns, held, liquidity, fee_pips, convention)
-    return EarnedFees(fsum(per_minute[0].tolist()), fsum(per_minute[1].tolist()))
-
-
 def fees_by_minute(
     columns: MinuteColumns, held: Range, liquidity: int, fee_pips: int, convention: Convention = Convention.INTRABAR
 ) -> tuple[Floats, Floats]:
@@ -116,11 +99,6 @@ def fees_by_minute(
     # A minute without anybody else's liquidity would make all of its trading ours: it pays nothing.
     diluted = np.where(columns.liquidity > 0, ours / (columns.liquidity + ours), 0.0) * (fee_pips / PIPS)
     return columns.in0 * diluted * inside0, columns.in1 * diluted * inside1
-
-
-def amounts_by_minute(columns: MinuteColumns, held: Range, liquidity: int) -> tuple[Floats, Floats]:
-    """What the position holds at the end of every minute."""
-    return amounts_at(columns.roots, held, liquidity)
 
 
 def amounts_at(roots: Floats, held: Range, liquidity: int) -> tuple[Floats, Floats]:

@@ -28,8 +28,6 @@ MOST_HOURS: Final = 168
 
 @dataclass(frozen=True, slots=True)
 class LpQuestion:
-    """What is backtested."""
-
     folder: str
     arms: tuple[Arm, ...]
     capital: int

@@ -16,7 +16,7 @@ from zuno.amm.ticks import ceil_to_spacing, floor_to_spacing, sqrt_price_at_tick
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Tick
 from zuno.kernel.view import View
-from zuno.lab.lp.fast import PIPS, USD, MinuteColumns, amounts_by_minute, fees_by_minute
+from zuno.lab.lp.fast import PIPS, USD, MinuteColumns, amounts_at, fees_by_minute
 
 SHIFTS: Final = 25
 """Of a range's centre from the price, for every width: from half a width below to half a width above."""
@@ -28,8 +28,6 @@ NARROWEST, WIDEST = 60, 6_000
 
 @dataclass(frozen=True, slots=True)
 class SweepTask:
-    """Some of the ranges for one process."""
-
     columns: MinuteColumns
     ranges: tuple[Range, ...]
     capital: int
@@ -92,7 +90,7 @@ def play_range(columns: MinuteColumns, held: Range, capital: int, fee_pips: int)
     needed0 = whole * each0 / (each0 + each1 / (start * start))
     kept = whole - abs(needed0 - whole / 2) * fee_pips / PIPS
     liquidity = int(kept / (each0 + each1 / (start * start)))
-    held0, held1 = amounts_by_minute(columns, held, liquidity)
+    held0, held1 = amounts_at(columns.roots, held, liquidity)
     earned0, earned1 = (np.cumsum(fees) for fees in fees_by_minute(columns, held, liquidity, fee_pips))
     prices = columns.roots * columns.roots
     worth = held0 + earned0 + (held1 + earned1) / prices

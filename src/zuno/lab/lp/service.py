@@ -38,8 +38,6 @@ KIND: Final = "lp"
 
 @dataclass(frozen=True, slots=True)
 class ArmTask:
-    """One arm for one process."""
-
     question: LpQuestion
     arm: Arm
     schedule: Schedule

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Final, TypeAlias, TypeVar
 
@@ -473,11 +473,8 @@ def measure_gain(days: Sequence[int]) -> GainView:
 
 
 def measure_drawdown(worths: Sequence[int]) -> float:
-    peak, worst = worths[0], Fraction(0)
-    for worth in worths:
-        peak = max(peak, worth)
-        worst = max(worst, 1 - Fraction(worth, peak))
-    return round(float(worst), 6)
+    falls = (1 - Fraction(worth, peak) for worth, peak in zip(worths, accumulate(worths, max), strict=True))
+    return round(float(max(falls)), 6)
 
 
 def to_usd(amount: Fraction) -> float:

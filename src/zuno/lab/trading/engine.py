@@ -58,8 +58,6 @@ class Lockstep:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """An arm's memory."""
-
     recall: Recall
     keep_run: Callable[[str, Outcome, Bundle], Awaitable[None]]
     """Puts a run that opens something on record, for its post-mortem."""

@@ -14,20 +14,8 @@ from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import MICRO, ClosedLine, PriceSeries, Span
 from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUE, Venue
+from zuno.trading.model import orders
 from zuno.trading.model.market import HOUR_MS, Side
-from zuno.trading.model.orders import (
-    Balance,
-    ClientId,
-    Filters,
-    Order,
-    OrderRequest,
-    OrderSide,
-    OrderStatus,
-    OrderType,
-    VenuePosition,
-    VenueQuote,
-    client_order_id,
-)
 from zuno.trading.watch.desk_loop import MarketClock
 
 STEP_MS: Final = 4 * HOUR_MS
@@ -44,12 +32,12 @@ class PaperOrders(Protocol):
 
     exchange: Venue
 
-    async def filters(self, symbol: Symbol) -> Filters: ...
-    async def quote(self, symbol: Symbol) -> VenueQuote: ...
-    async def place(self, order: OrderRequest) -> Order: ...
-    async def find(self, symbol: Symbol, client_id: ClientId) -> Order | None: ...
-    async def balance(self) -> Balance: ...
-    async def positions(self) -> tuple[VenuePosition, ...]: ...
+    async def filters(self, symbol: Symbol) -> orders.Filters: ...
+    async def quote(self, symbol: Symbol) -> orders.VenueQuote: ...
+    async def place(self, order: orders.OrderRequest) -> orders.Order: ...
+    async def find(self, symbol: Symbol, client_id: orders.ClientId) -> orders.Order | None: ...
+    async def balance(self) -> orders.Balance: ...
+    async def positions(self) -> tuple[orders.VenuePosition, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +134,7 @@ async def carry_out(
     orders did not end filled."""
     waiting = [change for change in changes if change.at < span.end]
     number = 0
-    sent: list[Order] = []
+    sent: list[orders.Order] = []
     slots = frozenset(slots_of(span))
     for moment in sorted(slots | {change.at for change in waiting}):
         clock.move(Millis(moment))
@@ -156,7 +144,7 @@ async def carry_out(
             position = held.get(change.symbol)
             number += 1
             if position is not None:
-                side = OrderSide.SELL if position.side is Side.LONG else OrderSide.BUY
+                side = orders.OrderSide.SELL if position.side is Side.LONG else orders.OrderSide.BUY
                 sent.append(
                     await _send(venue, f"{name} {number} out", change.symbol, side, position.quantity, reduce_only=True)
                 )
@@ -166,7 +154,7 @@ async def carry_out(
                 least = (filters.min_notional / quote.mark / lot).to_integral_value(ROUND_CEILING) * lot
                 dollars = min(abs(change.notional), (await venue.balance()).available * SHARE)
                 wanted = (dollars / quote.mark / lot).to_integral_value(ROUND_FLOOR) * lot
-                side = OrderSide.BUY if change.notional > 0 else OrderSide.SELL
+                side = orders.OrderSide.BUY if change.notional > 0 else orders.OrderSide.SELL
                 sent.append(await _send(venue, f"{name} {number} in", change.symbol, side, max(wanted, least)))
             held = {position.symbol: position for position in await venue.positions()}
         if moment in slots:
@@ -174,19 +162,19 @@ async def carry_out(
     clock.move(span.end)
     await venue.positions()
     ended = [await venue.find(order.request.symbol, order.request.client_id) for order in sent]
-    return sum(order is None or order.status is not OrderStatus.FILLED for order in ended)
+    return sum(order is None or order.status is not orders.OrderStatus.FILLED for order in ended)
 
 
 async def _send(
-    venue: PaperOrders, id: str, symbol: Symbol, side: OrderSide, quantity: Decimal, *, reduce_only: bool = False
-) -> Order:
+    venue: PaperOrders, id: str, symbol: Symbol, side: orders.OrderSide, quantity: Decimal, *, reduce_only: bool = False
+) -> orders.Order:
     return await venue.place(
-        OrderRequest(
-            client_id=client_order_id(id, venue.exchange, "entry" if not reduce_only else "exit"),
+        orders.OrderRequest(
+            client_id=orders.client_order_id(id, venue.exchange, "entry" if not reduce_only else "exit"),
             exchange=venue.exchange,
             symbol=symbol,
             side=side,
-            type=OrderType.MARKET,
+            type=orders.OrderType.MARKET,
             quantity=quantity,
             reduce_only=reduce_only,
         )

@@ -42,8 +42,6 @@ class TradeMarket:
 
 @dataclass(frozen=True, slots=True)
 class TradeQuestion:
-    """What is backtested."""
-
     folder: str | None
     symbols: tuple[Symbol, ...]
     since: str | None
@@ -54,7 +52,6 @@ class TradeQuestion:
 
     @property
     def command(self) -> str:
-        """The command that runs it again."""
         options = {
             "--data": self.folder,
             "--symbols": ",".join(self.symbols),

@@ -29,8 +29,6 @@ KIND: Final = "trade"
 
 @dataclass(frozen=True, slots=True)
 class ArmsTask:
-    """Arms that one process runs side by side."""
-
     market: TradeMarket
     symbols: tuple[Symbol, ...]
     span: Span

@@ -15,21 +15,12 @@ from zuno.provenance.slots import cut
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_section
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AnswerSource,
-    Expert,
-    GeometryOpinion,
-    LiquidityOpinion,
-    MacroOpinion,
-    MicrostructureOpinion,
-    Sourced,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import pick
 from zuno.trading.rules.price_menu import PriceMenu
 
-S = TypeVar("S", bound=Sourced)
-E = TypeVar("E", LiquidityOpinion, MicrostructureOpinion, MacroOpinion, GeometryOpinion)
+S = TypeVar("S", bound=cycle.Sourced)
+E = TypeVar("E", cycle.LiquidityOpinion, cycle.MicrostructureOpinion, cycle.MacroOpinion, cycle.GeometryOpinion)
 MOST_BY_CANDLES: Final = 0.6
 """The confidence of liquidity and microstructure where candles are all there is."""
 WHY_CHARS: Final = 2_000
@@ -68,7 +59,7 @@ class AgentQuestion(Generic[T]):
 
 async def ask_numeric_expert(
     case: Case,
-    expert: Expert,
+    expert: cycle.Expert,
     sections: Callable[[], Sequence[Section]],
     output: type[E],
     fallback: Callable[[], E],
@@ -82,7 +73,7 @@ async def ask_numeric_expert(
         sections=lambda: (market_section(case), anomalies_section(case), *sections()),
         output=output,
         fallback=fallback,
-        prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=LONG_TEXT),
+        prose=lambda opinion, keep: keep_fields(opinion, fallback(), keep, rationale=cycle.LONG_TEXT),
         own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
@@ -117,11 +108,11 @@ async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> So
     return await ask(question, model_context)
 
 
-def voice_of(role: str, spoken: SourcedAnswer[T]) -> AnswerSource:
+def voice_of(role: str, spoken: SourcedAnswer[T]) -> cycle.AnswerSource:
     """Who spoke for the role. The cost in dollars is unknown if that of any attempt is."""
     costs = [attempt.usd for attempt in spoken.attempts]
     known = [cost for cost in costs if cost is not None]
-    return AnswerSource(
+    return cycle.AnswerSource(
         role=role,
         source=spoken.source,
         why=spoken.why[:WHY_CHARS],

@@ -31,17 +31,7 @@ from zuno.trading.measure.levels import Formation, find_pattern
 from zuno.trading.measure.portable import RATIO_PLACES, log_of
 from zuno.trading.measure.setup import FAILED_BREAK, FRESH_BREAK, FRESH_DIVERGENCE
 from zuno.trading.measure.structure import Divergence, DivergenceSource, PriceDirection
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    CvdSignal,
-    Expert,
-    FundingLook,
-    GeometryEntry,
-    GeometryOpinion,
-    KeyLevelsOpinion,
-    ShapeAnomaly,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Timeframe, funding
 from zuno.trading.model.wanted import own_candles
@@ -49,7 +39,7 @@ from zuno.trading.rules.price_menu import LIQ_CLUSTER, MenuLevel, PriceMenu, fra
 from zuno.trading.rules.score import entry_stance
 
 ROLE: Final = "vlm_geometric"
-CONFIDENCE: Final = f"{Expert.GEOMETRY}.confidence"
+CONFIDENCE: Final = f"{cycle.Expert.GEOMETRY}.confidence"
 HOT: Final = 70.0
 COLD: Final = 30.0
 """Of the RSI."""
@@ -69,7 +59,9 @@ class Panels:
     funding: bool
 
 
-async def ask_expert(case: Case, image: Image | None, model_context: ModelContext) -> AgentAnswer[GeometryEntry]:
+async def ask_expert(
+    case: Case, image: Image | None, model_context: ModelContext
+) -> cycle.AgentAnswer[cycle.GeometryEntry]:
     shown = panels_of(case, image)
     spoken = await ask_agent(
         AgentQuestion(
@@ -82,10 +74,14 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
                 prompt_facts.structure_section(case),
                 prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
             ),
-            output=GeometryOpinion,
+            output=cycle.GeometryOpinion,
             fallback=lambda: answer_by_rules(case, shown),
             prose=lambda opinion, keep: keep_fields(
-                opinion, answer_by_rules(case, shown), keep, rationale=LONG_TEXT, fibonacci_context=LONG_TEXT
+                opinion,
+                answer_by_rules(case, shown),
+                keep,
+                rationale=cycle.LONG_TEXT,
+                fibonacci_context=cycle.LONG_TEXT,
             ),
             own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
             own_ids=(CONFIDENCE,),
@@ -93,7 +89,7 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         ),
         model_context,
     )
-    spoken = require_data(spoken, find_gap(case, Expert.GEOMETRY), lambda: answer_by_rules(case, shown))
+    spoken = require_data(spoken, find_gap(case, cycle.Expert.GEOMETRY), lambda: answer_by_rules(case, shown))
     opinion = spoken.value
     named = opinion.key_levels.model_dump()
     kept = {name: _check_level(case.menu, name, snap_price(case.menu, value)) for name, value in named.items()}
@@ -107,7 +103,7 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         if value is not None and not there
     ]
     entry = to_record(
-        GeometryEntry,
+        cycle.GeometryEntry,
         spoken,
         f"no levels of the menu, or on the wrong side of the price: {', '.join(gone)}" if gone else "",
         f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
@@ -116,7 +112,7 @@ async def ask_expert(case: Case, image: Image | None, model_context: ModelContex
         funding_visual=opinion.funding_visual if shown.funding else None,
         stance=entry_stance(opinion),
     )
-    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+    return cycle.AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def _check_level(menu: PriceMenu, name: str, price: float | None) -> float | None:
@@ -160,11 +156,11 @@ def _picture(case: Case, image: Image | None, shown: Panels) -> Section:
 # -- the same without eyes
 
 
-def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
+def answer_by_rules(case: Case, shown: Panels) -> cycle.GeometryOpinion:
     frame = frame_of(case.features, case.bundle.mode.chart[0])
     if isinstance(frame, Missing):
         why = f"Nothing can be seen: {{{case.bundle.mode.chart[0]}.unknown}}."
-        return GeometryOpinion(
+        return cycle.GeometryOpinion(
             anomaly="none",
             directional_bias="NEUTRAL",
             confidence=0.0,
@@ -173,7 +169,7 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
             pattern="none",
             cvd_signal=None,
             funding_visual=None,
-            rationale=cut(why, prompt_facts.market_facts(case), LONG_TEXT),
+            rationale=cut(why, prompt_facts.market_facts(case), cycle.LONG_TEXT),
         )
     shape = find_pattern(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
@@ -189,20 +185,20 @@ def answer_by_rules(case: Case, shown: Panels) -> GeometryOpinion:
         anomaly, reasons, lean = "clean_breakout", [*broken, *reasons], direction_of(total_weight(broken))
     elif lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
-    return GeometryOpinion(
+    return cycle.GeometryOpinion(
         anomaly=anomaly,
         directional_bias=SIGNALS[lean],
         confidence=confidence_toward(reasons, lean) if lean else confidence(reasons),
         key_levels=key_levels(case.menu),
-        fibonacci_context=cut(_fibonacci(case.menu, frame), facts, LONG_TEXT),
+        fibonacci_context=cut(_fibonacci(case.menu, frame), facts, cycle.LONG_TEXT),
         pattern="none" if shape is None else shape.shape.value,
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
-        rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, cycle.LONG_TEXT),
     )
 
 
-def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
+def _anomaly(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]]:
     for find in (_find_break, _find_exhaustion, _find_trap):
         if (anomaly := find(case, frame)) is not None:
             return anomaly
@@ -212,7 +208,7 @@ def _anomaly(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]]:
     return "none", []
 
 
-def _find_break(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
+def _find_break(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]] | None:
     if not frame.structure.breaks:
         return None
     last, close = frame.structure.breaks[-1], frame.readings.close
@@ -238,7 +234,7 @@ def _now(case: Case, frame: Frame) -> float:
     return frame.readings.close if isinstance(case.menu.now, Missing) else case.menu.now
 
 
-def _find_exhaustion(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
+def _find_exhaustion(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]] | None:
     """An extreme that momentum no longer follows."""
     rsi, fresh = frame.readings.rsi, _fresh_divergences(case, frame, DivergenceSource.RSI)
     turns = [divergence for divergence in fresh if not divergence.hidden]
@@ -263,7 +259,7 @@ def _fresh_divergences(case: Case, frame: Frame, gauge: DivergenceSource) -> lis
     ]
 
 
-def _find_trap(case: Case, frame: Frame) -> tuple[ShapeAnomaly, list[Reason]] | None:
+def _find_trap(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
     reach, now, trend = frame.structure.log_atr, _now(case, frame), frame.structure.trend
     if not reach or trend is None:
@@ -328,16 +324,16 @@ def _fibonacci(menu: PriceMenu, frame: Frame) -> str:
     return f"{swung}; the nearest retracement is at {{{prompt_facts.retracement_id(own, nearest.ratio)}}}."
 
 
-def key_levels(menu: PriceMenu) -> KeyLevelsOpinion:
+def key_levels(menu: PriceMenu) -> cycle.KeyLevelsOpinion:
     """Support and resistance among what was measured, the nearest and the next beyond three ATR."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
-        nothing = dict.fromkeys(KeyLevelsOpinion.model_fields)
-        return KeyLevelsOpinion(**nothing)
+        nothing = dict.fromkeys(cycle.KeyLevelsOpinion.model_fields)
+        return cycle.KeyLevelsOpinion(**nothing)
     now, far = menu.now, MAJOR * menu.atr
     structural = [level for level in menu.levels if level.kind in STRUCTURAL]
     below = [level.price for level in structural if level.price < now]
     above = [level.price for level in structural if level.price > now]
-    return KeyLevelsOpinion(
+    return cycle.KeyLevelsOpinion(
         immediate_support=max(below, default=None),
         immediate_resistance=min(above, default=None),
         major_support=max((price for price in below if now - price >= far), default=None),
@@ -353,7 +349,7 @@ def _nearest(menu: PriceMenu, now: float, wanted: Callable[[MenuLevel], bool]) -
     return min(prices, key=lambda value: abs(value - now), default=None)
 
 
-def _cvd(case: Case, frame: Frame) -> CvdSignal:
+def _cvd(case: Case, frame: Frame) -> cycle.CvdSignal:
     if fresh := _fresh_divergences(case, frame, DivergenceSource.CVD):
         return "divergence_bullish" if fresh[-1].way is PriceDirection.UP else "divergence_bearish"
     flow = case.context.days
@@ -362,7 +358,7 @@ def _cvd(case: Case, frame: Frame) -> CvdSignal:
     return "confirming" if flow.moved * flow.balance > 0 else "neutral"
 
 
-def _funding_look(case: Case) -> FundingLook | None:
+def _funding_look(case: Case) -> cycle.FundingLook | None:
     weeks = (perpetual.week for perpetual in case.features.perpetuals)
     rate = next((week.per_8h for week in weeks if not isinstance(week, Missing)), None)
     if rate is None:

@@ -6,15 +6,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.provenance.slots import cut
-from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import (
-    ask_numeric_expert,
-    limit_confidence,
-    limit_to_candles,
-    snap_price,
-    to_record,
-    voice_of,
-)
+from zuno.trading.agents import ask, prompt_facts
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import (
     Reason,
@@ -33,15 +25,7 @@ from zuno.trading.measure.portable import RATIO_PLACES
 from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD, is_cluster
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    Expert,
-    FlowAnomaly,
-    LiquidityEntry,
-    LiquidityOpinion,
-    Stance,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.rules.price_menu import MARK, PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
@@ -70,10 +54,10 @@ ENTRY_REACH: Final = (0.25, 1.0)
 """In ATR: where a better price is waited for."""
 
 
-async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[LiquidityEntry]:
-    spoken = await ask_numeric_expert(
+async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnswer[cycle.LiquidityEntry]:
+    spoken = await ask.ask_numeric_expert(
         case,
-        Expert.LIQUIDITY,
+        cycle.Expert.LIQUIDITY,
         lambda: (
             prompt_facts.flow_section(case),
             prompt_facts.liquidation_section(case),
@@ -82,26 +66,28 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Liq
             prompt_facts.structure_section(case, 50),
             prompt_facts.levels_section(case),
         ),
-        LiquidityOpinion,
+        cycle.LiquidityOpinion,
         lambda: answer_by_rules(case),
-        find_gap(case, Expert.LIQUIDITY),
+        find_gap(case, cycle.Expert.LIQUIDITY),
         model_context,
     )
     opinion = spoken.value
-    target = snap_price(case.menu, opinion.target_entry)
+    target = ask.snap_price(case.menu, opinion.target_entry)
     gone = "the entry it named is no level of the menu" if opinion.target_entry is not None and target is None else ""
     stance = entry_stance(opinion, measure_stance(case, opinion.anomaly))
     sure, less = opinion.confidence, ""
     meant = 0 if opinion.anomaly == "none" else flow_direction(case, opinion.anomaly)
     if stance not in (0, meant) and spoken.source in ("model", "repaired"):
         # It spoke of something else: nobody is surer of what was measured than the measure is.
-        sure, less = limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
-    sure, few = limit_to_candles(case, sure)
-    entry = to_record(LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure)
-    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+        sure, less = ask.limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
+    sure, few = ask.limit_to_candles(case, sure)
+    entry = ask.to_record(
+        cycle.LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure
+    )
+    return cycle.AgentAnswer(value=entry, voice=ask.voice_of(ROLE, spoken))
 
 
-def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
+def measure_stance(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
     """The measured direction: by events of the last hour, else by a crowd that pays funding, else by the named anomaly,
     else by price and volume (candles only), else by how crowded a side is."""
     for reasons in (event_reasons(case), funding_reasons(case)):
@@ -112,21 +98,21 @@ def measure_stance(case: Case, anomaly: FlowAnomaly) -> Stance:
     return direction_of(total_weight(action_reasons(case))) or direction_of(total_weight(crowding_reasons(case)))
 
 
-def flow_direction(case: Case, anomaly: FlowAnomaly) -> Stance:
+def flow_direction(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
     if anomaly == "whale_cvd_divergence":
         return direction_of(total_weight(flow_reasons(case))) or flow_stance(anomaly, case.features)
     return direction_of(total_weight(stop_run_reasons(case))) or flow_stance(anomaly, case.features)
 
 
-def answer_by_rules(case: Case) -> LiquidityOpinion:
+def answer_by_rules(case: Case) -> cycle.LiquidityOpinion:
     flow, hunt, crowd = flow_reasons(case), stop_run_reasons(case), crowding_reasons(case)
     struck, action = event_reasons(case), action_reasons(case)
     paying = direction_of(total_weight(funding_reasons(case)))
     if struck:
         # Who was forced out is part of what happened: that its side is spent is for the hours after it.
         cascade = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
-        anomaly: FlowAnomaly = "liquidation_hunting" if cascade else "none"
+        anomaly: cycle.FlowAnomaly = "liquidation_hunting" if cascade else "none"
         reasons = [*struck, *flow, *crowd]
     else:
         anomaly, reasons = _name_anomaly(case, flow, hunt)
@@ -138,16 +124,16 @@ def answer_by_rules(case: Case) -> LiquidityOpinion:
             reasons = [*reasons, *crowd]
     stance = measure_stance(case, anomaly)
     sure = confidence_toward(reasons, stance) if stance else round(confidence(reasons) * ALONG, 2)
-    sure, _ = limit_to_candles(case, sure)
-    return LiquidityOpinion(
+    sure, _ = ask.limit_to_candles(case, sure)
+    return cycle.LiquidityOpinion(
         anomaly=anomaly,
         confidence=sure,
         target_entry=_choose_entry(case.menu, stance) if anomaly != "none" and stance else None,
-        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), cycle.LONG_TEXT),
     )
 
 
-def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[FlowAnomaly, list[Reason]]:
+def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[cycle.FlowAnomaly, list[Reason]]:
     """What is out of the ordinary in the flow, and the reasons that count."""
     hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
     agreed = direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
@@ -205,7 +191,7 @@ def action_reasons(case: Case) -> list[Reason]:
     return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), text)]
 
 
-def contradicts(case: Case, lean: Stance) -> bool:
+def contradicts(case: Case, lean: cycle.Stance) -> bool:
     """Whether takers lean against the price: by a divergence, by their balance, or by large trades."""
     if any(divergence.weight * lean > 0 for divergence in _divergence_reasons(case)):
         return True
@@ -216,7 +202,7 @@ def contradicts(case: Case, lean: Stance) -> bool:
     return not isinstance(day, Missing) and large * lean > 0 > lean * day
 
 
-def _balance(flow: TakerFlow) -> Stance:
+def _balance(flow: TakerFlow) -> cycle.Stance:
     if isinstance(flow.rank, Missing):
         return 0
     return 1 if flow.rank >= LEANING_RANK else -1 if flow.rank <= 1 - LEANING_RANK else 0
@@ -288,7 +274,7 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     return [Reason(strength * spent, f"{text} and nobody new came in: that side is spent")]
 
 
-def _choose_entry(menu: PriceMenu, lean: Stance) -> float | None:
+def _choose_entry(menu: PriceMenu, lean: cycle.Stance) -> float | None:
     """A measured level a little better than the market; else the market's own price."""
     if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None

@@ -20,15 +20,7 @@ from zuno.trading.agents.known_data import find_gap, has_few_books, reads_candle
 from zuno.trading.measure.features import PriceAction
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.triage import LEAN
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    BookAnomaly,
-    Direction,
-    Expert,
-    MicrostructureEntry,
-    MicrostructureOpinion,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.rules.score import entry_stance
@@ -42,55 +34,55 @@ NOTICEABLE_BPS: Final = 0.5
 """Below this nobody minds what size costs."""
 FEW_BOOKS: Final = 0.5
 """The most that less than five snapshots of a minute make sure of: enough to second a trade."""
-_BIASES: Final[dict[int, Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
+_BIASES: Final[dict[int, cycle.Direction]] = {1: "UP", 0: "NEUTRAL", -1: "DOWN"}
 
 
-async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[MicrostructureEntry]:
+async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnswer[cycle.MicrostructureEntry]:
     spoken = await ask_numeric_expert(
         case,
-        Expert.MICROSTRUCTURE,
+        cycle.Expert.MICROSTRUCTURE,
         lambda: (
             prompt_facts.book_section(case),
             prompt_facts.price_action_section(case, 60),
             prompt_facts.derivatives_section(case, 40),
         ),
-        MicrostructureOpinion,
+        cycle.MicrostructureOpinion,
         lambda: answer_by_rules(case),
-        find_gap(case, Expert.MICROSTRUCTURE),
+        find_gap(case, cycle.Expert.MICROSTRUCTURE),
         model_context,
     )
     sure, few = limit_to_candles(case, spoken.value.confidence)
     if has_few_books(case):
         sure, few = limit_confidence(sure, FEW_BOOKS, "a glance at the book makes it")
-    entry = to_record(MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
-    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+    entry = to_record(cycle.MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
+    return cycle.AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
-def answer_by_rules(case: Case) -> MicrostructureOpinion:
+def answer_by_rules(case: Case) -> cycle.MicrostructureOpinion:
     book, action = case.features.book, case.context.action
     if isinstance(book, Missing) and reads_candles(case) and not isinstance(action, Missing):
         return _answer_by_candles(case, action)
     if isinstance(book, Missing):
-        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), LONG_TEXT)
-        return MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
+        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), cycle.LONG_TEXT)
+        return cycle.MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
     walls, lean = _wall_reasons(case), _imbalance_reasons(book)
     reasons = [*walls, *lean, *_thin_side_reasons(book)]
-    anomaly: BookAnomaly = "none"
+    anomaly: cycle.BookAnomaly = "none"
     if walls and abs(total_weight(walls)) >= abs(total_weight(lean)):
         anomaly = "fake_wall"
     elif not isinstance(book.imbalance, Missing) and abs(book.imbalance) > LEAN:
         anomaly = "microstructure_imbalance"
     balance = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
     quiet = f"An ordinary book: the spread is {{book.spread}}{balance}, and no wall vanished."
-    return MicrostructureOpinion(
+    return cycle.MicrostructureOpinion(
         anomaly=anomaly,
         confidence=min(confidence(reasons), FEW_BOOKS) if has_few_books(case) else confidence(reasons),
         directional_bias=_BIASES[direction_of(total_weight(reasons))],
-        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), cycle.LONG_TEXT),
     )
 
 
-def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion:
+def _answer_by_candles(case: Case, action: PriceAction) -> cycle.MicrostructureOpinion:
     """Without a book: a long wick shows who was rejected, volume how strongly."""
     own, reasons = action.timeframe, []
     if action.rejection is not None:
@@ -101,11 +93,11 @@ def _answer_by_candles(case: Case, action: PriceAction) -> MicrostructureOpinion
         text = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
         reasons.append(Reason(0.5 * action.breakout.sign, text))
     quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
-    return MicrostructureOpinion(
+    return cycle.MicrostructureOpinion(
         anomaly="none",
         confidence=limit_to_candles(case, confidence(reasons))[0],
         directional_bias=_BIASES[direction_of(total_weight(reasons))],
-        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), cycle.LONG_TEXT),
     )
 
 

@@ -11,16 +11,7 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
-from zuno.trading.model.cycle import (
-    LONG_TEXT,
-    AgentAnswer,
-    AnswerSource,
-    Decision,
-    Expectation,
-    FirstExpectation,
-    RiskOpinion,
-    RuleChange,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.known import Missing
 from zuno.trading.rules.draft import RulingDraft, Tightening
 from zuno.trading.rules.expectancy import list_choices
@@ -33,11 +24,11 @@ PASSED: Final = "nothing new is risked: the risk officer concurs without being a
 
 async def ask_risk_manager(
     case: Case, draft: RulingDraft, model_context: ModelContext, shown: Sequence[Section] | None = None
-) -> AgentAnswer[Tightening]:
+) -> cycle.AgentAnswer[Tightening]:
     """`shown`: sections that are told instead of the case."""
     if not draft.opens:
-        voice = AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
-        return AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
+        voice = cycle.AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
+        return cycle.AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -56,9 +47,11 @@ async def ask_risk_manager(
                 if shown is None
                 else shown
             ),
-            output=RiskOpinion,
+            output=cycle.RiskOpinion,
             fallback=lambda: answer_by_rules(case, draft),
-            prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=LONG_TEXT),
+            prose=lambda opinion, keep: keep_fields(
+                opinion, answer_by_rules(case, draft), keep, rationale=cycle.LONG_TEXT
+            ),
         ),
         model_context,
     )
@@ -71,12 +64,12 @@ async def ask_risk_manager(
         route=opinion.target_exchange,
         rationale=opinion.rationale,
     )
-    return AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
+    return cycle.AgentAnswer(value=tightening, voice=voice_of(ROLE, spoken))
 
 
-def answer_by_rules(case: Case, draft: RulingDraft) -> RiskOpinion:
+def answer_by_rules(case: Case, draft: RulingDraft) -> cycle.RiskOpinion:
     """The rules were applied already: figures rounded up from the draft change nothing."""
-    return RiskOpinion(
+    return cycle.RiskOpinion(
         allocation_pct=min(100, ceil(draft.allocation_pct)),
         leverage=max(1, min(3, ceil(draft.leverage))),
         veto=False,
@@ -96,7 +89,7 @@ def _draft_section(case: Case, draft: RulingDraft) -> Section:
     return Section("draft", 97, (*lines, *change_lines(draft.changes)))
 
 
-def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
+def change_lines(changes: Iterable[cycle.RuleChange]) -> Iterator[Line]:
     for place, change in enumerate(changes, 1):
         head = f"already changed, {change.by}: {change.field}: "
         # Without amounts of the account's money, which are written with their currency.
@@ -105,7 +98,10 @@ def change_lines(changes: Iterable[RuleChange]) -> Iterator[Line]:
 
 
 def draft_lines(
-    decision: Decision, allocation: float, leverage: float, worth: Expectation | FirstExpectation | None
+    decision: cycle.Decision,
+    allocation: float,
+    leverage: float,
+    worth: cycle.Expectation | cycle.FirstExpectation | None,
 ) -> Iterator[Line]:
     yield prompt_facts.fact("draft.allocation", allocation, Unit.PERCENT)
     yield prompt_facts.fact("draft.leverage", leverage, Unit.RATIO, 1)
@@ -114,7 +110,7 @@ def draft_lines(
             yield prompt_facts.fact(f"draft.{name}", value, Unit.PRICE)
     if worth is None:
         return
-    if isinstance(worth, FirstExpectation):
+    if isinstance(worth, cycle.FirstExpectation):
         first = "probability that the target comes first"
         yield prompt_facts.fact("draft.probability", 100 * worth.p, Unit.PERCENT, 1, note=first)
     else:

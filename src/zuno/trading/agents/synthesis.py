@@ -9,32 +9,22 @@ from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.known_data import weigh_board
-from zuno.trading.model.cycle import (
-    CONVICTION,
-    SHORT_TEXT,
-    AgentAnswer,
-    Blackboard,
-    ConflictOpinion,
-    Expert,
-    Meta,
-    Synthesis,
-    SynthesisOpinion,
-)
+from zuno.trading.model import cycle
 from zuno.trading.model.market import Mode
 from zuno.trading.rules.score import Entry, board_entries
 
 ROLE: Final = "synthesis"
-_SETTLED_BY: Final[Mapping[Expert, str]] = {
-    Expert.LIQUIDITY: "whether takers keep leaning that way over the next bars",
-    Expert.MICROSTRUCTURE: "whether the book still leans that way in the next snapshot",
-    Expert.MACRO: "the next print of DVOL and of the skew",
-    Expert.GEOMETRY: "a close beyond the nearest level on either side",
+_SETTLED_BY: Final[Mapping[cycle.Expert, str]] = {
+    cycle.Expert.LIQUIDITY: "whether takers keep leaning that way over the next bars",
+    cycle.Expert.MICROSTRUCTURE: "whether the book still leans that way in the next snapshot",
+    cycle.Expert.MACRO: "the next print of DVOL and of the skew",
+    cycle.Expert.GEOMETRY: "a close beyond the nearest level on either side",
 }
 
 
 async def ask_synthesis(
-    case: Case, meta: Meta, board: Blackboard, model_context: ModelContext
-) -> AgentAnswer[Synthesis]:
+    case: Case, meta: cycle.Meta, board: cycle.Blackboard, model_context: ModelContext
+) -> cycle.AgentAnswer[cycle.Synthesis]:
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
@@ -46,7 +36,7 @@ async def ask_synthesis(
             ),
             # The Judge takes the synthesis as fact, so it may not quote Meta, whose words may come from outside texts.
             others={"directive": prompt_facts.directive(meta, quotable=False)},
-            output=SynthesisOpinion,
+            output=cycle.SynthesisOpinion,
             fallback=lambda: answer_by_rules(case, meta, board),
             prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
             judge=lambda opinion: _objection(opinion, board),
@@ -55,11 +45,13 @@ async def ask_synthesis(
     )
     score = weigh_board(case, meta, board)
     heard = None if score.heard == score.all else score.heard
-    value = to_record(Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
-    return AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
+    value = to_record(cycle.Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
+    return cycle.AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
 
 
-def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Blackboard, keep: Keep) -> SynthesisOpinion:
+def _keep_texts(
+    opinion: cycle.SynthesisOpinion, rules: cycle.SynthesisOpinion, board: cycle.Blackboard, keep: Keep
+) -> cycle.SynthesisOpinion:
     """The opinion with the texts that `keep` allows. A refused text is replaced by the rules' own; a refused consensus
     signal is dropped."""
     entries = board_entries(board)
@@ -68,18 +60,18 @@ def _keep_texts(opinion: SynthesisOpinion, rules: SynthesisOpinion, board: Black
             conflict,
             _describe_conflict(entries, *conflict.between),
             keep,
-            expert_a_claim=SHORT_TEXT,
-            expert_b_claim=SHORT_TEXT,
-            tiebreaker=SHORT_TEXT,
+            expert_a_claim=cycle.SHORT_TEXT,
+            expert_b_claim=cycle.SHORT_TEXT,
+            tiebreaker=cycle.SHORT_TEXT,
         )
         for conflict in opinion.conflicts
     ]
-    signals = [*filter(None, (keep(text, SHORT_TEXT, "") for text in opinion.consensus_signals))]
-    kept = keep_fields(opinion, rules, keep, key_uncertainty=SHORT_TEXT, regime_note=SHORT_TEXT)
+    signals = [*filter(None, (keep(text, cycle.SHORT_TEXT, "") for text in opinion.consensus_signals))]
+    kept = keep_fields(opinion, rules, keep, key_uncertainty=cycle.SHORT_TEXT, regime_note=cycle.SHORT_TEXT)
     return kept.model_copy(update={"consensus_signals": signals, "conflicts": conflicts})
 
 
-def _objection(opinion: SynthesisOpinion, board: Blackboard) -> str | None:
+def _objection(opinion: cycle.SynthesisOpinion, board: cycle.Blackboard) -> str | None:
     entries = board_entries(board)
     for conflict in opinion.conflicts:
         first, second = conflict.between
@@ -95,9 +87,9 @@ def _objection(opinion: SynthesisOpinion, board: Blackboard) -> str | None:
     return None
 
 
-def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpinion:
+def answer_by_rules(case: Case, meta: cycle.Meta, board: cycle.Blackboard) -> cycle.SynthesisOpinion:
     entries, mode = board_entries(board), case.bundle.mode
-    return SynthesisOpinion(
+    return cycle.SynthesisOpinion(
         consensus_signals=[
             f"{prompt_facts.LEANINGS[side]} by {', '.join(same)}"
             for side in (1, -1)
@@ -109,16 +101,18 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> SynthesisOpini
             if entries[first].stance * entries[second].stance < 0
         ],
         highest_confidence_expert=max(  # of equals, the first in the order of conviction
-            CONVICTION[mode], key=lambda expert: entries[expert].confidence if expert in entries else -1.0
+            cycle.CONVICTION[mode], key=lambda expert: entries[expert].confidence if expert in entries else -1.0
         ),
         key_uncertainty=_key_uncertainty(entries, mode),
         regime_note=f"{meta.regime}: {meta.trust_directive.expert} weighs more than the order of conviction gives it.",
     )
 
 
-def _describe_conflict(entries: Mapping[Expert, Entry], first: Expert, second: Expert) -> ConflictOpinion:
+def _describe_conflict(
+    entries: Mapping[cycle.Expert, Entry], first: cycle.Expert, second: cycle.Expert
+) -> cycle.ConflictOpinion:
     claim, counter = entries[first], entries[second]
-    return ConflictOpinion(
+    return cycle.ConflictOpinion(
         between=[first, second],
         expert_a_claim=f"{prompt_facts.LEANINGS[claim.stance]} at {{{first}.confidence}}",
         expert_b_claim=f"{prompt_facts.LEANINGS[counter.stance]} at {{{second}.confidence}}",
@@ -126,14 +120,14 @@ def _describe_conflict(entries: Mapping[Expert, Entry], first: Expert, second: E
     )
 
 
-def _key_uncertainty(entries: Mapping[Expert, Entry], mode: Mode) -> str:
+def _key_uncertainty(entries: Mapping[cycle.Expert, Entry], mode: Mode) -> str:
     sides = {entry.stance for entry in entries.values()} - {0}
     if len(sides) == 2:
-        heaviest = next(expert for expert in CONVICTION[mode] if expert in entries and entries[expert].stance)
+        heaviest = next(expert for expert in cycle.CONVICTION[mode] if expert in entries and entries[expert].stance)
         return f"Experts disagree; what weighs most is {heaviest}: {_SETTLED_BY[heaviest]}?"
     if not sides:
         return "Nobody leans anywhere: is there any reason to be in this market now?"
-    quiet = [expert for expert in CONVICTION[mode] if expert not in entries or not entries[expert].stance]
+    quiet = [expert for expert in cycle.CONVICTION[mode] if expert not in entries or not entries[expert].stance]
     return (
         f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
     )

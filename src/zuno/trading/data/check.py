@@ -265,7 +265,6 @@ async def find_doubled(store: SeriesStore, span: Span) -> list[Millis]:
 
 
 async def find_holes(store: SeriesStore, span: Span) -> list[RowRun]:
-    """Where bars are missing, window by window."""
     timeframe, missing = timeframe_of(span.series), count_missing(span)
     holes: list[RowRun] = []
     for since in range(span.first, span.last + 1, WINDOW):

@@ -15,21 +15,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.markets.feeds import QUIET, ROWS
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    SECOND_MS,
-    STALE_AFTER,
-    STALE_BARS,
-    Candle,
-    Feed,
-    MacroRelease,
-    Series,
-    Timeframe,
-    alive,
-    timeframe_of,
-)
+from zuno.trading.model import market
 from zuno.trading.model.wanted import neighbour_series, wanted_series
 from zuno.trading.ports.feeds import (
     BookFeed,
@@ -44,9 +30,9 @@ from zuno.trading.ports.feeds import (
 from zuno.trading.ports.series import Batch, SeriesStore
 
 DEPTH: Final = 1_000
-MOST_AHEAD: Final = 60 * SECOND_MS
+MOST_AHEAD: Final = 60 * market.SECOND_MS
 """How far a venue's clock may be ahead of ours before its word is not taken."""
-STREAMED: Final = frozenset({Feed.LIQUIDATIONS, Feed.WHALES})
+STREAMED: Final = frozenset({market.Feed.LIQUIDATIONS, market.Feed.WHALES})
 PAGE_BARS: Final = 10_000
 """Bars asked for at once, and written at once."""
 FINE_DAYS: Final = 2
@@ -64,39 +50,39 @@ class PollSchedule:
     reach: int
 
 
-_SCHEDULES: Final[Mapping[Feed, PollSchedule]] = {
-    Feed.FUNDING: PollSchedule(300, 180 * DAY_MS),
-    Feed.OPEN_INTEREST: PollSchedule(60, 30 * DAY_MS),
-    Feed.LONG_SHORT: PollSchedule(60, FINE_DAYS * DAY_MS),
-    Feed.BASIS: PollSchedule(60, 0),
-    Feed.BOOK: PollSchedule(9, 0),  # more than five in a minute, and none older than ten seconds
-    Feed.OPTIONS: PollSchedule(600, 0),
-    Feed.DVOL: PollSchedule(300, 31 * DAY_MS),
-    Feed.MACRO: PollSchedule(3_600, 120 * DAY_MS),
-    Feed.FEAR_GREED: PollSchedule(3_600, 31 * DAY_MS),
-    Feed.NARRATIVE: PollSchedule(6 * 3_600, HOUR_MS),
-    Feed.NEWS: PollSchedule(600, DAY_MS),
-    Feed.RATES: PollSchedule(60, DAY_MS),
+_SCHEDULES: Final[Mapping[market.Feed, PollSchedule]] = {
+    market.Feed.FUNDING: PollSchedule(300, 180 * market.DAY_MS),
+    market.Feed.OPEN_INTEREST: PollSchedule(60, 30 * market.DAY_MS),
+    market.Feed.LONG_SHORT: PollSchedule(60, FINE_DAYS * market.DAY_MS),
+    market.Feed.BASIS: PollSchedule(60, 0),
+    market.Feed.BOOK: PollSchedule(9, 0),  # more than five in a minute, and none older than ten seconds
+    market.Feed.OPTIONS: PollSchedule(600, 0),
+    market.Feed.DVOL: PollSchedule(300, 31 * market.DAY_MS),
+    market.Feed.MACRO: PollSchedule(3_600, 120 * market.DAY_MS),
+    market.Feed.FEAR_GREED: PollSchedule(3_600, 31 * market.DAY_MS),
+    market.Feed.NARRATIVE: PollSchedule(6 * 3_600, market.HOUR_MS),
+    market.Feed.NEWS: PollSchedule(600, market.DAY_MS),
+    market.Feed.RATES: PollSchedule(60, market.DAY_MS),
 }
-_BARS: Final[Mapping[Timeframe, int]] = {
-    Timeframe.M1: 7 * 24 * 60,
-    Timeframe.H1: 200 * 24,
-    Timeframe.H4: 1_100,
-    Timeframe.D1: 1_100,
-    Timeframe.W1: 521,
+_BARS: Final[Mapping[market.Timeframe, int]] = {
+    market.Timeframe.M1: 7 * 24 * 60,
+    market.Timeframe.H1: 200 * 24,
+    market.Timeframe.H4: 1_100,
+    market.Timeframe.D1: 1_100,
+    market.Timeframe.W1: 521,
 }
-_MAX_GAP: Final[Mapping[Feed, int]] = {
-    Feed.FUNDING: 8 * HOUR_MS,
-    Feed.OPEN_INTEREST: HOUR_MS,
-    Feed.LONG_SHORT: HOUR_MS,
-    Feed.RATES: HOUR_MS,
-    Feed.DVOL: HOUR_MS,
-    Feed.FEAR_GREED: DAY_MS,
+_MAX_GAP: Final[Mapping[market.Feed, int]] = {
+    market.Feed.FUNDING: 8 * market.HOUR_MS,
+    market.Feed.OPEN_INTEREST: market.HOUR_MS,
+    market.Feed.LONG_SHORT: market.HOUR_MS,
+    market.Feed.RATES: market.HOUR_MS,
+    market.Feed.DVOL: market.HOUR_MS,
+    market.Feed.FEAR_GREED: market.DAY_MS,
 }
 """Neighbours further from each other than this have lost something in between."""
 LISTED_SINCE: Final = Millis(1_704_067_200_000)
 """2024: since before it every venue has had what the desk wants of it. Of an earlier time it may have nothing."""
-SETTLING: Final = 10 * SECOND_MS
+SETTLING: Final = 10 * market.SECOND_MS
 """A bar that closed less than this before now is not owed yet."""
 
 
@@ -114,7 +100,9 @@ class Sources:
     tapes: Mapping[str, TapeFeed] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
 
-    async def ask_within(self, patience: float, series: Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+    async def ask_within(
+        self, patience: float, series: market.Series[Any], since: Millis, until: Millis
+    ) -> Sequence[Any]:
         """`Unavailable` where the answer takes longer."""
         try:
             async with asyncio.timeout(patience):
@@ -122,80 +110,84 @@ class Sources:
         except TimeoutError:
             raise Unavailable(f"{series.venue} did not answer within {patience:g} s") from None
 
-    async def ask(self, series: Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+    async def ask(self, series: market.Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
         """Rows of that time; what a venue tells of now alone is one row of now."""
         name = series.name
         if (why := self.closed.get(series.venue)) is not None:
             raise Unavailable(why)
         match series.feed:
-            case Feed.CANDLES:
+            case market.Feed.CANDLES:
                 symbol, _, timeframe = name.rpartition("/")
-                return await _of(self.candles, series).candles(symbol, Timeframe(timeframe), since, until)
-            case Feed.FUNDING if name.endswith(_NEXT):
+                return await _of(self.candles, series).candles(symbol, market.Timeframe(timeframe), since, until)
+            case market.Feed.FUNDING if name.endswith(_NEXT):
                 return [await _of(self.derivatives, series).funding_next(name.removesuffix(_NEXT))]
-            case Feed.FUNDING:
+            case market.Feed.FUNDING:
                 return await _of(self.derivatives, series).funding(name, since, until)
-            case Feed.OPEN_INTEREST:
+            case market.Feed.OPEN_INTEREST:
                 return await _of(self.derivatives, series).open_interest(name, since, until)
-            case Feed.LONG_SHORT:
+            case market.Feed.LONG_SHORT:
                 return await _of(self.derivatives, series).long_short(name, since, until)
-            case Feed.BASIS:
+            case market.Feed.BASIS:
                 return [await _of(self.derivatives, series).basis(name)]
-            case Feed.BOOK:
+            case market.Feed.BOOK:
                 return [await _of(self.books, series).book(name, DEPTH)]
-            case Feed.OPTIONS:
+            case market.Feed.OPTIONS:
                 return [await _of(self.options, series).chain(name)]
-            case Feed.DVOL:
+            case market.Feed.DVOL:
                 return await _of(self.options, series).dvol(name, since, until)
-            case Feed.MACRO:
+            case market.Feed.MACRO:
                 return await _of(self.macro, series).prints(name, since, until)
-            case Feed.FEAR_GREED | Feed.RATES:
+            case market.Feed.FEAR_GREED | market.Feed.RATES:
                 return await _of(self.levels, series).levels(name, since, until)
-            case Feed.NARRATIVE | Feed.NEWS:
+            case market.Feed.NARRATIVE | market.Feed.NEWS:
                 return await _of(self.texts, series).texts(name, since, until)
-            case Feed.LIQUIDATIONS | Feed.WHALES:
+            case market.Feed.LIQUIDATIONS | market.Feed.WHALES:
                 raise Unavailable(f"{series} is a stream: it is heard, not asked for")
 
 
-def _of(feeds: Mapping[str, F], series: Series[Any]) -> F:
+def _of(feeds: Mapping[str, F], series: market.Series[Any]) -> F:
     if series.venue not in feeds:
         raise Unavailable(f"Nobody is known who tells {series}")
     return feeds[series.venue]
 
 
-def is_streamed(series: Series[Any]) -> bool:
+def is_streamed(series: market.Series[Any]) -> bool:
     return series.feed in STREAMED
 
 
-def is_snapshot_only(series: Series[Any]) -> bool:
+def is_snapshot_only(series: market.Series[Any]) -> bool:
     """Whether a venue gives only the current value: what was missed cannot be asked for later."""
     return is_streamed(series) or poll_schedule_of(series).reach == 0
 
 
-def poll_schedule_of(series: Series[Any]) -> PollSchedule:
-    if series.feed is Feed.CANDLES:
-        timeframe = timeframe_of(series)
-        return PollSchedule(min(timeframe.millis, HOUR_MS) / SECOND_MS, _BARS[timeframe] * timeframe.millis)
+def poll_schedule_of(series: market.Series[Any]) -> PollSchedule:
+    if series.feed is market.Feed.CANDLES:
+        timeframe = market.timeframe_of(series)
+        return PollSchedule(
+            min(timeframe.millis, market.HOUR_MS) / market.SECOND_MS, _BARS[timeframe] * timeframe.millis
+        )
     if series.name.endswith(_NEXT):
-        return PollSchedule(_SCHEDULES[Feed.BASIS].period, 0)
+        return PollSchedule(_SCHEDULES[market.Feed.BASIS].period, 0)
     return _SCHEDULES[series.feed]
 
 
-def fresh_for(series: Series[Any]) -> Seconds:
+def fresh_for(series: market.Series[Any]) -> Seconds:
     """How long ago its source may have answered last."""
-    if series.feed is Feed.CANDLES:
-        return Seconds(STALE_BARS * timeframe_of(series).millis // SECOND_MS)
-    return STALE_AFTER[series.feed]
+    if series.feed is market.Feed.CANDLES:
+        return Seconds(market.STALE_BARS * market.timeframe_of(series).millis // market.SECOND_MS)
+    return market.STALE_AFTER[series.feed]
 
 
-def kept_since(series: Series[Any], now: Millis) -> Millis:
+def kept_since(series: market.Series[Any], now: Millis) -> Millis:
     """Before this moment the venue has nothing of it any more."""
     row = ROWS.get(series.venue)
     days = None if row is None else row.kept_days.get(series.feed)
-    return Millis(0) if days is None else Millis(now - days * DAY_MS)
+    return Millis(0) if days is None else Millis(now - days * market.DAY_MS)
 
 
-def find_missing(series: Series[Any], moments: Sequence[int], since: int, until: int) -> list[tuple[Millis, Millis]]:
+def find_missing(
+    series: market.Series[Any], moments: Sequence[int], since: int, until: int
+) -> list[tuple[Millis, Millis]]:
     """The spans of [since, until] that lack rows, oldest first. `moments`: times of the rows that are here. Of texts
     and prints all is asked for again."""
     apart = _expected_gap(series)
@@ -206,7 +198,7 @@ def find_missing(series: Series[Any], moments: Sequence[int], since: int, until:
 
 
 def find_missing_spans(
-    series: Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
+    series: market.Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
 ) -> list[tuple[Millis, Millis]]:
     """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
     here. Before the first row there may have been no market. Where no bar is made without a trade nothing is owed, nor
@@ -214,8 +206,8 @@ def find_missing_spans(
     apart = _expected_gap(series)
     if apart is None or series.venue in QUIET or kept_since(series, now) == now:
         return []
-    if series.row is Candle:
-        timeframe = timeframe_of(series)
+    if series.row is market.Candle:
+        timeframe = market.timeframe_of(series)
         last = min(until, timeframe.floor(now - SETTLING) - 1)
         due, after = timeframe.floor(last) >= since, timeframe.millis
     else:
@@ -229,36 +221,36 @@ def find_missing_spans(
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
-def _expected_gap(series: Series[Any]) -> int | None:
-    if series.row is Candle:
-        return timeframe_of(series).millis
+def _expected_gap(series: market.Series[Any]) -> int | None:
+    if series.row is market.Candle:
+        return market.timeframe_of(series).millis
     apart = _MAX_GAP.get(series.feed)
     return None if apart is None else apart + LEEWAY
 
 
-def split_into_pages(series: Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+def split_into_pages(series: market.Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
     """That time in parts that are asked for and written one after the other, oldest first."""
-    if series.feed in (Feed.OPEN_INTEREST, Feed.LONG_SHORT):
-        near = until - FINE_DAYS * DAY_MS
+    if series.feed in (market.Feed.OPEN_INTEREST, market.Feed.LONG_SHORT):
+        near = until - FINE_DAYS * market.DAY_MS
         if since < near:
             yield since, Millis(near - 1)
         yield Millis(max(since, near)), until
         return
-    span = PAGE_BARS * timeframe_of(series).millis if series.row is Candle else until - since + 1
+    span = PAGE_BARS * market.timeframe_of(series).millis if series.row is market.Candle else until - since + 1
     for start in range(since, until + 1, max(span, 1)):
         yield Millis(start), Millis(min(until, start + span - 1))
 
 
-def date_batch(series: Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
+def date_batch(series: market.Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
     # Daily prints are stamped with the day they describe; they become known the next morning.
-    if not rows or series.row is MacroRelease:
+    if not rows or series.row is market.MacroRelease:
         return Batch(series, rows, now)
     latest = max(complete_at(series, row) for row in rows)
     if latest - now > MOST_AHEAD:
         raise Unavailable(
-            f"{series.venue} is {(latest - now) // SECOND_MS} s ahead of this machine's clock and at most "
-            f"{MOST_AHEAD // SECOND_MS} s are taken; set the clock"
+            f"{series.venue} is {(latest - now) // market.SECOND_MS} s ahead of this machine's clock and at most "
+            f"{MOST_AHEAD // market.SECOND_MS} s are taken; set the clock"
         )
     return Batch(series, rows, Millis(max(now, latest)))
 
@@ -273,7 +265,7 @@ LIVE_SECONDS: Final = 30.0
 """What somebody who looks at the desk is kept waiting for all venues together."""
 LAST_SECONDS: Final = 10.0
 """And after that for those whose word grows old within a minute."""
-NEWS_AGAIN: Final = HOUR_MS
+NEWS_AGAIN: Final = market.HOUR_MS
 """How far before the newest post of any channel posts are asked for again."""
 MOST_HOLES: Final = 20
 MOST_TRIES: Final = 3
@@ -293,21 +285,21 @@ class Intake:
         self._keep = keep
         self._now = now
         self._patience = patience
-        self._frontier: dict[Series[Any], Millis] = {}
-        self._holes: dict[Series[Any], list[Hole]] = {}
-        self._tries: Counter[tuple[Series[Any], Hole]] = Counter()
-        self.given_up: dict[Series[Any], list[Hole]] = {}
+        self._frontier: dict[market.Series[Any], Millis] = {}
+        self._holes: dict[market.Series[Any], list[Hole]] = {}
+        self._tries: Counter[tuple[market.Series[Any], Hole]] = Counter()
+        self.given_up: dict[market.Series[Any], list[Hole]] = {}
         """What an earlier life left out and no venue tells any more, each from its beginning to what comes after."""
-        self.set_aside: dict[Series[Any], str] = {}
+        self.set_aside: dict[market.Series[Any], str] = {}
         """What no market can have made of the last that was told of a series; the store keeps it aside."""
         self.latest = _BEGINNING
         """From when the newest of what came in is known."""
 
-    async def visit(self, series: Series[Any]) -> None:
+    async def visit(self, series: market.Series[Any]) -> None:
         """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
         young."""
         self.set_aside.pop(series, None)
-        if series.feed is Feed.NARRATIVE and await self._is_young(series):
+        if series.feed is market.Feed.NARRATIVE and await self._is_young(series):
             return
         await self._stretch(series, *await self._tail(series))
         await self._fill(series)
@@ -317,22 +309,22 @@ class Intake:
         """Venues nobody can ask as things are set, and why."""
         return self._sources.closed
 
-    def newest(self, series: Series[Any]) -> Millis | None:
+    def newest(self, series: market.Series[Any]) -> Millis | None:
         """The time of the last row that is here, as far as somebody looked."""
         return self._frontier.get(series)
 
-    async def _is_young(self, series: Series[Any]) -> bool:
-        old = Millis(self._now() - round(poll_schedule_of(series).period * SECOND_MS))
+    async def _is_young(self, series: market.Series[Any]) -> bool:
+        old = Millis(self._now() - round(poll_schedule_of(series).period * market.SECOND_MS))
         recent = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
         if recent:
             self._frontier[series] = recent[-1].at
         return bool(recent)
 
-    async def _stretch(self, series: Series[Any], since: Millis, until: Millis) -> None:
+    async def _stretch(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
         for low, high in split_into_pages(series, since, until):
             await self._page(series, low, high)
 
-    async def _page(self, series: Series[Any], since: Millis, until: Millis) -> None:
+    async def _page(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
         rows = await self._sources.ask_within(self._patience, series, since, until)
         if not rows:
             return
@@ -344,26 +336,28 @@ class Intake:
         self._frontier[series] = max(last, self._frontier.get(series, last))
         self.latest = max(self.latest, batch.known or _BEGINNING)
 
-    async def _tail(self, series: Series[Any]) -> tuple[Millis, Millis]:
+    async def _tail(self, series: market.Series[Any]) -> tuple[Millis, Millis]:
         """From the last row to now. That row is asked for again: a venue may have mended it."""
         now = self._now()
         if is_snapshot_only(series):
             return now, now
         oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
-        if series.row is MacroRelease or series.feed is Feed.NARRATIVE:  # what was printed may be revised for months
+        if (
+            series.row is market.MacroRelease or series.feed is market.Feed.NARRATIVE
+        ):  # what was printed may be revised for months
             return oldest, now
         if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = rows[-1].at
-            if series.feed is not Feed.NEWS:
+            if series.feed is not market.Feed.NEWS:
                 holes = find_missing(series, [row.at for row in rows], oldest, rows[-1].at)
                 # Many small holes are asked for as one large one.
                 self._holes[series] = holes if len(holes) <= MOST_HOLES else [(holes[0][0], holes[-1][1])]
         known = self._frontier.get(series, oldest)
-        if series.feed is Feed.NEWS:  # of several channels, of which one may be behind the others
+        if series.feed is market.Feed.NEWS:  # of several channels, of which one may be behind the others
             known = Millis(known - NEWS_AGAIN)
         return max(oldest, known), now
 
-    async def _fill(self, series: Series[Any]) -> None:
+    async def _fill(self, series: market.Series[Any]) -> None:
         """Ask for holes that an earlier process left; after some tries they are given up and reported."""
         holes = self._holes.get(series, [])
         while holes:
@@ -377,13 +371,13 @@ class Intake:
                 raise
             self._give_up(series, await self._remaining_holes(series, holes.pop(0)))
 
-    async def _remaining_holes(self, series: Series[Any], hole: Hole) -> list[Hole]:
+    async def _remaining_holes(self, series: market.Series[Any], hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
         rows = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
         return find_missing_spans(series, [row.at for row in rows], since, until, self._now())
 
-    def _give_up(self, series: Series[Any], left: list[Hole]) -> None:
+    def _give_up(self, series: market.Series[Any], left: list[Hole]) -> None:
         if left:
             self.given_up.setdefault(series, []).extend(left)
 
@@ -427,9 +421,9 @@ def _join_venues(silent: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(venues)} ({why})" for why, venues in reasons.items())
 
 
-def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
+def silent_venues(series: Sequence[market.Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
     """The venues of which nothing came, and why; a stream is heard, not asked for."""
-    asked: dict[str, list[Series[Any]]] = {}
+    asked: dict[str, list[market.Series[Any]]] = {}
     for each in series:
         if not is_streamed(each):
             asked.setdefault(each.venue, []).append(each)
@@ -441,11 +435,11 @@ def silent_venues(series: Sequence[Series[Any]], failures: Mapping[str, str]) ->
 
 
 async def refresh_series(
-    intake: Intake, series: Sequence[Series[Any]], now: Now, *, within: float = LIVE_SECONDS
+    intake: Intake, series: Sequence[market.Series[Any]], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
     """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
     age them."""
-    brief = [each for each in series if fresh_for(each) * SECOND_MS < MINUTE_MS]
+    brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
     unreached: dict[str, str] = {}
     patient = [each for each in series if each not in brief]
     failures = await _visit_all(intake, patient, within, unreached)
@@ -456,7 +450,7 @@ async def refresh_series(
 
 
 async def _visit_all(
-    intake: Intake, series: Sequence[Series[Any]], within: float, unreached: dict[str, str]
+    intake: Intake, series: Sequence[market.Series[Any]], within: float, unreached: dict[str, str]
 ) -> dict[str, str]:
     """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
     waiting stops."""
@@ -483,7 +477,7 @@ async def _visit_all(
     return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
 
 
-async def _visit(intake: Intake, series: Series[Any], unreached: dict[str, str]) -> str:
+async def _visit(intake: Intake, series: market.Series[Any], unreached: dict[str, str]) -> str:
     """Why it failed; empty where it did not."""
     try:
         await intake.visit(series)
@@ -503,8 +497,8 @@ async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[s
     silent: dict[str, str] = {}
     for series in wanted_series(symbol):
         if is_streamed(series):
-            heard = alive(series.feed, series.venue, symbol)
-            recent = Millis(moment - 3 * MINUTE_MS)
+            heard = market.alive(series.feed, series.venue, symbol)
+            recent = Millis(moment - 3 * market.MINUTE_MS)
             if not await store.read(heard, recent, moment, moment, newest=1):
                 silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
     return silent

@@ -6,17 +6,8 @@ from decimal import Decimal
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.model import trade_events
 from zuno.trading.model.orders import ZERO, ClientId
-from zuno.trading.model.trade_events import (
-    AccountOpened,
-    ExitReason,
-    FillBooked,
-    IntentKind,
-    SleevesCrossed,
-    TradeClosed,
-    TradeEvent,
-    account_mode,
-)
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.sleeve_funds import Opening
 from zuno.trading.rules.trading_book import TradingBook
@@ -39,7 +30,7 @@ class AccountWriter:
         """Why the log could not be written the last time it could not."""
         self.has_failed = False
         """Whether it ever could not be: exits may have been sent then that are in no log."""
-        self.unwritten: tuple[TradeEvent, ...] = ()
+        self.unwritten: tuple[trade_events.TradeEvent, ...] = ()
         """What the book has though it may be in no log: neither written nor read since."""
         self.unread = False
         """Whether the book holds what may be in no log, for the log could not be read since."""
@@ -68,11 +59,11 @@ class AccountWriter:
     def _find_opening(self) -> dict[Venue, Decimal] | None:
         """What is put into the book with the next event: paper money at venues it has none of yet; of an account with
         money what it has is found by reconciliation."""
-        if account_mode(self.name) == "paper":
+        if trade_events.account_mode(self.name) == "paper":
             return self.book.find_opening(self._acts_at)
         return None if self.book.count else dict.fromkeys(self._acts_at or DEFAULT_VENUES, ZERO)
 
-    async def write(self, events: Sequence[TradeEvent]) -> None:
+    async def write(self, events: Sequence[trade_events.TradeEvent]) -> None:
         """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""
         if not events:
             return
@@ -80,18 +71,18 @@ class AccountWriter:
             await self._reload()
             raise ConcurrentWrite
         before = self.book.count
-        if isinstance(events[0], AccountOpened):
+        if isinstance(events[0], trade_events.AccountOpened):
             pass
         elif self._opening is not None and not before:
             events = [*self._opening.list_events(events[0].at), *events]
         elif (opening := self._find_opening()) is not None:
-            events = [AccountOpened(at=events[0].at, cash=opening), *events]
-        written: list[TradeEvent] = []
+            events = [trade_events.AccountOpened(at=events[0].at, cash=opening), *events]
+        written: list[trade_events.TradeEvent] = []
         try:
             for event in events:
                 written.append(event)
                 self.book.apply(event)
-                if isinstance(event, FillBooked | SleevesCrossed):
+                if isinstance(event, trade_events.FillBooked | trade_events.SleevesCrossed):
                     written += self._close_finished(event)
             await self._log.append(self.name, written, before)
         except Refused as error:
@@ -104,18 +95,20 @@ class AccountWriter:
             await self._reload(written)
             raise
 
-    def _close_finished(self, booked: FillBooked | SleevesCrossed) -> list[TradeEvent]:
-        closed: list[TradeEvent] = []
+    def _close_finished(
+        self, booked: trade_events.FillBooked | trade_events.SleevesCrossed
+    ) -> list[trade_events.TradeEvent]:
+        closed: list[trade_events.TradeEvent] = []
         for trade in list(self.book.finished.values()):
-            reason = ExitReason.DECISION
-            if isinstance(booked, FillBooked):
+            reason = trade_events.ExitReason.DECISION
+            if isinstance(booked, trade_events.FillBooked):
                 reason = exit_reason(self.book, booked.fill.client_id)
-            event = TradeClosed(at=booked.at, summary=self.book.summarise(trade, reason))
+            event = trade_events.TradeClosed(at=booked.at, summary=self.book.summarise(trade, reason))
             self.book.apply(event)
             closed.append(event)
         return closed
 
-    async def _reload(self, unwritten: Sequence[TradeEvent] = ()) -> None:
+    async def _reload(self, unwritten: Sequence[trade_events.TradeEvent] = ()) -> None:
         """What was not written did not happen. Where the log cannot be read either, the book stays as far as it is
         known, for a close must know what is held, and is read anew at the next look."""
         self.unread = True
@@ -128,13 +121,13 @@ class AccountWriter:
         self.unread, self.unwritten = False, ()
 
 
-def exit_reason(book: TradingBook, client_id: ClientId) -> ExitReason:
+def exit_reason(book: TradingBook, client_id: ClientId) -> trade_events.ExitReason:
     order = book.orders.get(client_id)
     if order is None or not order.intent:
-        return ExitReason.MANUAL
+        return trade_events.ExitReason.MANUAL
     if order.purpose in ("stop", "target"):
-        return ExitReason(order.purpose)
+        return trade_events.ExitReason(order.purpose)
     intent = book.intents[order.intent].intent
-    if intent.kind is IntentKind.CLOSE or intent.take_at is not None:
-        return intent.reason or ExitReason.DECISION
-    return ExitReason.UNDONE
+    if intent.kind is trade_events.IntentKind.CLOSE or intent.take_at is not None:
+        return intent.reason or trade_events.ExitReason.DECISION
+    return trade_events.ExitReason.UNDONE

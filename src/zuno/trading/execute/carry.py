@@ -34,8 +34,6 @@ class NothingToChange(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HedgeTarget:
-    """What both legs are to be."""
-
     symbol: Symbol
     bought: Venue
     sold: Venue

@@ -10,14 +10,7 @@ from typing import Final
 
 from zuno.kernel.errors import NotFound, Unavailable, ZunoError
 from zuno.markets.market import Symbol
-from zuno.trading.execute.fills import (
-    book_orders,
-    cancel_order,
-    cancel_protection,
-    find_given_up,
-    find_order,
-    plan_and_send,
-)
+from zuno.trading.execute import fills
 from zuno.trading.execute.intents import EXIT_SERIES, build_close_intent, build_exit, find_close_id, list_close_ids
 from zuno.trading.execute.venue_context import AccountContext, VenueContext
 from zuno.trading.model.cycle import Ruling
@@ -91,7 +84,7 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
         venue.memory.unsellable[symbol] = why
         return
     if venue.binds_balance:
-        await cancel_protection(venue, symbol, ("stop", "target", "exit"))
+        await fills.cancel_protection(venue, symbol, ("stop", "target", "exit"))
         if (position := venue.position(symbol)) is None:
             return
     filters = await venue.find_filters(symbol)
@@ -105,7 +98,7 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
     ids = (client_order_id(tracked.intent.id, venue.exchange, "exit", number) for number in count())
     client_id = next(id for id in ids if id not in venue.book.orders)
     request = build_exit(client_id, venue.exchange, symbol, side.opposite, most, position, netted=venue.nets(symbol))
-    await plan_and_send(venue, tracked.intent.id, "exit", request, lot)
+    await fills.plan_and_send(venue, tracked.intent.id, "exit", request, lot)
 
 
 async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: OpenTrade) -> bool:
@@ -141,7 +134,7 @@ async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
         side = opening_side(position.side).opposite
         quantity = min(left, position.quantity)
         request = build_exit(id, venue.exchange, symbol, side, quantity, position, netted=venue.nets(symbol))
-        await venue.attempt(plan_and_send(venue, tracked.intent.id, "exit", request))
+        await venue.attempt(fills.plan_and_send(venue, tracked.intent.id, "exit", request))
 
 
 async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
@@ -170,7 +163,7 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
         )
         step = next_entry_step(task, exits)
         for number in step.cancel:
-            await cancel_order(venue, exits[number])
+            await fills.cancel_order(venue, exits[number])
         if not step.cancel:
             break
     if step.done:
@@ -180,14 +173,14 @@ async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
         quantity, _ = await venue.fit_sale(symbol, min(plan.quantity, position.quantity))
         bound = sum((order.left for order in venue.open_orders(symbol) if order.request.side is side), ZERO)
         if venue.binds_balance and bound + quantity > position.quantity:
-            await cancel_protection(venue, symbol)
+            await fills.cancel_protection(venue, symbol)
             if venue.position(symbol) is not position:
                 return
         id = client_order_id(intent.id, venue.exchange, "exit", len(exits))
         exit = build_exit(id, venue.exchange, symbol, side, quantity, position, netted=venue.nets(symbol))
         if not taking:
             exit = exit.model_copy(update=pick(plan, "type", "price", "time_in_force"))
-        await plan_and_send(venue, intent.id, "exit", exit, expires=plan.expires)
+        await fills.plan_and_send(venue, intent.id, "exit", exit, expires=plan.expires)
 
 
 async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> None:
@@ -196,7 +189,7 @@ async def _book_unlogged_exits(venue: VenueContext, tracked: TrackedIntent) -> N
     symbol, sent_next = tracked.intent.symbol, (tracked.intent.id, "exit")
     exits = await find_unlogged_exits(venue, symbol, sent_next)
     if exits.closed:
-        await book_orders(venue, symbol, [])
+        await fills.book_orders(venue, symbol, [])
         exits = await find_unlogged_exits(venue, symbol, sent_next)
     if exits.waiting or exits.closed:
         raise Unavailable(f"{venue.exchange} has an exit of {symbol} that is not booked yet")
@@ -237,11 +230,11 @@ async def undo_unbooked(venue: VenueContext, symbol: Symbol) -> None:
 
 async def undo_given_up(venue: VenueContext, symbol: Symbol) -> None:
     """Book what an order was filled with after it was given up. An entry that nobody wants any more is closed."""
-    for tracked, order in await find_given_up(venue, symbol):
+    for tracked, order in await fills.find_given_up(venue, symbol):
         wanted = tracked.purpose != "entry" or tracked.intent in venue.book.open_intents
         if not wanted and order.filled > tracked.booked:  # what is booked already is protected
             venue.memory.unwanted[symbol] = tracked.intent
-        await book_orders(venue, symbol, [order])
+        await fills.book_orders(venue, symbol, [order])
         venue.memory.unsure.pop(tracked.request.client_id, None)
     if (intent := venue.memory.unwanted.get(symbol)) is not None:
         if venue.position(symbol) is not None:
@@ -256,7 +249,7 @@ async def _cancel_entries(venue: VenueContext, symbol: Symbol) -> None:
     """Nothing new is to be opened: what waits is cancelled, and its intent ends with what it has."""
     for order in venue.open_orders(symbol):
         if order.purpose == "entry":
-            await venue.attempt(cancel_order(venue, order))
+            await venue.attempt(fills.cancel_order(venue, order))
     account = venue.account
     for tracked in account.book.list_intents(IntentKind.OPEN, symbol, venue.sleeve):
         for leg in tracked.intent.legs:
@@ -370,7 +363,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     for order in venue.open_orders(symbol) if venue.binds_balance else ():
         if order.purpose in ("stop", "target"):
             try:
-                await find_order(venue, order)  # unread, it is left standing: an exit could not be sent either
+                await fills.find_order(venue, order)  # unread, it is left standing: an exit could not be sent either
                 ended = await port.cancel(symbol, order.request.client_id, order.request.type)
                 ours -= ended.filled - order.booked
             except NotFound:

@@ -11,16 +11,7 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.fills import (
-    SENDING_MS,
-    book_orders,
-    cancel_order,
-    find_order,
-    find_planned,
-    give_up,
-    may_arrive,
-    send,
-)
+from zuno.trading.execute import fills
 from zuno.trading.execute.intents import RulingToExecute, build_open_intent, find_rates
 from zuno.trading.execute.protection import is_tighter, protect, set_levels
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState, VenueContext
@@ -40,6 +31,7 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeIntent,
 )
+from zuno.trading.rules import protections
 from zuno.trading.rules.book_state import LedgerAccount, Place, TrackedIntent, TrackedOrder, round_money
 from zuno.trading.rules.execution_styles import (
     MAX_DRIFT_ATR,
@@ -49,24 +41,6 @@ from zuno.trading.rules.execution_styles import (
     next_entry_step,
     round_to_step,
     to_market,
-)
-from zuno.trading.rules.protections import (
-    MANUAL_UNLOCK,
-    OF_THE_DEBATE,
-    STORED,
-    LiveEntry,
-    RiskState,
-    SleeveWorth,
-    active_locks,
-    add_kill,
-    describe_lock,
-    find_day_loss,
-    find_day_mark,
-    find_mandate_refusal,
-    find_refusal,
-    find_sleeve_fall,
-    sum_capital_usd,
-    triggered_protections,
 )
 
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
@@ -90,8 +64,8 @@ class RiskChecker:
     async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
         gate = self._account.gate
-        locks = active_locks(await self.read_risk_state(symbol), gate.limits)
-        locks = add_kill(locks, gate.killed(), self._account.now())
+        locks = protections.active_locks(await self.read_risk_state(symbol), gate.limits)
+        locks = protections.add_kill(locks, gate.killed(), self._account.now())
         if symbol is not None and symbol in self.open_symbols():
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks
@@ -105,10 +79,12 @@ class RiskChecker:
             if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
                 return stale
         locks = [
-            lock for lock in await self.find_locks(symbol) if sleeve == DEBATE or lock.protection not in OF_THE_DEBATE
+            lock
+            for lock in await self.find_locks(symbol)
+            if sleeve == DEBATE or lock.protection not in protections.OF_THE_DEBATE
         ]
-        lock = find_refusal(symbol, locks)
-        return None if lock is None else describe_lock(lock)
+        lock = protections.find_refusal(symbol, locks)
+        return None if lock is None else protections.describe_lock(lock)
 
     async def store_hit_protections(self) -> str | None:
         """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
@@ -123,16 +99,16 @@ class RiskChecker:
         state = await self.read_risk_state(None)
         if (mark := await self.mark_day(state)) is not None:
             state = replace(state, day_marks=[*state.day_marks, mark])
-        for lock in triggered_protections(state, account.gate.limits):
+        for lock in protections.triggered_protections(state, account.gate.limits):
             known = book.locks.get((lock.protection, lock.symbol))
             over = known is None or (known.until is not None and known.until <= lock.at)
-            if lock.protection in STORED and lock.until is not None and over:
+            if lock.protection in protections.STORED and lock.until is not None and over:
                 events.append(lock.model_copy(update={"at": account.event_time()}))
         await account.write(events)
         granted = account.book.mandate
         if not account.gate.live or granted is None or not account.book.list_intents(IntentKind.OPEN):
             return None
-        lost, most = find_day_loss(state), granted.mandate.max_daily_loss_usd
+        lost, most = protections.find_day_loss(state), granted.mandate.max_daily_loss_usd
         if isinstance(lost, Missing):
             self._unknown_since = self._unknown_since or account.now()
             unknown = account.now() - self._unknown_since >= JUDGE_EVERY_MS
@@ -142,13 +118,13 @@ class RiskChecker:
             return None
         return f"${lost:,.2f} are lost today; the mandate allows ${most:,.2f}"
 
-    async def mark_day(self, state: RiskState | None = None) -> DayMarked | None:
+    async def mark_day(self, state: protections.RiskState | None = None) -> DayMarked | None:
         """Write what an account with sleeves is worth, once a day and before new risk is asked for: what was lost on
         the days before is not lost today. None: it is written, or cannot be told."""
         account, book = self._account, self._account.book
         if book.sleeves == (DEBATE,) or not (book.positions or book.closed):
             return None
-        if find_day_mark(state := state or await self.read_risk_state(None)) is not None:
+        if protections.find_day_mark(state := state or await self.read_risk_state(None)) is not None:
             return None
         equity, unrealised, results = state.equity_usd, state.unrealised_usd, dict[str, Decimal]()
         for sleeve in book.sleeves:
@@ -162,7 +138,7 @@ class RiskChecker:
         await account.write([mark])
         return mark
 
-    async def read_risk_state(self, symbol: Symbol | None) -> RiskState:
+    async def read_risk_state(self, symbol: Symbol | None) -> protections.RiskState:
         book, venues = self._account.book, self._account.venues
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
         quotes: dict[Place, Known[VenueQuote]] = {}
@@ -177,9 +153,9 @@ class RiskChecker:
         if symbol is not None:
             quote = Missing("no exchange is there") if first is None else quotes[first, symbol]
             price_times[symbol] = quote if isinstance(quote, Missing) else quote.at
-        return RiskState(
+        return protections.RiskState(
             **pick(book, "closed", "results", "lifted", "day_marks"),
-            capital_usd=sum_capital_usd(book, rates),
+            capital_usd=protections.sum_capital_usd(book, rates),
             now=self._account.now(),
             open_symbols=self.open_symbols(),
             equity_usd=equity,
@@ -215,9 +191,13 @@ class RiskChecker:
     async def find_sleeve_fall(self, sleeve: str) -> Known[Decimal]:
         """Of a sleeve's equity from its highest of the marked days, a share of that."""
         worth = await self.measure_sleeve(sleeve, (await self.read_risk_state(None)).rates)
-        return worth if isinstance(worth, Missing) else find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
+        return (
+            worth
+            if isinstance(worth, Missing)
+            else protections.find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
+        )
 
-    async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[SleeveWorth]:
+    async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[protections.SleeveWorth]:
         """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
         book, equity, capital = self._account.book, ZERO, ZERO
         if isinstance(marks := await self._read_marks(sleeve), Missing):
@@ -230,7 +210,7 @@ class RiskChecker:
                 capital -= (balances[LedgerAccount.CAPITAL] + balances[LedgerAccount.ADJUSTMENTS]) / rate
             elif any(exchange.currency == currency for exchange, _ in marks):
                 return rate
-        return SleeveWorth(equity, capital)
+        return protections.SleeveWorth(equity, capital)
 
     async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
@@ -373,12 +353,12 @@ async def why_no_mandate(
     )
     held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
     pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
-    lost = find_day_loss(await risk.read_risk_state(intent.symbol))
+    lost = protections.find_day_loss(await risk.read_risk_state(intent.symbol))
     if isinstance(lost, Missing):
         return f"what was lost today is not known: {lost.reason}"
     granted = book.active_mandate(account.now())
     named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
-    entry = LiveEntry(
+    entry = protections.LiveEntry(
         symbol=intent.symbol,
         exchanges=tuple(leg.exchange for leg in intent.legs),
         margin_usd=margin_usd(intent, mark),
@@ -394,7 +374,7 @@ async def why_no_mandate(
         sleeve_share=book.shares.of(intent.sleeve),
         sleeve_fall=await risk.find_sleeve_fall(intent.sleeve) if named else ZERO,
     )
-    return find_mandate_refusal(granted, entry, account.now())
+    return protections.find_mandate_refusal(granted, entry, account.now())
 
 
 # -- its orders
@@ -417,7 +397,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     ended = "the trade has ended" if any(summary.symbol == intent.symbol for summary in of_sleeve) else None
     if (why := ended or why_stopped(account, intent)) is not None:
         for order in waiting:
-            await cancel_order(venue, order)
+            await fills.cancel_order(venue, order)
         account.ended_legs[intent.id, exchange] = why
         return
     if not placing or (waiting and all(order.expires is None or order.expires > now for order in waiting)):
@@ -439,7 +419,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         return
     step = next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
     for number in step.cancel:
-        await cancel_order(venue, orders[number])
+        await fills.cancel_order(venue, orders[number])
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
     # The first leg of a hedge has a bound on its price; the second has to be there.
@@ -474,17 +454,17 @@ async def _place_entries(
 
 async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placing: bool) -> None:
     """An entry that a process planned and may not have sent: it is placed if the venue has it not and it is wanted."""
-    if not placing and may_arrive(venue, tracked):
-        order = await find_order(venue, tracked)
+    if not placing and fills.may_arrive(venue, tracked):
+        order = await fills.find_order(venue, tracked)
         if order is None:
             return
     else:
-        order = await find_planned(venue, tracked)
+        order = await fills.find_planned(venue, tracked)
     if order is not None:
-        await book_orders(venue, tracked.request.symbol, [order])
+        await fills.book_orders(venue, tracked.request.symbol, [order])
         return
     why = _why_unwanted(venue, tracked)
-    sending = not venue.account.gate.entries and venue.now() - tracked.planned < SENDING_MS
+    sending = not venue.account.gate.entries and venue.now() - tracked.planned < fills.SENDING_MS
     if placing or (why is not None and not sending):
         await _send_entry(venue, tracked, why or await _why_drifted(venue, tracked))
 
@@ -492,11 +472,11 @@ async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placin
 async def _send_entry(venue: VenueContext, tracked: TrackedOrder, why: str | None = None) -> None:
     """`why`: what speaks against it. A kill lock, pause or revoked mandate is asked for last of all."""
     if (why := why or _why_unwanted(venue, tracked)) is not None:
-        await give_up(venue, tracked, why)
+        await fills.give_up(venue, tracked, why)
     elif venue.account.unread:
         raise Unavailable(f"the entry {tracked.request.client_id} may be in no log: it is not sent")
     else:
-        await send(venue, tracked)
+        await fills.send(venue, tracked)
 
 
 def _why_unwanted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
@@ -518,8 +498,10 @@ def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
     if live and (granted is None or granted.hash != intent.mandate or account.now() >= granted.mandate.expires):
         return "its mandate is revoked, replaced or has expired"
     for lock in account.book.active_locks(account.now(), intent.symbol):
-        concerns = intent.sleeve == DEBATE or lock.protection not in OF_THE_DEBATE
-        if lock.protection in MANUAL_UNLOCK or (live and concerns and lock.protection in STORED):
+        concerns = intent.sleeve == DEBATE or lock.protection not in protections.OF_THE_DEBATE
+        if lock.protection in protections.MANUAL_UNLOCK or (
+            live and concerns and lock.protection in protections.STORED
+        ):
             return f"{lock.protection.value}: {lock.reason}"[:600]
     return None
 

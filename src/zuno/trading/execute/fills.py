@@ -10,6 +10,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.execute.intents import build_close_intent, build_exit, find_unlogged_close
 from zuno.trading.execute.venue_context import UNRESPONSIVE_MS, VenueContext
+from zuno.trading.model import trade_events
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import (
     OUR_PREFIX,
@@ -22,17 +23,6 @@ from zuno.trading.model.orders import (
     OrderSide,
     OrderStatus,
     opening_side,
-)
-from zuno.trading.model.trade_events import (
-    FillBooked,
-    FundingBooked,
-    IntentStored,
-    LockSet,
-    OrderLost,
-    OrderPlanned,
-    OrderUpdated,
-    Protection,
-    TradeEvent,
 )
 from zuno.trading.rules.book_state import Purpose, TrackedOrder
 
@@ -67,7 +57,7 @@ async def plan_and_send(
     expires: Millis | None = None,
 ) -> None:
     """Write down an order that protects or closes, then send it."""
-    planned = OrderPlanned(
+    planned = trade_events.OrderPlanned(
         at=venue.account.event_time(), intent=intent, purpose=purpose, order=request, expires=expires, lot=lot
     )
     await venue.account.write([planned])
@@ -128,7 +118,7 @@ def may_arrive(venue: VenueContext, tracked: TrackedOrder) -> bool:
 async def give_up(venue: VenueContext, tracked: TrackedOrder, reason: str) -> None:
     """The process that planned an entry may be sending it: for a few seconds it is looked for."""
     id = tracked.request.client_id
-    await venue.account.write([OrderLost(at=venue.account.event_time(), client_id=id, reason=reason)])
+    await venue.account.write([trade_events.OrderLost(at=venue.account.event_time(), client_id=id, reason=reason)])
     if tracked.purpose == "entry":
         venue.memory.unsure[id] = venue.now()
 
@@ -198,7 +188,7 @@ async def take_news(venue: VenueContext, symbol: Symbol) -> None:
         else:
             why = f"{venue.exchange} does not know the order {id} any more"
             await venue.account.lock(symbol, why)
-            await venue.account.write([OrderLost(at=venue.account.event_time(), client_id=id, reason=why)])
+            await venue.account.write([trade_events.OrderLost(at=venue.account.event_time(), client_id=id, reason=why)])
     if orders or venue.position(symbol) is not None:
         await book_orders(venue, symbol, orders)
     if unread is not None:
@@ -229,7 +219,7 @@ async def book_orders(venue: VenueContext, symbol: Symbol, orders: Sequence[Orde
     if reducing and not _is_funding_troubled(venue, symbol):
         news += [(payment.at, 1, payment) for payment in await _try_funding(venue, symbol)]
     news.sort(key=lambda item: item[:2])
-    events: list[TradeEvent] = []
+    events: list[trade_events.TradeEvent] = []
     strangers, recognised = list[str](), set[ClientId]()
     newest = book.newest
     for at, _, item in news:
@@ -243,11 +233,11 @@ async def book_orders(venue: VenueContext, symbol: Symbol, orders: Sequence[Orde
                     recognised.add(item.client_id)
                 else:
                     strangers.append(item.id)
-            events.append(FillBooked(at=newest, fill=item))
+            events.append(trade_events.FillBooked(at=newest, fill=item))
         elif isinstance(item, FundingPayment):
-            events.append(FundingBooked(at=newest, payment=item))
+            events.append(trade_events.FundingBooked(at=newest, payment=item))
         else:
-            events.append(OrderUpdated(at=newest, order=item))
+            events.append(trade_events.OrderUpdated(at=newest, order=item))
     try:
         await account.write(events)
     except Refused as error:
@@ -264,33 +254,37 @@ async def book_orders(venue: VenueContext, symbol: Symbol, orders: Sequence[Orde
 
 
 def _list_unlogged(
-    venue: VenueContext, fill: Fill, fills: Sequence[Fill], at: Millis, before: Sequence[TradeEvent]
-) -> list[TradeEvent]:
+    venue: VenueContext, fill: Fill, fills: Sequence[Fill], at: Millis, before: Sequence[trade_events.TradeEvent]
+) -> list[trade_events.TradeEvent]:
     """What could not be written when an exit of ours was sent; empty for a stranger's. A kill switch that was thrown
     then locks now. `before`: what these news write already."""
     book, ours = venue.book, fill.client_id.startswith(OUR_PREFIX)
     close = find_unlogged_close(book, venue.account.name, fill) if ours else None
     if close is None:
         return []
-    events: list[TradeEvent] = []
-    stored = {event.intent.id for event in before if isinstance(event, IntentStored)}
+    events: list[trade_events.TradeEvent] = []
+    stored = {event.intent.id for event in before if isinstance(event, trade_events.IntentStored)}
     if close.id not in book.intents and close.id not in stored:
         side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
         mandate = book.active_mandate(venue.now())
         intent = build_close_intent(
             close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate, sleeve=close.sleeve
         )
-        events.append(IntentStored(at=at, intent=intent, ruling=None))
-    kill = (Protection.KILL_SWITCH, None)
-    locked = kill in book.locks or any(isinstance(event, LockSet) for event in before)
+        events.append(trade_events.IntentStored(at=at, intent=intent, ruling=None))
+    kill = (trade_events.Protection.KILL_SWITCH, None)
+    locked = kill in book.locks or any(isinstance(event, trade_events.LockSet) for event in before)
     if close.killed and not locked and book.lifted.get(kill, Millis(0)) < fill.at:
         why = "kill switch, thrown while the log could not be written"
-        events.append(LockSet(at=at, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=why))
+        events.append(
+            trade_events.LockSet(
+                at=at, protection=trade_events.Protection.KILL_SWITCH, symbol=None, until=None, reason=why
+            )
+        )
     filled = sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO)
     request = build_exit(fill.client_id, fill.exchange, fill.symbol, fill.side, filled)
     known = venue.memory.filters.get(fill.symbol)
     lot = known.lot if known is not None and venue.exchange.spot else None
-    return [*events, OrderPlanned(at=at, intent=close.id, purpose="exit", order=request, lot=lot)]
+    return [*events, trade_events.OrderPlanned(at=at, intent=close.id, purpose="exit", order=request, lot=lot)]
 
 
 async def _read_fills(venue: VenueContext, symbol: Symbol, since: Millis, orders: Sequence[Order]) -> list[Fill]:
@@ -361,7 +355,7 @@ async def settle_funding(venue: VenueContext, symbols: Sequence[Symbol], *, anew
             continue
         payments, at = await _try_funding(venue, symbol), venue.account.event_time()
         try:
-            await venue.account.write([FundingBooked(at=at, payment=payment) for payment in payments])
+            await venue.account.write([trade_events.FundingBooked(at=at, payment=payment) for payment in payments])
         except Refused as error:
             memory.funding_troubles[symbol] = f"funding of {symbol} cannot be booked: {error}"
 

@@ -11,20 +11,10 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.venue_context import DOLLAR, ExchangeState
+from zuno.trading.model import orders
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
-from zuno.trading.model.orders import (
-    ClientId,
-    Fill,
-    Filters,
-    OrderRequest,
-    OrderSide,
-    OrderType,
-    VenueQuote,
-    client_order_id,
-    to_decimal,
-)
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
@@ -139,14 +129,16 @@ def list_close_ids(book: TradingBook, account: str, exchange: Venue, symbol: Sym
     return list(dict.fromkeys(ids))
 
 
-def find_unlogged_close(book: TradingBook, account: str, fill: Fill) -> UnloggedClose | None:
+def find_unlogged_close(book: TradingBook, account: str, fill: orders.Fill) -> UnloggedClose | None:
     """The close whose exit was sent while it could not be written, by the client id of the exit alone."""
     sleeves = dict.fromkeys((DEBATE, *(trade.sleeve for trade in book.positions_at(fill.exchange, fill.symbol))))
     ids = ((id, name) for name in sleeves for id in list_close_ids(book, account, fill.exchange, fill.symbol, name))
     for id, sleeve in ids:
         stored = book.intents.get(id)
         for series, reason in EXIT_SERIES.items():
-            if fill.client_id in (client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)):
+            if fill.client_id in (
+                orders.client_order_id(id, fill.exchange, series, number) for number in range(MOST_EXITS)
+            ):
                 stored_reason = None if stored is None else stored.intent.reason
                 return UnloggedClose(id, stored_reason or reason, reason is ExitReason.KILL_SWITCH, sleeve)
     return None
@@ -180,12 +172,12 @@ def build_open_intent(
             left_out.append(f"{leg.venue} is not there")
             continue
         entry, stop, target = (
-            round_to_step(to_decimal(price) * rates[leg.venue.currency], state.filters.tick)
+            round_to_step(orders.to_decimal(price) * rates[leg.venue.currency], state.filters.tick)
             for price in (card.entry, card.stop, card.target)
         )
         ruled = max(1, int(leg.leverage))
         times = (held_leverage or {}).get(leg.venue) or ruled
-        quantity = round_to_step(to_decimal(leg.quantity) * min(times, ruled) / ruled, state.filters.lot)
+        quantity = round_to_step(orders.to_decimal(leg.quantity) * min(times, ruled) / ruled, state.filters.lot)
         refusal = _find_leg_refusal(leg.side, quantity, entry, stop, target, state)
         if refusal is not None:
             left_out.append(f"{leg.venue}: {refusal}")
@@ -218,7 +210,7 @@ def build_open_intent(
     )
 
 
-def _find_leaving(quantity: Decimal, let_run_pct: int, price: Decimal, filters: Filters) -> Decimal | None:
+def _find_leaving(quantity: Decimal, let_run_pct: int, price: Decimal, filters: orders.Filters) -> Decimal | None:
     """What leaves at the target, in whole lots; None where all of it does, for a part would be too small an order."""
     runs = round_to_step(quantity * let_run_pct / 100, filters.lot)
     least = min(runs, quantity - runs)
@@ -226,7 +218,7 @@ def _find_leaving(quantity: Decimal, let_run_pct: int, price: Decimal, filters: 
     return quantity - runs if taken else None
 
 
-def find_rates(quotes: Iterable[VenueQuote], dollars: Decimal) -> dict[str, Decimal]:
+def find_rates(quotes: Iterable[orders.VenueQuote], dollars: Decimal) -> dict[str, Decimal]:
     """What one dollar is in each currency: by what the coin costs in both."""
     return {quote.exchange.currency: quote.mark / dollars for quote in quotes} | {DOLLAR: Decimal(1)}
 
@@ -277,22 +269,22 @@ def build_cut_intent(
 
 
 def build_exit(
-    client_id: ClientId,
+    client_id: orders.ClientId,
     exchange: Venue,
     symbol: Symbol,
-    side: OrderSide,
+    side: orders.OrderSide,
     quantity: Decimal,
     position: OpenTrade | None = None,
     *,
     netted: bool = False,
-) -> OrderRequest:
+) -> orders.OrderRequest:
     """An order that takes at once and only reduces; `netted`: what the sleeve holds, not what the venue does."""
-    return OrderRequest(
+    return orders.OrderRequest(
         client_id=client_id,
         exchange=exchange,
         symbol=symbol,
         side=side,
-        type=OrderType.MARKET,
+        type=orders.OrderType.MARKET,
         quantity=quantity,
         reduce_only=not netted,
         leverage=1 if position is None else max(1, int(position.leverage)),
@@ -315,7 +307,7 @@ def _find_leg_refusal(
     return None
 
 
-def find_size_refusal(quantity: Decimal, entry: Decimal, filters: Filters) -> str | None:
+def find_size_refusal(quantity: Decimal, entry: Decimal, filters: orders.Filters) -> str | None:
     if not filters.trading:
         return f"{filters.symbol} is not traded there"
     if not meets_minimum(quantity, entry, filters):

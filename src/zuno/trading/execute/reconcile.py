@@ -18,17 +18,7 @@ from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.closes import (
-    is_closed,
-    is_closed_leg,
-    is_worked,
-    store_close,
-    undo_given_up,
-    undo_unbooked,
-    why_not_closed,
-    work_closes,
-    work_cut,
-)
+from zuno.trading.execute import closes
 from zuno.trading.execute.entries import end_entry, send_entry_again, work_entry
 from zuno.trading.execute.fills import book_orders, find_order, send_exit_again, settle_funding, take_news
 from zuno.trading.execute.intents import LEGS_SETTLE_MS
@@ -130,7 +120,7 @@ async def _advance_at(venue: VenueContext, *, settle: bool, placing: bool) -> No
         if venue.book.count == before:
             break
     for symbol in venue.symbols():
-        await venue.attempt(undo_unbooked(venue, symbol))
+        await venue.attempt(closes.undo_unbooked(venue, symbol))
     if not venue.is_unresponsive():
         await settle_funding(venue, read, anew=settle)
 
@@ -142,14 +132,14 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
     if watched is not None and not await venue.holds_stops(symbol):
         # Nobody but the desk watches these levels: they do not wait for the news.
         await protect(venue, symbol)
-        await work_closes(venue, symbol)
+        await closes.work_closes(venue, symbol)
     else:
         watched = None
     has_news = not venue.is_unresponsive() and await venue.attempt(take_news(venue, symbol))
-    await venue.attempt(undo_given_up(venue, symbol))
+    await venue.attempt(closes.undo_given_up(venue, symbol))
     await _resolve_planned(venue, symbol, "exit")
-    await work_closes(venue, symbol)
-    await work_cut(venue, symbol)
+    await closes.work_closes(venue, symbol)
+    await closes.work_cut(venue, symbol)
     if not venue.is_closing(symbol):
         await _resolve_planned(venue, symbol, "stop", "target")
         if watched is None or venue.position(symbol) is not watched:
@@ -185,15 +175,15 @@ async def _end_intents(account: AccountContext) -> None:
     for tracked in sorted(account.book.open_intents.values(), key=lambda tracked: tracked.intent.kind):
         intent, at = tracked.intent, account.event_time()
         if intent.kind is IntentKind.CLOSE:
-            if is_closed(account, intent.symbol, intent.sleeve):
+            if closes.is_closed(account, intent.symbol, intent.sleeve):
                 events.append(IntentEnded(at=at, intent=intent.id, state="done"))
-            elif (why := why_not_closed(account, tracked)) is not None:
+            elif (why := closes.why_not_closed(account, tracked)) is not None:
                 account.refused[intent.sleeve, intent.symbol] = at
                 events.append(IntentEnded(at=at, intent=intent.id, state="refused", reason=why))
         elif intent.hedge_lot is None and intent.kind is IntentKind.CUT:
-            if is_closed_leg(account, tracked) or is_worked(account, tracked):
+            if closes.is_closed_leg(account, tracked) or closes.is_worked(account, tracked):
                 events.append(end_entry(account, tracked))
-        elif intent.kind is IntentKind.OPEN and is_worked(account, tracked):
+        elif intent.kind is IntentKind.OPEN and closes.is_worked(account, tracked):
             events.append(end_entry(account, tracked))
     await account.write(events)
 
@@ -223,7 +213,7 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
     intent, at = tracked.intent, account.event_time()
     (bought, sold), symbol, funds = intent.legs, intent.symbol, account.gate.funds
     if any(left > 0 for left in account.book.find_left(tracked).values()):
-        if is_closed_leg(account, tracked):
+        if closes.is_closed_leg(account, tracked):
             await account.write([IntentEnded(at=at, intent=intent.id, state="undone", reason="the symbol is closed")])
         return
     if intent.reason is not None:
@@ -237,7 +227,7 @@ async def _finish_cut(account: AccountContext, tracked: TrackedIntent) -> None:
         amount = await funds.add_margin(intent.id, bought.exchange, sold.exchange, symbol, amount)
     except Refused as error:
         # The close first: a process that ended in between would cut once more.
-        await store_close(account, symbol, ExitReason.UNDONE, intent.decision, sleeve=intent.sleeve)
+        await closes.store_close(account, symbol, ExitReason.UNDONE, intent.decision, sleeve=intent.sleeve)
         ended = IntentEnded(at=account.event_time(), intent=intent.id, state="refused", reason=str(error)[:600])
         await account.write([ended])
     except ZunoError as error:

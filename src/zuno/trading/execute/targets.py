@@ -23,20 +23,11 @@ from zuno.trading.execute.intents import CLOSE_LIFE, build_id
 from zuno.trading.execute.protection import set_levels
 from zuno.trading.execute.reconcile import advance
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState
+from zuno.trading.model import trade_events
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import DAY_MS, Mode, Side
 from zuno.trading.model.orders import ZERO, OrderStatus
-from zuno.trading.model.trade_events import (
-    ExitReason,
-    IntentEnded,
-    IntentKind,
-    IntentLeg,
-    IntentStored,
-    SleevesCrossed,
-    TradeEvent,
-    TradeIntent,
-)
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
 from zuno.trading.rules.protections import hash_mandate
@@ -83,8 +74,6 @@ def stop_distance(daily_sigma: Decimal) -> Decimal:
 
 @dataclass(slots=True)
 class _Change:
-    """A difference that is to be ordered."""
-
     id: str
     sleeve: str
     target: TargetPosition
@@ -163,7 +152,7 @@ class TargetRound:
         await account.write([*await self._build_intents(changes), *crossed, *self._renew_stops(changes)])
         for change in changes:
             if change.difference and change.ends:
-                symbol, reason = change.target.symbol, ExitReason.DECISION
+                symbol, reason = change.target.symbol, trade_events.ExitReason.DECISION
                 await store_close(account, symbol, reason, self._decision, sleeve=change.sleeve)
         await advance(account)
         less = {change.id: change.why_less for change in changes}
@@ -208,7 +197,7 @@ class TargetRound:
             return False
         held = book.position(target.exchange, target.symbol, intent.sleeve)
         left = book.find_left(tracked)[leg.exchange]
-        sign = intent.side.sign if intent.kind is IntentKind.OPEN else -intent.side.sign
+        sign = intent.side.sign if intent.kind is trade_events.IntentKind.OPEN else -intent.side.sign
         reached = (ZERO if held is None else held.signed) + sign * left
         return abs(target.quantity - reached) * leg.entry < target.band
 
@@ -302,10 +291,10 @@ class TargetRound:
 
     # -- what is done about it
 
-    async def _cross(self, changes: Sequence[_Change]) -> list[TradeEvent]:
+    async def _cross(self, changes: Sequence[_Change]) -> list[trade_events.TradeEvent]:
         """What one sleeve sells and another buys of the same market, at the mark. Their stops go first: what those
         would sell changes hands."""
-        events: list[TradeEvent] = []
+        events: list[trade_events.TradeEvent] = []
         for seller, buyer in permutations(changes, 2):
             quantity = round_to_step(min(-seller.difference, buyer.difference), seller.state.filters.lot)
             if seller.place != buyer.place or quantity <= 0 or not await self._free_balance(seller, buyer):
@@ -318,7 +307,7 @@ class TargetRound:
                 if rest and not change.ends and not meets_minimum(rest, price, change.state.filters):
                     change.difference = ZERO
             events.append(
-                SleevesCrossed(
+                trade_events.SleevesCrossed(
                     at=at,
                     key=key,
                     exchange=seller.target.exchange,
@@ -345,19 +334,19 @@ class TargetRound:
                 raise ConcurrentWrite  # a stop was filled meanwhile: the differences are others
         return True
 
-    async def _build_intents(self, changes: Iterable[_Change]) -> list[TradeEvent]:
-        events: list[TradeEvent] = []
+    async def _build_intents(self, changes: Iterable[_Change]) -> list[trade_events.TradeEvent]:
+        events: list[trade_events.TradeEvent] = []
         for change in changes:
             if change.ends or not (change.difference or change.crossed):
                 continue
             intent, at = await self._build_intent(change), self._account.event_time()
-            events.append(IntentStored(at=at, intent=intent, ruling=None))
+            events.append(trade_events.IntentStored(at=at, intent=intent, ruling=None))
             if not change.difference:
                 why = "crossed with another sleeve"
-                events.append(IntentEnded(at=at, intent=intent.id, state="done", reason=why))
+                events.append(trade_events.IntentEnded(at=at, intent=intent.id, state="done", reason=why))
         return events
 
-    async def _build_intent(self, change: _Change) -> TradeIntent:
+    async def _build_intent(self, change: _Change) -> trade_events.TradeIntent:
         """Of what is to be ordered; of what was crossed where that is all."""
         account, gate, target = self._account, self._account.gate, change.target
         (exchange, symbol), mark, now = change.place, change.state.quote.mark, account.now()
@@ -365,17 +354,17 @@ class TargetRound:
         opening = change.difference * held >= 0 if change.difference else abs(target.quantity) > abs(held)
         dollars = None if exchange.currency == DOLLAR else await account.read_dollar_mark(symbol)
         mandate = account.book.active_mandate(now) if gate.live else None
-        leg = IntentLeg(
+        leg = trade_events.IntentLeg(
             exchange=exchange,
             quantity=abs(change.difference) or change.crossed,
             entry=mark,
             stop=change.stop,
             leverage=account.book.find_leverage(exchange, symbol) or 1,
         )
-        return TradeIntent(
+        return trade_events.TradeIntent(
             id=change.id,
             decision=self._decision,
-            kind=IntentKind.OPEN if opening else IntentKind.CUT,
+            kind=trade_events.IntentKind.OPEN if opening else trade_events.IntentKind.CUT,
             symbol=symbol,
             mode=Mode.POSITION,
             side=Side.LONG if target.quantity > 0 else Side.SHORT,
@@ -390,7 +379,7 @@ class TargetRound:
             take_at=Millis(now if target.at_once else now + gate.take_after),
         )
 
-    def _renew_stops(self, changes: Iterable[_Change]) -> list[TradeEvent]:
+    def _renew_stops(self, changes: Iterable[_Change]) -> list[trade_events.TradeEvent]:
         at = self._account.event_time()
         return [
             set_levels(change.trade, at, change.stop, None, "ruling")

@@ -19,50 +19,24 @@ from zuno.trading.agents.learned import read_memories
 from zuno.trading.agents.post_mortem import ClosedCase, write_post_mortem
 from zuno.trading.data.price_path import read_bars, read_funding
 from zuno.trading.execute.order_gate import OrderGate
-from zuno.trading.learn.memory_book import (
-    LessonBook,
-    MemoryBook,
-    MemoryIndexes,
-    parse_entry,
-    post_mortem_id,
-    read_post_mortem,
-)
+from zuno.trading.learn import memory_book
 from zuno.trading.learn.tilt_book import TiltBook
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.measure.setup import describe_setup
+from zuno.trading.model import memory
 from zuno.trading.model.bundle import read_bundle
 from zuno.trading.model.cycle import Call, Node, Outcome
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS
-from zuno.trading.model.memory import (
-    CASE_RECORD,
-    POST_MORTEM,
-    VETO_SCORE,
-    CaseRecord,
-    Lesson,
-    LessonReview,
-    PostMortem,
-    RuleShare,
-    VetoScore,
-)
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import Protection, TradeClosed, TradeSummary
 from zuno.trading.ports.recall import MemoryIndex
 from zuno.trading.ports.series import SeriesStore
 from zuno.trading.ports.trade_log import TradeLog
+from zuno.trading.rules import trade_outcomes
 from zuno.trading.rules.calibration import list_claims, to_closed_trade
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import Fees
-from zuno.trading.rules.trade_outcomes import (
-    BarColumns,
-    PlannedTrade,
-    belongs_to_account,
-    judge_outcome,
-    share_of_veto,
-    shares_of_cuts,
-    simulate_trade,
-    trace_path,
-)
 from zuno.trading.run.record import ENDED, ReportRecord, RunJournal, RunSummary
 
 VETO_AUTHOR: Final = Author("veto_ledger")
@@ -75,8 +49,8 @@ class WaitingVeto:
     id: str
     run: str
     summary: RunSummary
-    wanted: PlannedTrade
-    rules: tuple[RuleShare, ...]
+    wanted: trade_outcomes.PlannedTrade
+    rules: tuple[memory.RuleShare, ...]
     wanted_usd: float | None = None
     left_usd: float | None = None
 
@@ -89,19 +63,19 @@ class VetoLedger:
         self._store = store
         self._fees = fees
         self._read_runs = self._read_scores = 0
-        self._scores: dict[str, VetoScore] = {}
+        self._scores: dict[str, memory.VetoScore] = {}
         self._waiting: dict[str, WaitingVeto] = {}
 
-    async def read(self) -> tuple[VetoScore, ...]:
+    async def read(self) -> tuple[memory.VetoScore, ...]:
         journal = await self._journal()
-        async for entry in journal.entries(kind=VETO_SCORE, after=self._read_scores):
-            score = parse_entry(entry, VetoScore, "score of a veto")
+        async for entry in journal.entries(kind=memory.VETO_SCORE, after=self._read_scores):
+            score = memory_book.parse_entry(entry, memory.VetoScore, "score of a veto")
             self._scores[score.id] = score
             self._waiting.pop(score.id, None)
             self._read_scores = entry.seq
         return tuple(self._scores.values())
 
-    async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[VetoScore, ...], int]:
+    async def score(self, account: str, origin: str, at: Millis) -> tuple[tuple[memory.VetoScore, ...], int]:
         """Score what is resolved by a moment of the market, on paper also runs that no account acts on: the new scores,
         and how many wait."""
         await self.read()
@@ -110,13 +84,13 @@ class VetoLedger:
             waiting
             for waiting in self._waiting.values()
             if waiting.summary.origin == origin
-            and belongs_to_account(account, waiting.summary.account)
+            and trade_outcomes.belongs_to_account(account, waiting.summary.account)
             and waiting.summary.as_of < at
         ]
         scores = await play_vetoes(due, self._store, self._fees, at)
         journal = await self._journal()
         for score in scores:
-            await journal.append_once(kind=VETO_SCORE, author=VETO_AUTHOR, payload=score, request_id=score.id)
+            await journal.append_once(kind=memory.VETO_SCORE, author=VETO_AUTHOR, payload=score, request_id=score.id)
         await self.read()
         return tuple(self._scores[score.id] for score in scores), len(due) - len(scores)
 
@@ -134,28 +108,32 @@ class VetoLedger:
                 self._waiting[id] = replace(waiting, wanted_usd=wanted, left_usd=left)
 
 
-def find_veto(run: str, past: RunSummary, changed: Sequence[RuleShare]) -> WaitingVeto | None:
+def find_veto(run: str, past: RunSummary, changed: Sequence[memory.RuleShare]) -> WaitingVeto | None:
     """`changed`: what rules took away of a trade that was opened all the same. None: nothing was taken away."""
-    rules = (share_of_veto(past.veto),) if past.ruling is Call.HOLD and past.veto is not None else tuple(changed)
+    rules = (
+        (trade_outcomes.share_of_veto(past.veto),)
+        if past.ruling is Call.HOLD and past.veto is not None
+        else tuple(changed)
+    )
     wanted = _planned_trade(past)
     return None if wanted is None or not rules else WaitingVeto(_score_id(past), run, past, wanted, rules)
 
 
-async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[VetoScore]:
+async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[memory.VetoScore]:
     """Those that are resolved by a moment of the market."""
-    scores: list[VetoScore] = []
+    scores: list[memory.VetoScore] = []
     for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
         here = [waiting for waiting in due if waiting.summary.symbol is symbol]
         since = min(waiting.wanted.at for waiting in here)
         until = Millis(min(at, max(waiting.wanted.hold_until for waiting in here)))
-        bars = BarColumns(await read_bars(store, symbol.venue, symbol, since, until, known_by=at))
+        bars = trade_outcomes.BarColumns(await read_bars(store, symbol.venue, symbol, since, until, known_by=at))
         funding = await read_funding(store, symbol, since, until, known_by=at)
         assumed, taken = store.origin.candles_only and not funding, 2 * fees.at(symbol.venue).taker
         for waiting in here:
-            played = simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
+            played = trade_outcomes.simulate_trade(waiting.wanted, bars, funding, taken, at, assumed=assumed)
             if played is not None:
                 own = {"side": waiting.wanted.side, "decided": waiting.summary.as_of}
-                scores.append(derive(VetoScore, waiting, waiting.summary, played, **own))
+                scores.append(derive(memory.VetoScore, waiting, waiting.summary, played, **own))
     return scores
 
 
@@ -163,18 +141,18 @@ def _score_id(past: RunSummary) -> str:
     return f"veto_{digest(canonical([past.origin, past.account, past.symbol, past.mode, past.as_of]))[:24]}"
 
 
-def _planned_trade(past: RunSummary) -> PlannedTrade | None:
+def _planned_trade(past: RunSummary) -> trade_outcomes.PlannedTrade | None:
     """What the Judge decided; None where it wanted to open nothing, or at no prices."""
     side = past.decision.side
     if side is None or past.stop_loss is None or past.take_profit is None:
         return None
     hold = hold_hours(past.hold_duration, past.mode) * HOUR_MS
-    return PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
+    return trade_outcomes.PlannedTrade(past.as_of, side, past.stop_loss, past.take_profit, Millis(past.as_of + hold))
 
 
 async def _read_changes(
     journal: Journal, run: str, past: RunSummary
-) -> tuple[tuple[RuleShare, ...], float | None, float | None]:
+) -> tuple[tuple[memory.RuleShare, ...], float | None, float | None]:
     """What rules took of a trade that was ruled, and its notional before and behind them. What a protection refused at
     the order gate is all of it."""
     if past.ruling.side is None:
@@ -186,8 +164,8 @@ async def _read_changes(
     size = None if outcome.ruling.card is None else outcome.ruling.card.notional_usd
     done = notebook.read_execution()
     if done is not None and done.state == "refused" and (why := done.reason.partition(" ")[0]) in list(Protection):
-        return (share_of_veto(why),), size, 0.0
-    shares = shares_of_cuts(outcome.decision, outcome.ruling.changes)
+        return (trade_outcomes.share_of_veto(why),), size, 0.0
+    shares = trade_outcomes.shares_of_cuts(outcome.decision, outcome.ruling.changes)
     kept = 1 - fsum(part.share for part in shares)
     return shares, None if size is None or kept <= 0 else round_digits(size / kept), size
 
@@ -214,10 +192,10 @@ class LearningBackends:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    post_mortems: tuple[PostMortem, ...] = ()
-    vetoes: tuple[VetoScore, ...] = ()
-    lessons: tuple[Lesson, ...] = ()
-    reviews: tuple[LessonReview, ...] = ()
+    post_mortems: tuple[memory.PostMortem, ...] = ()
+    vetoes: tuple[memory.VetoScore, ...] = ()
+    lessons: tuple[memory.Lesson, ...] = ()
+    reviews: tuple[memory.LessonReview, ...] = ()
     waiting: int = 0
     """Decisions that were vetoed or cut, whose trade would not be over yet."""
     notes: tuple[str, ...] = ()
@@ -228,12 +206,12 @@ class Evaluator:
 
     def __init__(self, backends: LearningBackends) -> None:
         self._with = backends
-        self.book = MemoryBook(backends.journal)
-        self.indexes = MemoryIndexes(self.book, backends.indexes, backends.tell)
-        self.lessons = LessonBook(backends.journal)
+        self.book = memory_book.MemoryBook(backends.journal)
+        self.indexes = memory_book.MemoryIndexes(self.book, backends.indexes, backends.tell)
+        self.lessons = memory_book.LessonBook(backends.journal)
         self.vetoes = VetoLedger(backends.journal, backends.store, backends.fees)
         self.tilts = TiltBook(backends.journal, backends.store, backends.refresh)
-        self._cases: list[CaseRecord] = []
+        self._cases: list[memory.CaseRecord] = []
         self._read_cases = 0
         self._read: dict[str, int] = {}
         """Events of each account, up to the first that is still to be learned from."""
@@ -263,7 +241,7 @@ class Evaluator:
         them."""
         closed = gate.book.closed
         try:
-            if not closed or await self._is_learned(post_mortem_id(gate.account, closed[-1].trade)):
+            if not closed or await self._is_learned(memory_book.post_mortem_id(gate.account, closed[-1].trade)):
                 return Evaluation()
             if self._with.refresh is not None:
                 for symbol in {summary.symbol for summary in closed}:
@@ -276,7 +254,7 @@ class Evaluator:
 
     async def learn(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Learn from every trade of an account that was closed by a moment of the market."""
-        learned: list[PostMortem] = []
+        learned: list[memory.PostMortem] = []
         count = self._read.get(account, 0)
         intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
@@ -299,7 +277,7 @@ class Evaluator:
         self._indexed = not notes
         return Evaluation(tuple(learned), lessons=corrected.lessons, reviews=corrected.reviews, notes=notes)
 
-    async def cases(self, account: str, before: Millis) -> tuple[CaseRecord, ...]:
+    async def cases(self, account: str, before: Millis) -> tuple[memory.CaseRecord, ...]:
         """Labelled records of an account's trades that were closed strictly before a moment."""
         records = await read_cases(await self._with.journal(), self._read_cases)
         self._cases += [record for _, record in records]
@@ -308,27 +286,29 @@ class Evaluator:
 
     async def _is_learned(self, id: str) -> bool:
         """Whether a post-mortem has its labelled record, and with it all that closed before."""
-        return bool(await (await self._with.journal()).latest(1, request_id=id, kind=CASE_RECORD))
+        return bool(await (await self._with.journal()).latest(1, request_id=id, kind=memory.CASE_RECORD))
 
     async def _learn(
         self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
-    ) -> PostMortem | None:
+    ) -> memory.PostMortem | None:
         """The post-mortem, where it is new; the labelled record follows it."""
         journal = await self._with.journal()
-        id = post_mortem_id(account, summary.trade)
+        id = memory_book.post_mortem_id(account, summary.trade)
         if await self._is_learned(id):
             return None
         opened = None if summary.decision is None else await RunJournal(journal, summary.decision).open()
         run = None  # a person's, or of a run that has no report
         if opened is not None and opened.has(Node.GENERATE_REPORT):
             run = opened.read(Node.GENERATE_REPORT, ReportRecord).outcome
-        entries = await journal.latest(1, request_id=id, kind=POST_MORTEM)
+        entries = await journal.latest(1, request_id=id, kind=memory.POST_MORTEM)
         if not entries:
             written = await self._write(journal, id, account, origin, summary, run, at)
-            entries = [await journal.append_once(kind=POST_MORTEM, author=AUTHOR, payload=written, request_id=id)]
-        post_mortem = read_post_mortem(entries[0])
+            entries = [
+                await journal.append_once(kind=memory.POST_MORTEM, author=AUTHOR, payload=written, request_id=id)
+            ]
+        post_mortem = memory_book.read_post_mortem(entries[0])
         record = derive(
-            CaseRecord,
+            memory.CaseRecord,
             post_mortem,
             summary,
             bundle=None if run is None else run.bundle,
@@ -337,7 +317,7 @@ class Evaluator:
             funding=float(summary.funding),
             claims=list_claims(run, summary) if run is not None and first else (),
         )
-        await journal.append_once(kind=CASE_RECORD, author=AUTHOR, payload=record, request_id=id)
+        await journal.append_once(kind=memory.CASE_RECORD, author=AUTHOR, payload=record, request_id=id)
         return post_mortem
 
     async def _write(
@@ -349,21 +329,21 @@ class Evaluator:
         summary: TradeSummary,
         run: Outcome | None,
         at: Millis,
-    ) -> PostMortem:
+    ) -> memory.PostMortem:
         bars = await read_bars(
             self._with.store, summary.exchange, summary.symbol, summary.opened, summary.closed, known_by=at
         )
-        path = trace_path(summary, bars)
+        path = trade_outcomes.trace_path(summary, bars)
         case = ClosedCase(
             summary=summary,
             path=path,
-            verdict=judge_outcome(path, summary.net_pnl),
+            verdict=trade_outcomes.judge_outcome(path, summary.net_pnl),
             setup=await self._describe_setup(journal, run),
             regime=None if run is None else run.meta.regime,
         )
         words = await write_post_mortem(case, self._with.model_context(await RunJournal(journal, id).open()))
         market = origin if run is None else run.origin
-        return derive(PostMortem, words, case, summary, id=id, account=account, origin=market)
+        return derive(memory.PostMortem, words, case, summary, id=id, account=account, origin=market)
 
     async def _describe_setup(self, journal: Journal, run: Outcome | None) -> str:
         """The setup when the trade was decided: as the run recalled by it, else measured again from its bundle."""
@@ -380,9 +360,9 @@ class Evaluator:
         return describe_setup(case.features, case.context)
 
 
-async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, CaseRecord]]:
+async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, memory.CaseRecord]]:
     """The labelled records behind an entry, each with its place."""
     return [
-        (entry.seq, parse_entry(entry, CaseRecord, "record of a closed trade"))
-        async for entry in journal.entries(kind=CASE_RECORD, after=after)
+        (entry.seq, memory_book.parse_entry(entry, memory.CaseRecord, "record of a closed trade"))
+        async for entry in journal.entries(kind=memory.CASE_RECORD, after=after)
     ]

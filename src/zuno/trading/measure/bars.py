@@ -104,7 +104,6 @@ def aggregate(at: Millis, fine: Sequence[Candle]) -> Candle:
 
 
 def bars_per_bar(coarse: Timeframe, fine: Timeframe) -> int:
-    """How many fine bars a coarse one has."""
     return coarse.millis // fine.millis
 
 

@@ -23,26 +23,16 @@ from zuno.trading.measure.data_quality import (
     MOST,
     print_interval,
 )
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    Candle,
-    Funding,
-    Level,
-    MarkAndIndex,
-    Series,
-    Timeframe,
-    timeframe_of,
-)
+from zuno.trading.model import market
 from zuno.trading.ports.series import Columns
 
 Mask: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
-WIDTH: Final[Mapping[type[Any], int]] = {Candle: 6, Funding: 2, Level: 1, MarkAndIndex: 2}
+WIDTH: Final[Mapping[type[Any], int]] = {market.Candle: 6, market.Funding: 2, market.Level: 1, market.MarkAndIndex: 2}
 """How many numbers a row has beside its time."""
 LEAP: Final = 4.0
 """No market here has moved by that factor from one bar to the next; prices of another symbol have."""
-NEAR: Final = 90 * DAY_MS
+NEAR: Final = 90 * market.DAY_MS
 """Bars further apart than that are not held against each other."""
 SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
@@ -54,8 +44,8 @@ _VARIED: Final = 8
 """So many different numbers in a stretch do not agree by chance."""
 _EVEN_ROWS: Final = 3
 """So many gaps of one length are an interval."""
-QUARTER_MS: Final = HOUR_MS // 4
-MOST_SHIFT: Final = 14 * HOUR_MS
+QUARTER_MS: Final = market.HOUR_MS // 4
+MOST_SHIFT: Final = 14 * market.HOUR_MS
 """How far a local clock is away from UTC at most; some are by quarters of an hour."""
 _UNNOTED: Final = ((0.0, inf),) * 6
 """2017 to 2022 of coins that were noted later."""
@@ -84,15 +74,14 @@ _DIGITS: Final = 1e15
 
 
 def to_rows(columns: Columns) -> list[Any]:
-    """The rows these columns are of."""
     kind = columns.series.row
     numbers = [column.tolist() for column in columns.values]
-    if kind is Candle:  # what buyers took is the one number a row may lack
+    if kind is market.Candle:  # what buyers took is the one number a row may lack
         numbers[5] = [None if number != number else number for number in numbers[5]]
     return list(map(kind, columns.at.tolist(), *numbers))
 
 
-def to_columns(series: Series[Any], rows: Sequence[Any]) -> Columns:
+def to_columns(series: market.Series[Any], rows: Sequence[Any]) -> Columns:
     """The columns of rows that have nothing but numbers."""
     table = np.array(rows, dtype=np.float64).reshape(-1, len(series.row._fields)).T
     return Columns(series, table[0].astype(np.int64), tuple(table[1:]))
@@ -102,17 +91,17 @@ def take_rows(columns: Columns, chosen: Any) -> Columns:
     return Columns(columns.series, columns.at[chosen], tuple(column[chosen] for column in columns.values))
 
 
-def complete_times(series: Series[Any], at: NDArray[np.int64]) -> NDArray[np.int64]:
+def complete_times(series: market.Series[Any], at: NDArray[np.int64]) -> NDArray[np.int64]:
     """From when each row could be known."""
-    return at + timeframe_of(series).millis if series.row is Candle else at
+    return at + market.timeframe_of(series).millis if series.row is market.Candle else at
 
 
 def mark_valid_rows(columns: Columns, now: Millis, parts: int = 1) -> Mask:
     """Which rows a market can have made, and were complete by now. `parts`: how many candles make one of the series."""
     at, end = columns.at, columns.at
     judged = (at >= EARLIEST) & (at < LATEST) & _JUDGES[columns.series.row](columns)
-    if columns.series.row is Candle:
-        timeframe = timeframe_of(columns.series)
+    if columns.series.row is market.Candle:
+        timeframe = market.timeframe_of(columns.series)
         end = at + timeframe.millis // parts
         judged &= (at - timeframe.floor(0)) % (timeframe.millis // parts) == 0
     return np.asarray(judged & (end <= now), dtype=bool)
@@ -136,10 +125,10 @@ def _mark_valid_amounts(values: Floats) -> Any:
 
 
 _JUDGES: Final[Mapping[type[Any], Callable[[Columns], Any]]] = {
-    Candle: _mark_valid_candles,
-    Funding: lambda columns: _mark_within(columns, (-MOST, MOST), INTERVAL_HOURS),
-    Level: lambda columns: _mark_valid_amounts(columns.values[0]),
-    MarkAndIndex: lambda columns: _mark_within(columns, (LEAST_PRICE, MOST), (LEAST_PRICE, MOST)),
+    market.Candle: _mark_valid_candles,
+    market.Funding: lambda columns: _mark_within(columns, (-MOST, MOST), INTERVAL_HOURS),
+    market.Level: lambda columns: _mark_valid_amounts(columns.values[0]),
+    market.MarkAndIndex: lambda columns: _mark_within(columns, (LEAST_PRICE, MOST), (LEAST_PRICE, MOST)),
 }
 
 
@@ -191,7 +180,7 @@ def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool, parts: int = 
     return SortedRows(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
 
 
-def mark_seen(seen: dict[Series[Any], list[NDArray[np.int64]]], columns: Columns) -> Mask:
+def mark_seen(seen: dict[market.Series[Any], list[NDArray[np.int64]]], columns: Columns) -> Mask:
     """Which times were marked before; all of them are afterwards."""
     blocks = seen.setdefault(columns.series, [])
     marked = np.zeros(len(columns), dtype=bool)
@@ -205,9 +194,9 @@ def mark_seen(seen: dict[Series[Any], list[NDArray[np.int64]]], columns: Columns
 # -- coarser bars
 
 
-def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = None) -> Columns:
+def resample_columns(coarse: market.Timeframe, columns: Columns, parts: int | None = None) -> Columns:
     """The coarse bars whose every part is here. `parts`: how many bars make one, where the series does not tell."""
-    size = parts or bars_per_bar(coarse, timeframe_of(columns.series))
+    size = parts or bars_per_bar(coarse, market.timeframe_of(columns.series))
     series = replace(columns.series, name=_renamed(columns.series.name, coarse))
     shift = coarse.floor(0)
     bucket = (columns.at - shift) // coarse.millis
@@ -222,20 +211,20 @@ def resample_columns(coarse: Timeframe, columns: Columns, parts: int | None = No
 
 def take_hour_closes(columns: Columns) -> Columns:
     """Minutes that end an hour, at the hour's time: they close as it does."""
-    hours = replace(columns.series, name=_renamed(columns.series.name, Timeframe.H1))
-    last = take_rows(columns, (columns.at + Timeframe.M1.millis) % HOUR_MS == 0)
-    return Columns(hours, last.at + Timeframe.M1.millis - HOUR_MS, last.values)
+    hours = replace(columns.series, name=_renamed(columns.series.name, market.Timeframe.H1))
+    last = take_rows(columns, (columns.at + market.Timeframe.M1.millis) % market.HOUR_MS == 0)
+    return Columns(hours, last.at + market.Timeframe.M1.millis - market.HOUR_MS, last.values)
 
 
 def build_bars(columns: Columns, parts: int) -> tuple[Columns, NDArray[np.int64], NDArray[np.int64]]:
     """Bars of `parts` complete rows, the place of each first part, and how many parts each row's bar has."""
-    timeframe = timeframe_of(columns.series)
+    timeframe = market.timeframe_of(columns.series)
     bucket = (columns.at - timeframe.floor(0)) // timeframe.millis
     _, starts, inside, counts = np.unique(bucket, return_index=True, return_inverse=True, return_counts=True)
     return resample_columns(timeframe, columns, parts), starts[counts == parts], counts[inside]
 
 
-def _renamed(name: str, timeframe: Timeframe) -> str:
+def _renamed(name: str, timeframe: market.Timeframe) -> str:
     return f"{name.rpartition('/')[0]}/{timeframe}"
 
 
@@ -328,7 +317,7 @@ def _count_agreeing(columns: Columns, standing: Columns, shift: int) -> tuple[in
 
 def _level(columns: Columns) -> Floats:
     """A close, a rate, a level."""
-    return columns.values[3 if columns.series.row is Candle else 0]
+    return columns.values[3 if columns.series.row is market.Candle else 0]
 
 
 # -- one row for each interval
@@ -345,16 +334,18 @@ def find_late_clocks(at: NDArray[np.int64], step: Any) -> list[int]:
 def interval_widths(columns: Columns) -> NDArray[np.int64]:
     """How long the interval is that ends with each row, in milliseconds."""
     interval = print_interval(columns.series)
-    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * HOUR_MS).astype(np.int64)
+    return np.full(len(columns), interval) if interval else np.rint(columns.values[1] * market.HOUR_MS).astype(np.int64)
 
 
 def narrow_intervals(columns: Columns) -> Columns:
     """Funding whose rows come evenly, several on end, closer than their interval: it was paid more often then. Two
     files' rows in one alternate instead."""
-    hours = np.diff(columns.at, prepend=columns.at[:1]) / HOUR_MS
-    even = np.concatenate(([True], np.abs(np.diff(hours)) * HOUR_MS <= LEEWAY))
+    hours = np.diff(columns.at, prepend=columns.at[:1]) / market.HOUR_MS
+    even = np.concatenate(([True], np.abs(np.diff(hours)) * market.HOUR_MS <= LEEWAY))
     run = np.cumsum(~even)
-    shorter = (hours > 0.9) & (hours < columns.values[1] - LEEWAY / HOUR_MS) & (np.bincount(run)[run] >= _EVEN_ROWS)
+    shorter = (
+        (hours > 0.9) & (hours < columns.values[1] - LEEWAY / market.HOUR_MS) & (np.bincount(run)[run] >= _EVEN_ROWS)
+    )
     return Columns(
         columns.series, columns.at, (columns.values[0], np.where(shorter, np.rint(hours), columns.values[1]))
     )

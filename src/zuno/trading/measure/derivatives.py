@@ -35,7 +35,6 @@ class FundingFigures:
     rate: float
     interval_hours: float
     per_8h: float
-    annualised: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +64,11 @@ class OpenInterestChange:
 
 
 def funding_figures(row: Funding) -> Known[FundingFigures]:
-    """`rate · (24 / interval) · 365` a year, and the rate as if it were paid every eight hours."""
+    """The rate, also as if it were paid every eight hours."""
     if flaw := _implausible(row):
         return Missing(flaw)
     per_8h = row.rate * NORMAL_HOURS / row.interval_hours
-    return FundingFigures(row.at, row.rate, row.interval_hours, per_8h, row.rate * (24 / row.interval_hours) * 365)
+    return FundingFigures(row.at, row.rate, row.interval_hours, per_8h)
 
 
 def mean_funding(rows: Sequence[Funding], as_of: Millis) -> Known[MeanFunding]:

@@ -244,7 +244,6 @@ class _RoundedHistory:
         self._prepared = False
 
     def is_sound(self, first: int, last: int) -> bool:
-        """Whether a market can have made all of these."""
         return bool(self._unsound[last] == self._unsound[first])
 
     def frame(self, first: int, last: int) -> Frame:

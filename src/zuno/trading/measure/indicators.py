@@ -454,7 +454,6 @@ def compute_indicators(bars: Bars) -> IndicatorSeries:
 
 
 def take_last_indicators(bars: Bars, indicators: IndicatorSeries, unsound: int = 0) -> IndicatorValues:
-    """The last row of these columns."""
     return round_indicators(bars, [float(getattr(indicators, name)[-1]) for name in INDICATOR_NAMES], unsound)
 
 

@@ -7,21 +7,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from zuno.kernel.units import Millis
+from zuno.trading.measure import structure
 from zuno.trading.measure.indicators import IndicatorValues
 from zuno.trading.measure.portable import GAUGE_DIGITS, RATIO_PLACES, exp, log, places, round_digits
-from zuno.trading.measure.structure import (
-    Break,
-    Divergence,
-    Extreme,
-    Fibonacci,
-    Gap,
-    Pivot,
-    PriceDirection,
-    Swing,
-    TrendLine,
-    build_zigzag,
-    select_pivots,
-)
 from zuno.trading.model.chart import VolumeProfile
 from zuno.trading.model.market import Timeframe
 
@@ -68,7 +56,7 @@ class LevelZone:
 class AnchoredVwap:
     """The volume-weighted price since a confirmed pivot."""
 
-    pivot: Pivot
+    pivot: structure.Pivot
     price: float
 
 
@@ -76,14 +64,14 @@ class AnchoredVwap:
 class Structure:
     """As of the last bar's close. What has a `known_at` stays the same from then on."""
 
-    pivots: tuple[Pivot, ...]
-    swings: tuple[Swing, ...]
-    breaks: tuple[Break, ...]
-    trend: PriceDirection | None
-    gaps: tuple[Gap, ...]
-    fibonacci: Fibonacci | None
-    lines: tuple[TrendLine, ...]
-    divergences: tuple[Divergence, ...]
+    pivots: tuple[structure.Pivot, ...]
+    swings: tuple[structure.Swing, ...]
+    breaks: tuple[structure.Break, ...]
+    trend: structure.PriceDirection | None
+    gaps: tuple[structure.Gap, ...]
+    fibonacci: structure.Fibonacci | None
+    lines: tuple[structure.TrendLine, ...]
+    divergences: tuple[structure.Divergence, ...]
     profile: VolumeProfile | None
     anchored: tuple[AnchoredVwap, ...]
     log_atr: float | None
@@ -130,8 +118,8 @@ def find_zones(menu: Sequence[PriceLevel], atr: float | None) -> tuple[LevelZone
 
 
 def _turns(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
-    for extreme in Extreme:
-        newest = select_pivots(extreme, shape.pivots)[::-1][:NEWEST]
+    for extreme in structure.Extreme:
+        newest = structure.select_pivots(extreme, shape.pivots)[::-1][:NEWEST]
         for place, pivot in enumerate(newest, 1):
             yield f"pivot_{extreme}_{place}", LevelKind.PIVOT, pivot.price, pivot.known_at
     if (swing := shape.fibonacci) is not None:
@@ -141,7 +129,7 @@ def _turns(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
 
 
 def _gaps(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
-    for way in PriceDirection:
+    for way in structure.PriceDirection:
         newest = [gap for gap in reversed(shape.gaps) if gap.way is way and gap.filled_at is None][:NEWEST]
         for place, gap in enumerate(newest, 1):
             yield f"gap_{way}_{place}_low", LevelKind.GAP, gap.low, gap.known_at
@@ -150,7 +138,7 @@ def _gaps(shape: Structure) -> Iterator[tuple[str, LevelKind, float, Millis]]:
 
 def _lines(shape: Structure, at: Millis) -> Iterator[tuple[str, LevelKind, float]]:
     """The newest of each kind that still stands, at the last bar."""
-    for extreme, name in ((Extreme.HIGH, "resistance"), (Extreme.LOW, "support")):
+    for extreme, name in ((structure.Extreme.HIGH, "resistance"), (structure.Extreme.LOW, "support")):
         standing = [line for line in shape.lines if line.extreme is extreme and line.broken_at is None]
         for line in standing[-1:]:
             # A bar's price belongs to when it opened, as the pivots' do.
@@ -232,7 +220,7 @@ class PatternKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Formation:
     shape: PatternKind
-    way: PriceDirection | None
+    way: structure.PriceDirection | None
     """Where it points; None where it may break either way."""
     line: float
     """The price it turns on: a neckline, the (nearer) side of a triangle, the end of a pole."""
@@ -240,11 +228,11 @@ class Formation:
     """Whether the last close lies beyond that line."""
 
 
-def find_pattern(turns: Sequence[Pivot], close: float, log_atr: float | None) -> Formation | None:
+def find_pattern(turns: Sequence[structure.Pivot], close: float, log_atr: float | None) -> Formation | None:
     """The shape of the newest confirmed turns; None where there is none. `log_atr`: the ATR of log prices."""
     if not log_atr or log_atr <= 0:
         return None
-    newest = build_zigzag(turns, _NEWEST)
+    newest = structure.build_zigzag(turns, _NEWEST)
     *heights, here = log([*(end.price for end in newest), close]).tolist()
     ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
     candidates = (
@@ -259,33 +247,33 @@ def find_pattern(turns: Sequence[Pivot], close: float, log_atr: float | None) ->
     return None if shape is None else replace(shape, line=round_digits(float(exp(shape.line)), GAUGE_DIGITS))
 
 
-def _head(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
+def _head(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
     """Three of a kind, the middle one furthest out, its neighbours at one height."""
     for extreme in _newest_first(ends):
-        same = select_pivots(extreme, ends)[-3:]
+        same = structure.select_pivots(extreme, ends)[-3:]
         if len(same) < 3:
             continue
         left, head, right = same
-        out = 1 if extreme is Extreme.HIGH else -1
+        out = 1 if extreme is structure.Extreme.HIGH else -1
         beyond = min(out * (head.price - left.price), out * (head.price - right.price))
         if beyond < atr or abs(left.price - right.price) > 2 * LEVEL * atr:
             continue
         between = [end.price for end in ends if end.extreme is not extreme and left.at < end.at < right.at]
         if between:
             neck = sum(between) / len(between)
-            top = extreme is Extreme.HIGH
+            top = extreme is structure.Extreme.HIGH
             shape = PatternKind.HEAD_AND_SHOULDERS if top else PatternKind.INVERSE_HEAD_AND_SHOULDERS
-            return _at(shape, PriceDirection.DOWN if top else PriceDirection.UP, neck, close)
+            return _at(shape, structure.PriceDirection.DOWN if top else structure.PriceDirection.UP, neck, close)
     return None
 
 
-def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
+def _double(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
     for extreme in _newest_first(ends):
-        same = select_pivots(extreme, ends)[-2:]
+        same = structure.select_pivots(extreme, ends)[-2:]
         if len(same) < 2 or abs(same[0].price - same[1].price) > LEVEL * atr:
             continue
         between = [end.price for end in ends if end.extreme is not extreme and same[0].at < end.at < same[1].at]
-        top = extreme is Extreme.HIGH
+        top = extreme is structure.Extreme.HIGH
         if not between:
             continue
         neck = min(between) if top else max(between)
@@ -293,16 +281,19 @@ def _double(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
             continue
         return _at(
             PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM,
-            PriceDirection.DOWN if top else PriceDirection.UP,
+            structure.PriceDirection.DOWN if top else structure.PriceDirection.UP,
             neck,
             close,
         )
     return None
 
 
-def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
+def _corner(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
     """Two highs and two lows that come together: triangles and wedges."""
-    highs, lows = select_pivots(Extreme.HIGH, ends)[-2:], select_pivots(Extreme.LOW, ends)[-2:]
+    highs, lows = (
+        structure.select_pivots(structure.Extreme.HIGH, ends)[-2:],
+        structure.select_pivots(structure.Extreme.LOW, ends)[-2:],
+    )
     if len(highs) < 2 or len(lows) < 2:
         return None
     top, bottom = highs[1].price - highs[0].price, lows[1].price - lows[0].price
@@ -310,18 +301,18 @@ def _corner(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None
         return None
     flat = LEVEL * atr
     if abs(top) <= flat < bottom:
-        return _at(PatternKind.ASCENDING_TRIANGLE, PriceDirection.UP, highs[1].price, close)
+        return _at(PatternKind.ASCENDING_TRIANGLE, structure.PriceDirection.UP, highs[1].price, close)
     if abs(bottom) <= flat and top < -flat:
-        return _at(PatternKind.OTHER, PriceDirection.DOWN, lows[1].price, close)
+        return _at(PatternKind.OTHER, structure.PriceDirection.DOWN, lows[1].price, close)
     if top > flat and bottom > flat:
-        return _at(PatternKind.WEDGE, PriceDirection.DOWN, lows[1].price, close)
+        return _at(PatternKind.WEDGE, structure.PriceDirection.DOWN, lows[1].price, close)
     if top < -flat and bottom < -flat:
-        return _at(PatternKind.WEDGE, PriceDirection.UP, highs[1].price, close)
+        return _at(PatternKind.WEDGE, structure.PriceDirection.UP, highs[1].price, close)
     nearer = min(highs[1].price, lows[1].price, key=lambda side: abs(close - side))
     return Formation(PatternKind.OTHER, None, nearer, False) if top < -flat < flat < bottom else None
 
 
-def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
+def _flag(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
     """A long swing of which little was given back since."""
     if len(ends) < 2:
         return None
@@ -333,18 +324,18 @@ def _flag(ends: Sequence[Pivot], close: float, atr: float) -> Formation | None:
     up = pole > 0
     return Formation(
         PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG,
-        PriceDirection.UP if up else PriceDirection.DOWN,
+        structure.PriceDirection.UP if up else structure.PriceDirection.DOWN,
         tip.price,
         False,
     )
 
 
-def _newest_first(ends: Sequence[Pivot]) -> tuple[Extreme, ...]:
+def _newest_first(ends: Sequence[structure.Pivot]) -> tuple[structure.Extreme, ...]:
     if not ends:
         return ()
     last = ends[-1].extreme
-    return (last, Extreme.LOW if last is Extreme.HIGH else Extreme.HIGH)
+    return (last, structure.Extreme.LOW if last is structure.Extreme.HIGH else structure.Extreme.HIGH)
 
 
-def _at(shape: PatternKind, way: PriceDirection, line: float, close: float) -> Formation:
-    return Formation(shape, way, line, close > line if way is PriceDirection.UP else close < line)
+def _at(shape: PatternKind, way: structure.PriceDirection, line: float, close: float) -> Formation:
+    return Formation(shape, way, line, close > line if way is structure.PriceDirection.UP else close < line)

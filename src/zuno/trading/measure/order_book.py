@@ -40,8 +40,6 @@ class BookFigures:
     buy_slippage_bps: Known[float]
     sell_slippage_bps: Known[float]
     """What the size costs against the mid, half the spread included."""
-    reach_bps: tuple[float, float]
-    """How far from the mid the last bid and the last ask we were shown stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,6 @@ class FakeWall:
     price: float
     size: float
     times_median: float
-    traded_share: float
-    """At most."""
     seen: Millis
     gone: Millis
 
@@ -86,7 +82,6 @@ def book_figures(book: Book) -> Known[BookFigures]:
         _imbalance(book, mid),
         _slippage(book.asks, mid),
         _slippage(book.bids, mid),
-        ((mid - book.bids[-1].price) / mid * 1e4, (book.asks[-1].price - mid) / mid * 1e4),
     )
 
 
@@ -196,7 +191,7 @@ def _find_fakes(side: Side, shown: Sequence[_SideSnapshot], traded: Traded) -> W
             if isinstance(taken, Missing):
                 unjudged.add(price)
             elif taken < TRADED_AWAY * size:
-                fakes[price] = FakeWall(side, price, size, size / book.middle, taken / size, book.at, gone)
+                fakes[price] = FakeWall(side, price, size, size / book.middle, book.at, gone)
     return Walls(tuple(fakes.values()), len(unjudged - fakes.keys()))
 
 

@@ -114,8 +114,6 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Everything one cycle may know."""
-
     symbol: Symbol
     mode: market.Mode
     as_of: Millis

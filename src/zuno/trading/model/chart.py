@@ -236,8 +236,6 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class EquityMark:
-    """Where a trade was closed."""
-
     place: float
     equity: float
     won: bool

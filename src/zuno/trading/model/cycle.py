@@ -652,7 +652,6 @@ def hash_of(outcome: Outcome) -> Digest:
 
 
 def with_hash(outcome: Outcome) -> Outcome:
-    """The outcome under its hash."""
     return outcome.model_copy(update={"hash": hash_of(outcome)})
 
 

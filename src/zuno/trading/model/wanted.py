@@ -15,7 +15,6 @@ RATE_SERIES: Final[Mapping[str, market.Series[market.Level]]] = {
 
 
 def own_candles(symbol: Symbol, timeframe: market.Timeframe) -> market.Series[market.Candle]:
-    """A market's own candles."""
     return market.candles(symbol.venue.feed, symbol, timeframe)
 
 

@@ -25,8 +25,6 @@ class NotNeeded(Refused):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that may hold history."""
-
     path: str
     name: str
     size: int
@@ -34,8 +32,6 @@ class FoundFile:
 
 @dataclass(frozen=True, slots=True)
 class UnreadLine:
-    """A line that is no row, and why."""
-
     line: int
     reason: str
 

@@ -46,8 +46,6 @@ class Batch(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class WriteCounts:
-    """What became of the rows that were offered."""
-
     new: int
     same: int
     changed: int
@@ -58,8 +56,6 @@ class WriteCounts:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """How much of a series is here."""
-
     series: Series[Any]
     count: int
     first: Millis
@@ -107,8 +103,6 @@ PUBLIC_HISTORY: Final = Origin(False, f"{CANDLES_ONLY} (public history)")
 
 @dataclass(frozen=True, slots=True)
 class RowSource:
-    """Where rows of a series came from."""
-
     series: Series[Any]
     source: Source
     file: str
@@ -245,8 +239,6 @@ class SeriesStore(Protocol):
 
 
 class ColumnStore(SeriesStore, Protocol):
-    """A store that also takes and gives columns."""
-
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:

@@ -258,7 +258,6 @@ def mark_to_market(
     rates: Rates,
     notes: Iterable[str] = (),
 ) -> Known[MarkedAccount]:
-    """Mark an account at these prices, seen from one symbol."""
     prices: dict[Symbol, float] = {}
     for held_symbol in dict.fromkeys((*([] if symbol is None else [symbol]), *exposed_symbols(account))):
         mark = marks.get(held_symbol, Missing("nobody asked"))

@@ -18,24 +18,13 @@ from zuno.kernel.errors import Broken, Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue, sort_venues
+from zuno.trading.model import trade_events
 from zuno.trading.model.account import Account, Holding, Liquidity, OtherSleeves, RestingOrder, SleeveExposure
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, Mode, Side, parse_hours
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
 from zuno.trading.model.sleeves import DEBATE, DEBATE_ALONE, SleeveShares
-from zuno.trading.model.trade_events import (
-    CashMoved,
-    DayMarked,
-    ExitReason,
-    IntentKind,
-    LockSet,
-    Mandate,
-    MandateGranted,
-    Protection,
-    TradeIntent,
-    TradeSummary,
-)
 
 _GRAIN: Final = Decimal("1e-12")
 """Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""
@@ -281,9 +270,7 @@ class TrackedOrder:
 
 @dataclass(slots=True, eq=False)
 class TrackedIntent:
-    """An intent, its orders, and how it ended."""
-
-    intent: TradeIntent
+    intent: trade_events.TradeIntent
     stored: Millis
     orders: list[ClientId] = field(default_factory=list)
     state: Literal["open", "done", "partial", "refused", "expired", "undone"] = "open"
@@ -321,7 +308,7 @@ class BookState:
         """Less than a lot that a trade at a spot exchange left, at no cost: of the next trade there."""
         self.finished: dict[str, OpenTrade] = {}
         """Flat, and nobody wrote `TradeClosed` yet."""
-        self.closed: list[TradeSummary] = []
+        self.closed: list[trade_events.TradeSummary] = []
         self.results: list[RealisedResult] = []
         """By the moment they were booked, which only goes forward."""
         self._moment = Millis(0)
@@ -330,13 +317,13 @@ class BookState:
         """Those that are not final."""
         self.intents: dict[str, TrackedIntent] = {}
         self.open_intents: dict[str, TrackedIntent] = {}
-        self.day_marks: list[DayMarked] = []
+        self.day_marks: list[trade_events.DayMarked] = []
         """Of the last days, the newest last."""
-        self.locks: dict[tuple[Protection, Symbol | None], LockSet] = {}
-        self.lifted: dict[tuple[Protection, Symbol | None], Millis] = {}
+        self.locks: dict[tuple[trade_events.Protection, Symbol | None], trade_events.LockSet] = {}
+        self.lifted: dict[tuple[trade_events.Protection, Symbol | None], Millis] = {}
         """When each was lifted last: a protection counts only what came after."""
-        self.mandate: MandateGranted | None = None
-        self.mandates: list[Mandate] = []
+        self.mandate: trade_events.MandateGranted | None = None
+        self.mandates: list[trade_events.Mandate] = []
         """Every one that was ever granted."""
         self.resting: dict[str, RestingOrder] = {}
         """Orders that a person wrote down."""
@@ -344,7 +331,7 @@ class BookState:
         self.fills_by_id: dict[tuple[Venue, str], Fill] = {}
         self.payment_ids: dict[tuple[Venue, str], None] = {}
         """Funding payments that were booked."""
-        self.moves: list[CashMoved] = []
+        self.moves: list[trade_events.CashMoved] = []
         """Of the last time cash was moved between venues: their wallets may not have followed yet."""
         self.keys: dict[str, None] = {}
         """Of transfers, moves and crossings: each happens once."""
@@ -434,7 +421,7 @@ class BookState:
         return [order for order in of_symbol if self.sleeve_of(order) == sleeve]
 
     def list_intents(
-        self, kind: IntentKind | None = None, symbol: Symbol | None = None, sleeve: str | None = None
+        self, kind: trade_events.IntentKind | None = None, symbol: Symbol | None = None, sleeve: str | None = None
     ) -> list[TrackedIntent]:
         """Those that are not over; None: of all."""
         of_kind = (tracked for tracked in self.open_intents.values() if kind in (None, tracked.intent.kind))
@@ -496,19 +483,19 @@ class BookState:
 
     # -- positions whose legs hedge each other
 
-    def find_hedge(self, trade: OpenTrade) -> TradeIntent | None:
+    def find_hedge(self, trade: OpenTrade) -> trade_events.TradeIntent | None:
         """The intent whose leg a trade is, where its legs hedge each other."""
         tracked = self.intents.get(trade.intent)
         return None if tracked is None or tracked.intent.hedge_lot is None else tracked.intent
 
-    def list_hedges(self) -> list[TradeIntent]:
+    def list_hedges(self) -> list[trade_events.TradeIntent]:
         """The intent that began each: of a symbol a sleeve has one, whatever it grew by since."""
-        begun: dict[tuple[Symbol, str], TradeIntent] = {}
+        begun: dict[tuple[Symbol, str], trade_events.TradeIntent] = {}
         for hedge in filter(None, map(self.find_hedge, self.positions.values())):
             begun.setdefault((hedge.symbol, hedge.sleeve), hedge)
         return [*begun.values()]
 
-    def legs_of(self, hedge: TradeIntent) -> list[OpenTrade]:
+    def legs_of(self, hedge: trade_events.TradeIntent) -> list[OpenTrade]:
         held = (self.position(leg.exchange, hedge.symbol, hedge.sleeve) for leg in hedge.legs)
         return [trade for trade in held if trade is not None and self.find_hedge(trade) is not None]
 
@@ -524,7 +511,7 @@ class BookState:
                 left[order.request.exchange] -= order.booked
         return left
 
-    def is_matched(self, hedge: TradeIntent) -> bool:
+    def is_matched(self, hedge: trade_events.TradeIntent) -> bool:
         """Whether its legs are within one lot of each other."""
         net = sum((trade.side.sign * trade.quantity for trade in self.legs_of(hedge)), ZERO)
         return abs(net) <= (hedge.hedge_lot or ZERO)
@@ -543,7 +530,7 @@ class BookState:
             return order.filled > known.filled
         return order.status is not known.status or order.filled > known.filled
 
-    def active_locks(self, now: Millis, symbol: Symbol | None = None) -> list[LockSet]:
+    def active_locks(self, now: Millis, symbol: Symbol | None = None) -> list[trade_events.LockSet]:
         """Locks that stand at a moment: of the desk, and of a symbol if one is asked about."""
         return [
             lock
@@ -552,15 +539,14 @@ class BookState:
             and (lock.symbol is None or symbol is None or lock.symbol is symbol)
         ]
 
-    def active_mandate(self, now: Millis) -> Mandate | None:
+    def active_mandate(self, now: Millis) -> trade_events.Mandate | None:
         granted = self.mandate
         return None if granted is None or granted.mandate.expires <= now else granted.mandate
 
-    def summarise(self, trade: OpenTrade, reason: ExitReason) -> TradeSummary:
-        """The record of a trade that is flat."""
+    def summarise(self, trade: OpenTrade, reason: trade_events.ExitReason) -> trade_events.TradeSummary:
         if trade.closed is None:
             raise Refused(f"{trade.id} is still open.")
-        return TradeSummary(
+        return trade_events.TradeSummary(
             **pick(trade, "decision", "exchange", "symbol", "side", "mode", "opened", "closed", "fees", "funding"),
             **pick(trade, "exploration", "judge", "family", "edge", "llm_cost_usd", "sleeve"),
             trade=trade.id,
@@ -572,7 +558,7 @@ class BookState:
             target=trade.first_target,
             gross_pnl=trade.gross,
             net_pnl=trade.gross - trade.fees + trade.funding,
-            reason=ExitReason.LIQUIDATION if trade.liquidated else reason,
+            reason=trade_events.ExitReason.LIQUIDATION if trade.liquidated else reason,
         )
 
     def to_account(self, paper: Iterable[Venue] = ()) -> Account:

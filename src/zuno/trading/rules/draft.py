@@ -68,8 +68,6 @@ class Tightening:
 
 @dataclass(frozen=True, slots=True)
 class RulingDraft:
-    """A trade on its way through the rules."""
-
     decision: Decision
     """The Judge's. No rule changes its prices."""
     call: Call

@@ -58,8 +58,6 @@ class EntryTask:
 
 @dataclass(frozen=True, slots=True)
 class EntryPlan:
-    """An order to place next."""
-
     type: OrderType
     quantity: Decimal
     price: Decimal | None
@@ -83,7 +81,6 @@ def round_to_step(value: Decimal, step: Decimal) -> Decimal:
 
 
 def meets_minimum(quantity: Decimal, price: Decimal, filters: Filters) -> bool:
-    """Whether the venue takes an order of that size."""
     return quantity >= filters.min_quantity and quantity * price >= filters.min_notional
 
 

@@ -21,8 +21,6 @@ from zuno.trading.rules.draft import RuleName
 
 @dataclass(frozen=True, slots=True)
 class PositionExit:
-    """One position that has to end, and by which rule."""
-
     id: str
     rule: RuleName
     why: str

@@ -199,7 +199,6 @@ def gross_ev(expectation: Expectation) -> float:
 
 
 def judged_ev(expectation: Expectation, notional_usd: float) -> float:
-    """EV by the Judge's own probability."""
     costs = trading_costs(expectation) + llm_cost_pct(expectation, notional_usd)
     odds = expectation.p_judge
     return round_digits(odds * (expectation.profit_pct - costs) - (1 - odds) * (expectation.loss_pct + costs))
@@ -414,7 +413,6 @@ class _Blocks:
 
 
 def _mirror_returns(steps: Ints) -> Ints:
-    """The same returns with up and down swapped."""
     return -steps[[0, 2, 1]]
 
 

@@ -288,7 +288,6 @@ def has_fallen(change: Known[float]) -> bool:
 
 
 def read_record(bundle: Bundle) -> Known[DeskRecord]:
-    """The record in the slot of a bundle."""
     slot = bundle.slot(RECORD)
     if slot is None:
         return Missing("nobody looked")

@@ -38,8 +38,6 @@ LockKey = tuple[Protection, Symbol | None]
 
 @dataclass(frozen=True, slots=True)
 class ProtectionLimits:
-    """When a protection is hit, and for how long."""
-
     max_open_trades: int = 2
     """Symbols in which something is held or being opened."""
     daily_loss_pct: Decimal = Decimal(3)
@@ -126,7 +124,6 @@ def describe_lock(lock: LockSet) -> str:
 
 
 def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
-    """The protections that are hit at this moment."""
     locks = [
         _too_many_trades(state, limits),
         _daily_loss(state, limits),
@@ -139,7 +136,6 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
 
 
 def net_usd(summary: TradeSummary, rates: Mapping[str, Known[Decimal]]) -> Known[Decimal]:
-    """What a trade brought, in dollars."""
     rate = rate_of(summary.exchange, rates)
     return rate if isinstance(rate, Missing) else summary.net_pnl / rate
 
@@ -182,7 +178,6 @@ def _too_many_trades(state: RiskState, limits: ProtectionLimits) -> LockSet | No
 
 
 def find_day_mark(state: RiskState) -> DayMarked | None:
-    """Of this day."""
     newest = state.day_marks[-1] if state.day_marks else None
     return newest if newest is not None and newest.at // DAY_MS == state.now // DAY_MS else None
 
@@ -333,8 +328,6 @@ LONGEST_MANDATE: Final = 30 * DAY_MS
 
 @dataclass(frozen=True, slots=True)
 class LiveEntry:
-    """New risk that somebody wants to take with money."""
-
     symbol: Symbol
     exchanges: tuple[Venue, ...]
     margin_usd: Decimal

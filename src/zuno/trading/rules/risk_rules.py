@@ -8,17 +8,10 @@ from typing import Final
 from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
+from zuno.trading.rules import routing
 from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
 from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
-from zuno.trading.rules.routing import (
-    allocation_pct_of,
-    leg_notional_usd,
-    raise_to_minimum,
-    size_legs,
-    target_of,
-    with_margin,
-)
 
 CURVE_PANIC_POINTS: Final = 0.25
 """Percentage points of 2s10s over five prints, from which on the curve is in panic."""
@@ -53,7 +46,7 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if side is None or routed_to is None:
         return draft
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
-    legs, cuts = size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
+    legs, cuts = routing.size_legs(side, draft.allocation_pct, leverage, routed_to, inputs)
     for cut in cuts:
         if cut.rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
             continue
@@ -66,13 +59,13 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         gone = cuts[-1]  # the one that left nothing
         return veto_trade(draft, gone.rule, f"no leg is left: at {gone.exchange.value} {gone.why}")
     resized = _with_legs(draft, inputs, legs, draft.allocation_pct)
-    return resized if draft.expectation is None else raise_to_minimum(resized, inputs, draft.legs)
+    return resized if draft.expectation is None else routing.raise_to_minimum(resized, inputs, draft.legs)
 
 
 def _with_legs(draft: RulingDraft, inputs: RulingInputs, legs: tuple[Leg, ...], most: float) -> RulingDraft:
     """`most`: the allocation that was meant; what the legs take of the equity may be less."""
-    allocation = min(most, allocation_pct_of(legs, inputs.marked_account))
-    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
+    allocation = min(most, routing.allocation_pct_of(legs, inputs.marked_account))
+    return replace(draft, legs=legs, allocation_pct=allocation, target=routing.target_of(legs, inputs))
 
 
 # -- the rules, by their numbers
@@ -198,7 +191,7 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
 
 
 def _shrink_legs(legs: tuple[Leg, ...], share: float) -> tuple[Leg, ...]:
-    return tuple(leg for leg in (with_margin(leg, leg.margin * share) for leg in legs) if leg.margin > 0)
+    return tuple(leg for leg in (routing.with_margin(leg, leg.margin * share) for leg in legs) if leg.margin > 0)
 
 
 def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, why: str) -> RulingDraft:
@@ -234,8 +227,8 @@ def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, w
 def _move_legs(draft: RulingDraft, inputs: RulingInputs, route: Target) -> RulingDraft | None:
     """The draft by another route, no larger in dollars and no more borrowed; None where the route cannot carry it."""
     moved = place_legs(replace(draft, routed_to=route, legs=()), inputs)
-    before = fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)
-    after = fsum(leg_notional_usd(leg, inputs) for leg in moved.legs)
+    before = fsum(routing.leg_notional_usd(leg, inputs) for leg in draft.legs)
+    after = fsum(routing.leg_notional_usd(leg, inputs) for leg in moved.legs)
     if not moved.opens or after <= 0:
         return None
     legs = _shrink_legs(moved.legs, min(1.0, before / after))

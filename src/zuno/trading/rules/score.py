@@ -48,8 +48,6 @@ def expert_weights(mode: Mode, trusted: cycle.Expert | None) -> Mapping[cycle.Ex
 
 @dataclass(frozen=True, slots=True)
 class BoardScore:
-    """What the blackboard comes to."""
-
     all: float
     """Σ weight · stance · confidence. Who is silent adds nothing, and nobody weighs more for it."""
     heard: float
@@ -88,7 +86,6 @@ def signal_of_score(board_score: float) -> cycle.Signal:
 
 
 def board_entries(board: cycle.Blackboard) -> Mapping[cycle.Expert, Entry]:
-    """The entries that are present."""
     named: dict[cycle.Expert, Entry | None] = {
         cycle.Expert.LIQUIDITY: board.liquidity,
         cycle.Expert.MICROSTRUCTURE: board.microstructure,

@@ -22,8 +22,6 @@ _CENT: Final = Decimal("0.01")
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a new paper account is opened with."""
-
     shares: SleeveShares
     cash: Mapping[Venue, Decimal]
 

@@ -130,8 +130,6 @@ _EXPECTANCY: Final = (RuleName.JUDGE_EV, RuleName.EXPECTANCY, RuleName.EXPLORATI
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrade:
-    """What was wanted at a moment."""
-
     at: Millis
     side: Side
     stop: float
@@ -231,7 +229,6 @@ def shares_of_cuts(decision: Decision, changes: Sequence[RuleChange]) -> tuple[R
 
 
 def _is_margin(field: str) -> bool:
-    """Whether it is the margin of one leg."""
     return field.startswith("legs.") and field.endswith(".margin")
 
 

@@ -11,18 +11,7 @@ from zuno.kernel.numbers_text import currency_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model import trade_events
-from zuno.trading.model.account import (
-    BookChange,
-    Holding,
-    Liquidity,
-    LiquidityStated,
-    OrderCancelled,
-    OrderPlaced,
-    PositionClosed,
-    PositionOpened,
-    RestingOrder,
-)
+from zuno.trading.model import account, trade_events
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
@@ -479,27 +468,27 @@ class TradingBook(BookState):
 
     # -- what a person wrote down
 
-    def _apply_by_hand(self, change: BookChange) -> Venue | None:
+    def _apply_by_hand(self, change: account.BookChange) -> Venue | None:
         """`Refused` or `NotFound` for a change that cannot be."""
         match change:
-            case PositionOpened():
+            case account.PositionOpened():
                 return self._open_by_hand(change.position, to_decimal(change.fee))
-            case PositionClosed():
+            case account.PositionClosed():
                 return self._close_by_hand(change)
-            case OrderPlaced():
+            case account.OrderPlaced():
                 _check_by_hand(self, change.order, ZERO)
                 self.resting[change.order.id] = change.order
-            case OrderCancelled():
+            case account.OrderCancelled():
                 del self.resting[find_resting(self, change.id).id]
-            case LiquidityStated():
+            case account.LiquidityStated():
                 self.liquidity.pop(change.symbol, None)
                 if change.quantity:
-                    self.liquidity[change.symbol] = Liquidity(symbol=change.symbol, quantity=change.quantity)
+                    self.liquidity[change.symbol] = account.Liquidity(symbol=change.symbol, quantity=change.quantity)
             case _:
                 assert_never(change)
         return None
 
-    def _open_by_hand(self, holding: Holding, fee: Decimal) -> Venue:
+    def _open_by_hand(self, holding: account.Holding, fee: Decimal) -> Venue:
         _check_by_hand(self, holding, fee)
         quantity = to_decimal(holding.quantity)
         cost, fee = round_money(quantity * to_decimal(holding.entry)), round_money(fee)
@@ -516,7 +505,7 @@ class TradingBook(BookState):
         self.trades[trade.id] = trade
         return holding.exchange
 
-    def _close_by_hand(self, change: PositionClosed) -> Venue:
+    def _close_by_hand(self, change: account.PositionClosed) -> Venue:
         trade = self.trades.get(change.id)
         if trade is None:
             raise NotFound(f"No position {change.id} is open; `zuno trade positions` lists those that are.")
@@ -561,7 +550,7 @@ def _split_funding(amount: Decimal, held: list[OpenTrade]) -> list[tuple[OpenTra
     return [*parts, (held[-1], amount - sum((part for _, part in parts), ZERO))]
 
 
-def _check_by_hand(book: BookState, entry: Holding | RestingOrder, fee: Decimal) -> None:
+def _check_by_hand(book: BookState, entry: account.Holding | account.RestingOrder, fee: Decimal) -> None:
     """Cash counts as free: what open positions have lost since is the writer's to look at, who knows the market."""
     if entry.id in book.trades or entry.id in book.resting:
         raise Refused(f"{entry.id} is in the book already.")
@@ -589,7 +578,7 @@ def check_affordable(exchange: Venue, margin: Decimal, fee: Decimal, free: Decim
         raise Refused(f"A margin of {needed} and a fee of {paid} are more than the {left} that are free at {exchange}.")
 
 
-def find_resting(book: BookState, id: str) -> RestingOrder:
+def find_resting(book: BookState, id: str) -> account.RestingOrder:
     resting = book.resting.get(id)
     if resting is None:
         raise NotFound(f"No order {id} rests; `zuno trade orders` lists those that do.")

@@ -281,8 +281,6 @@ async def load_image(journal: Journal, painted: ChartRecord) -> Image | None:
 
 @dataclass(frozen=True, slots=True)
 class LoggedClaim:
-    """An exploration as it stands in the journal."""
-
     seq: int
     run_id: str
     claim: ExplorationClaim

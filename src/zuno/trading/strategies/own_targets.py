@@ -26,7 +26,6 @@ _MOST: Final = CAP + 1e-9
 
 
 def encode_view(view: StrategyView) -> bytes:
-    """A view as JSON, for a strategy in another process."""
     fields = ("name", "days", "closes", "funding", "spot")
     markets = {name: pick(history, *fields) for name, history in view.markets.items()}
     return json.dumps({"at": view.at, "markets": markets}).encode()

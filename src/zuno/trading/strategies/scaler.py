@@ -48,7 +48,6 @@ class DailyPath:
     """Of the capital."""
 
     def scale(self) -> Floats:
-        """K at the end of each day."""
         return np.array(scale_by_drawdown(np.cumprod(1 + self.returns).tolist()))
 
 

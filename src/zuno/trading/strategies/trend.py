@@ -12,15 +12,7 @@ from numpy.typing import NDArray
 
 from zuno.trading.measure.portable import log, round_digits
 from zuno.trading.model import sleeves
-from zuno.trading.strategies.port import (
-    DAYS_PER_YEAR,
-    LONGEST_GAP_DAYS,
-    WEIGHT_PLACES,
-    CoreStrategy,
-    DayColumns,
-    Floats,
-    format_share,
-)
+from zuno.trading.strategies import port
 
 LOOKBACKS: Final = (10, 20, 30, 60, 90, 120)
 """Days over which a market has risen or has not."""
@@ -38,13 +30,13 @@ class TrendColumns:
 
     up: NDArray[np.int8]
     """Of the six lookbacks, over how many it has risen."""
-    volatility: Floats
+    volatility: port.Floats
     """A year."""
     listed: NDArray[np.bool_]
     """Whether it has the closed days that are needed."""
 
 
-def measure_trend(columns: DayColumns) -> TrendColumns:
+def measure_trend(columns: port.DayColumns) -> TrendColumns:
     closes = np.where(columns.closes > 0, columns.closes, 1.0)
     up = np.zeros(closes.shape, dtype=np.int8)
     for days in LOOKBACKS:
@@ -53,7 +45,7 @@ def measure_trend(columns: DayColumns) -> TrendColumns:
     return TrendColumns(up * listed, _measure_volatility(closes), listed)
 
 
-def _measure_volatility(closes: Floats) -> Floats:
+def _measure_volatility(closes: port.Floats) -> port.Floats:
     """The sample deviation of the last thirty daily log returns, a year; 0 before there are so many."""
     volatility = np.zeros(closes.shape)
     if closes.shape[1] <= VOLATILITY_DAYS:
@@ -62,7 +54,7 @@ def _measure_volatility(closes: Floats) -> Floats:
     moves = np.diff(logs, axis=1)
     total = logs[:, VOLATILITY_DAYS:] - logs[:, :-VOLATILITY_DAYS]
     apart = _sum_thirty(moves * moves) - total * total / VOLATILITY_DAYS
-    volatility[:, VOLATILITY_DAYS:] = np.sqrt(np.maximum(0.0, apart) / (VOLATILITY_DAYS - 1)) * sqrt(DAYS_PER_YEAR)
+    volatility[:, VOLATILITY_DAYS:] = np.sqrt(np.maximum(0.0, apart) / (VOLATILITY_DAYS - 1)) * sqrt(port.DAYS_PER_YEAR)
     return volatility
 
 
@@ -72,7 +64,7 @@ def measure_deviation(closes: Sequence[float]) -> float:
     return round_digits(stdev(moves.tolist())) if len(moves) > 1 else 0.0
 
 
-def _sum_thirty(values: Floats) -> Floats:
+def _sum_thirty(values: port.Floats) -> port.Floats:
     """Of each thirty in a row, as 16 + 8 + 4 + 2: few additions, always in the same order."""
     two = values[:, :-1] + values[:, 1:]
     four = two[:, :-2] + two[:, 2:]
@@ -83,15 +75,15 @@ def _sum_thirty(values: Floats) -> Floats:
     return np.asarray(((parts[0] + parts[1]) + parts[2]) + parts[3])
 
 
-def wish_weights(trend: TrendColumns, up: NDArray[np.int8]) -> Floats:
+def wish_weights(trend: TrendColumns, up: NDArray[np.int8]) -> port.Floats:
     """`min(1, 0.30·m/σ)/N`, before the band."""
     strength = TARGET_VOLATILITY * up / len(LOOKBACKS)
     still = trend.volatility <= 0
     full = np.where(still, np.where(strength > 0, 1.0, 0.0), strength / np.where(still, 1.0, trend.volatility))
-    return np.asarray(np.round(np.minimum(1.0, full) * trend.listed / _count_markets(trend.listed), WEIGHT_PLACES))
+    return np.asarray(np.round(np.minimum(1.0, full) * trend.listed / _count_markets(trend.listed), port.WEIGHT_PLACES))
 
 
-def keep_band(wished: Floats, listed: NDArray[np.bool_]) -> Floats:
+def keep_band(wished: port.Floats, listed: NDArray[np.bool_]) -> port.Floats:
     """Weights that move by more than 0.10/N, or to 0, and stay otherwise."""
     bands = BAND / _count_markets(listed)
     # A loop over ten coins' eight years: whatever can be done outside of it is.
@@ -116,7 +108,7 @@ def _count_markets(listed: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend(CoreStrategy):
+class Trend(port.CoreStrategy):
     """Long only, daily, over markets with at least 121 closed days."""
 
     name: str = sleeves.TREND
@@ -128,17 +120,17 @@ class Trend(CoreStrategy):
     by_trend: bool = True
     """False: the weight follows volatility alone."""
 
-    def weigh_days(self, columns: DayColumns) -> Floats:
+    def weigh_days(self, columns: port.DayColumns) -> port.Floats:
         trend = measure_trend(columns)
         return keep_band(self._wish(trend), trend.listed)
 
-    def list_markets(self, columns: DayColumns) -> NDArray[np.bool_]:
+    def list_markets(self, columns: port.DayColumns) -> NDArray[np.bool_]:
         return np.asarray(columns.closed >= LEAST_DAYS)
 
-    def earn(self, columns: DayColumns) -> Floats:
+    def earn(self, columns: port.DayColumns) -> port.Floats:
         return columns.measure_moves()
 
-    def explain(self, columns: DayColumns, weights: Sequence[float]) -> Iterator[str]:
+    def explain(self, columns: port.DayColumns, weights: Sequence[float]) -> Iterator[str]:
         trend = measure_trend(columns)
         wished = self._wish(trend)
         for place, weight in enumerate(weights):
@@ -146,12 +138,12 @@ class Trend(CoreStrategy):
                 yield explain_unlisted(columns, place)
                 continue
             trends = f"{trend.up[place, -1]} of {len(LOOKBACKS)} trends up, " if self.by_trend else ""
-            held, wanted = format_share(weight), format_share(float(wished[place, -1]))
+            held, wanted = port.format_share(weight), port.format_share(float(wished[place, -1]))
             band = "" if held == wanted else f", kept: {wanted} is inside the band"
-            volatility = format_share(float(trend.volatility[place, -1]))
+            volatility = port.format_share(float(trend.volatility[place, -1]))
             yield f"{trends}volatility {volatility}: {held} of the sleeve{band}"
 
-    def _wish(self, trend: TrendColumns) -> Floats:
+    def _wish(self, trend: TrendColumns) -> port.Floats:
         return wish_weights(trend, trend.up if self.by_trend else np.full_like(trend.up, len(LOOKBACKS)))
 
 
@@ -160,10 +152,10 @@ VOL_HOLD: Final = Trend("vol-hold", by_trend=False)
 """A benchmark, never traded."""
 
 
-def explain_unlisted(columns: DayColumns, place: int, needed: int = LEAST_DAYS) -> str:
+def explain_unlisted(columns: port.DayColumns, place: int, needed: int = LEAST_DAYS) -> str:
     closed = int(columns.closed[place, -1])
     if closed:
         return f"{closed} closed days, {needed} are needed"
     if not columns.closes[place, -1]:
         return "no closed day is known"
-    return f"no bar for more than {LONGEST_GAP_DAYS} days: delisted, or not recorded"
+    return f"no bar for more than {port.LONGEST_GAP_DAYS} days: delisted, or not recorded"

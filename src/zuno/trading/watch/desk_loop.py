@@ -37,8 +37,6 @@ class JobKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One thing that is due at the beginning of its slot."""
-
     kind: JobKind
     slot: Millis
     symbol: Symbol | None = None

@@ -302,7 +302,6 @@ def _describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notic
 
 
 def describe_close(trade: TradeSummary, at: Millis, account: str) -> Notice:
-    """How a trade ended, with its PnL."""
     multiple, currency = risk_multiple(trade), trade.exchange.currency
     facts = [
         Fact("net PnL", _format_gain(float(trade.net_pnl), currency)),

@@ -14,6 +14,7 @@ from tests.wire.asking import Desk
 from tests.wire.debating import observed
 from tests.wire.fakes.model import ScriptedModel
 from tests.wire.pool_minutes import no_repairs
+from tests.wire.prompt_size import SMALL_MODEL_TOKENS, count_tokens
 from zuno.adapters.store.report_files import FolderOfReports
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Seconds
@@ -32,7 +33,7 @@ from zuno.lab.lp.desk_arms import (
 from zuno.lab.lp.episodes import EpisodeView, mix_random
 from zuno.lab.lp.question import LpQuestion
 from zuno.lab.replies import ReplyBook
-from zuno.llm.prompts import SMALL_MODEL_TOKENS, Prompts
+from zuno.llm.prompts import Prompts
 from zuno.lp.model.ballot import RiskProfile, Verdict
 from zuno.lp.model.debate import Context, Debate, Round
 from zuno.lp.model.market import HOUR
@@ -254,4 +255,4 @@ def test_the_question_fits_a_small_model(context: Context) -> None:
     from zuno.lab.lp.desk_arms import _question
 
     prompt = Prompts("zuno.lab.lp").render("single", _question(context, propose_by_rules(context), 0).variables())
-    assert prompt.tokens <= SMALL_MODEL_TOKENS
+    assert count_tokens(prompt) <= SMALL_MODEL_TOKENS

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.paths import REAL_MINUTES
+from tests.wire.earned_fees import earn_fees
 from tests.wire.pool_minutes import no_repairs
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
 from zuno.amm.liquidity import amounts_for_liquidity
@@ -17,7 +18,7 @@ from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis, Tick
-from zuno.lab.lp.fast import Convention, amounts_by_minute, earn_fees, share_inside, to_columns
+from zuno.lab.lp.fast import Convention, amounts_at, share_inside, to_columns
 from zuno.lab.lp.ranges import plan_ranges, play_range
 from zuno.lp.model.minutes import PoolMinute, PoolMinutes
 
@@ -110,7 +111,7 @@ def test_a_range_around_everything_earns_its_share_of_every_fee(
 def test_what_a_position_holds_at_the_end_of_every_minute() -> None:
     columns = to_columns(recorded((0, 0, 90, 90), (90, 90, 300, 300), (300, -500, 300, -500), (-500, -500, 5, 5)))
     held, liquidity = ticks(-100, 200), 10**15
-    amounts = amounts_by_minute(columns, held, liquidity)
+    amounts = amounts_at(columns.roots, held, liquidity)
     edges = sqrt_price_at_tick(held.lower), sqrt_price_at_tick(held.upper)
     for number, tick in enumerate((90, 300, -500, 5)):
         exact = amounts_for_liquidity(sqrt_price_at_tick(tick), *edges, liquidity, round_up=False)

@@ -21,8 +21,9 @@ from tests.wire.debating import (
     strategist_says,
     surveyed,
 )
+from tests.wire.prompt_size import SMALL_MODEL_TOKENS
 from zuno.llm.port import Failed, ModelRequest
-from zuno.llm.prompts import SMALL_MODEL_TOKENS, estimate_tokens
+from zuno.llm.prompts import estimate_tokens
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs, build_ballot, build_grids, extract_moves
 from zuno.lp.agents.strategist import ProposalInputs, rule_moves
 from zuno.lp.model.ballot import Candidate, RiskProfile

@@ -10,7 +10,8 @@ import pytest
 
 from tests.wire.debating import surveyed
 from zuno.adapters.chain.world import SIM
-from zuno.amm.model import DYNAMIC_FEE_FLAG, PoolState
+from zuno.amm.fees import DYNAMIC_FEE_FLAG
+from zuno.amm.model import PoolState
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, HexId, Pips
 from zuno.lp.agents.pool_choice import choose_pools, pool_label, split_capital, to_wrap

@@ -9,8 +9,9 @@ import pytest
 
 from tests.examples import mark_all_but
 from tests.wire.debating import ROLES, Table, critic_says, judgment, shape, strategist_says
+from tests.wire.prompt_size import SMALL_MODEL_TOKENS
 from zuno.llm.port import Failed, ModelRequest
-from zuno.llm.prompts import SMALL_MODEL_TOKENS, estimate_tokens
+from zuno.llm.prompts import estimate_tokens
 from zuno.lp.agents.prompt_facts import context_lines, facts_of, text_faults
 from zuno.lp.model.debate import Context
 

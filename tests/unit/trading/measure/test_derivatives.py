@@ -28,12 +28,10 @@ def why(figure: object) -> str:
     return figure.reason
 
 
-def test_a_rate_is_annualised_with_the_venues_own_interval() -> None:
+def test_a_rate_is_stretched_to_eight_hours_with_the_venues_own_interval() -> None:
     eight, four = funding_figures(paid(0, 0.0001)), funding_figures(paid(0, 0.0001, 4.0))
     assert not isinstance(eight, Missing)
     assert not isinstance(four, Missing)
-    assert eight.annualised == pytest.approx(0.1095, rel=1e-12)
-    assert four.annualised == pytest.approx(0.219, rel=1e-12)
     assert (eight.per_8h, four.per_8h) == (pytest.approx(0.0001), pytest.approx(0.0002))
     assert (eight.rate, eight.interval_hours, eight.at) == (0.0001, 8.0, NOW)
 

@@ -92,11 +92,7 @@ def frame_of(found: Features, timeframe: Timeframe) -> Frame:
 def test_funding_has_five_words(rate: float, phrase: str) -> None:
     found, context = measured(WORLDS[0])
     first, *others = found.perpetuals
-    paid = (
-        FundingFigures(first.predicted.at, rate, 8, rate, rate * 1_095)
-        if not isinstance(first.predicted, Missing)
-        else None
-    )
+    paid = None if isinstance(first.predicted, Missing) else FundingFigures(first.predicted.at, rate, 8, rate)
     assert paid is not None
     said = phrases(replace(found, perpetuals=(replace(first, predicted=paid), *others)), context)
     assert [each for each in said if each.startswith("funding")] == [phrase]

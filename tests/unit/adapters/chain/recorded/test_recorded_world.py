@@ -9,6 +9,7 @@ from fractions import Fraction
 import pytest
 
 from tests.paths import REAL_MINUTES
+from tests.wire.earned_fees import earn_fees
 from tests.wire.pool_minutes import TICK, draw_minutes
 from zuno.adapters.chain.recorded.world import USDC_WETH, RecordedChain, RecordedWorld, fixed_gas
 from zuno.adapters.imports.pool_minutes import read_pool_minutes
@@ -16,7 +17,7 @@ from zuno.amm.model import Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import NotFound, Refused, Unavailable
 from zuno.kernel.units import HexId, Seconds, Tick, Wei
-from zuno.lab.lp.fast import earn_fees, to_columns
+from zuno.lab.lp.fast import to_columns
 from zuno.lp.model.minutes import PoolMinutes
 from zuno.lp.rules.attribution import attribute
 
