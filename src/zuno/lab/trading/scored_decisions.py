@@ -2,7 +2,6 @@
 what it would have made. Scored by the desk's own rules, as `trade calibration` and `trade vetoes` do for an account."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from zuno.kernel.units import Millis
 from zuno.kernel.view import View
@@ -29,12 +28,6 @@ class ScoredDecisions(View):
     rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimedTrade:
-    claims: tuple[AgentClaim, ...]
-    regime: Regime
 
 
 class DecisionRecord:
@@ -66,13 +59,13 @@ class DecisionRecord:
             scores=newest_scores(scores),
         )
 
-    def _list_claimed(self, closed: Iterable[TradeSummary]) -> Iterator[_ClaimedTrade]:
+    def _list_claimed(self, closed: Iterable[TradeSummary]) -> Iterator[tuple[tuple[AgentClaim, ...], Regime]]:
         """Of an intent the leg that closed first."""
         intents: set[str] = set()
         for summary in closed:
             run = self._opened.get(summary.decision or "")
             claims = () if run is None or summary.intent in intents else list_claims(run, summary)
             if run is not None and claims:
-                yield _ClaimedTrade(claims, run.meta.regime)
+                yield claims, run.meta.regime
             if to_closed_trade(summary) is not None:
                 intents.add(summary.intent)

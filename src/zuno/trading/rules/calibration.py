@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from math import fsum, sqrt
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from zuno.trading.model.cycle import Decision, JudgeKind, Outcome, Regime, Regim
 from zuno.trading.model.market import Side
 from zuno.trading.model.memory import MAX_EDGE, AgentClaim, Calibration, ClosedTrade, DeskRecord, ReliabilityBin
 from zuno.trading.model.trade_events import ExitReason, TradeSummary
-from zuno.trading.rules.score import board_entries
+from zuno.trading.rules.score import Entry, board_entries
 
 LIVE_TRADES: Final = 40
 """Closed trades of a judge that live trading needs."""
@@ -55,8 +55,8 @@ class EdgeSlope:
 NO_SLOPE: Final = EdgeSlope(0, None, None)
 
 
-def judge_kind(decision: Decision) -> JudgeKind:
-    return JudgeKind.MODEL if decision.source in ("model", "repaired") else JudgeKind.RULES
+def judge_kind(answer: Decision | Entry) -> JudgeKind:
+    return JudgeKind.MODEL if answer.source in ("model", "repaired") else JudgeKind.RULES
 
 
 def breakeven_win_rate(profit: float, loss: float) -> float:
@@ -175,15 +175,9 @@ def list_claims(outcome: Outcome, summary: TradeSummary) -> tuple[AgentClaim, ..
     if trade is None:
         return ()
     fair = round_digits(_fair_rate(trade))
-    claims = [
-        AgentClaim(
-            role=JUDGE,
-            source=judge_kind(outcome.decision),
-            claimed=outcome.decision.win_probability_pct / 100,
-            outcome=round_digits(score_exit(trade)),
-            fair=fair,
-        )
-    ]
+    claimed, came = outcome.decision.win_probability_pct / 100, round_digits(score_exit(trade))
+    source = judge_kind(outcome.decision)
+    claims = [AgentClaim(role=JUDGE, source=source, claimed=claimed, outcome=came, fair=fair)]
     came = 0.5 if trade.exit_pct == 0 else 1.0 if trade.exit_pct > 0 else 0.0
     for expert, entry in board_entries(outcome.board).items():
         if not entry.stance:
@@ -192,7 +186,7 @@ def list_claims(outcome: Outcome, summary: TradeSummary) -> tuple[AgentClaim, ..
         claims.append(
             AgentClaim(
                 role=expert.value,
-                source=JudgeKind.MODEL if entry.source in ("model", "repaired") else JudgeKind.RULES,
+                source=judge_kind(entry),
                 claimed=round_digits((1 + entry.confidence) / 2),
                 outcome=came if same else 1 - came,
                 fair=fair if same else round_digits(1 - fair),
@@ -225,28 +219,18 @@ class Reliability(View):
     """Mean distance of claimed and come, bin by bin."""
     bins: tuple[ReliabilityBin, ...]
     enough: bool
-    """Whether there are outcomes enough for a verdict."""
+    """For a verdict."""
 
 
-class ClaimedTrade(Protocol):
-    """A closed trade and what agents had claimed of it."""
-
-    @property
-    def claims(self) -> Sequence[AgentClaim]: ...
-
-    @property
-    def regime(self) -> Regime | None: ...
-
-
-def measure_reliability(cases: Iterable[ClaimedTrade]) -> tuple[Reliability, ...]:
-    """Each agent, first over all regimes, then in each that occurred."""
+def measure_reliability(trades: Iterable[tuple[Sequence[AgentClaim], Regime | None]]) -> tuple[Reliability, ...]:
+    """Each agent, first over all regimes, then in each that occurred. `trades`: what was claimed of closed ones."""
     groups: dict[tuple[str, JudgeKind, str], list[AgentClaim]] = {}
-    for case in cases:
-        for claim in case.claims:
-            for regime in (EVERY_REGIME, *([] if case.regime is None else [case.regime.value])):
-                groups.setdefault((claim.role, claim.source, regime), []).append(claim)
+    for claims, occurred in trades:
+        for claim in claims:
+            for regime in filter(None, (EVERY_REGIME, occurred)):
+                groups.setdefault((claim.role, claim.source, str(regime)), []).append(claim)
     order = [EVERY_REGIME, *Regime]
-    keys = sorted(groups, key=lambda key: (key[0] != "judge", key[0], key[1], order.index(key[2])))
+    keys = sorted(groups, key=lambda key: (key[0] != JUDGE, key[0], key[1], order.index(key[2])))
     return tuple(_measure(*key, groups[key]) for key in keys)
 
 

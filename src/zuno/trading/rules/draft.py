@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import inf
 
+from zuno.markets.venues import Venue
 from zuno.trading.model.cycle import Call, Closing, Decision, Expectation, Leg, RegimeFamily, RuleChange, Style, Target
 
 
@@ -74,12 +75,12 @@ class RulingDraft:
     allocation_pct: float
     """Margin as a percentage of the equity that carries it."""
     leverage: float
-    target: Target | None
-    style: Style | None
-    legs: tuple[Leg, ...]
-    expectation: Expectation | None
-    veto: str | None
-    changes: tuple[RuleChange, ...]
+    target: Target | None = None
+    style: Style | None = None
+    legs: tuple[Leg, ...] = ()
+    expectation: Expectation | None = None
+    veto: str | None = None
+    changes: tuple[RuleChange, ...] = ()
     cost_usd: float = 0.0
     """Model cost so far plus the expected rest."""
     closes: tuple[Closing, ...] = ()
@@ -98,24 +99,6 @@ class RulingDraft:
         return self.call.side is not None
 
 
-def draft_from_decision(decision: Decision, cost_usd: float) -> RulingDraft:
-    """Start from the decision as made. A call that opens nothing has no size."""
-    opens = decision.decision.side is not None
-    return RulingDraft(
-        decision=decision,
-        call=decision.decision,
-        allocation_pct=float(decision.allocation_pct) if opens else 0.0,
-        leverage=float(decision.leverage) if opens else 1.0,
-        target=None,
-        style=None,
-        legs=(),
-        expectation=None,
-        veto=None,
-        changes=(),
-        cost_usd=cost_usd,
-    )
-
-
 def record_change(
     draft: RulingDraft,
     rule: RuleName,
@@ -130,6 +113,21 @@ def record_change(
     by = f"{rule.value} (unknown)" if unknown else rule.value
     change = RuleChange(by=by, field=field, from_=_plain_value(before), to=_plain_value(after), why=why)
     return replace(draft, changes=(*draft.changes, change))
+
+
+def change_allocation(
+    draft: RulingDraft, rule: RuleName, allocation: float, why: str, *, unknown: bool = False
+) -> RulingDraft:
+    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
+    changed = record_change(draft, rule, "allocation_pct", before, after, why, unknown=unknown)
+    return replace(changed, allocation_pct=allocation)
+
+
+def record_margin(
+    draft: RulingDraft, rule: RuleName, venue: Venue, before: float, after: float, why: str, *, unknown: bool = False
+) -> RulingDraft:
+    """Record what a rule left of a leg's margin."""
+    return record_change(draft, rule, f"legs.{venue.value}.margin", before, after, why, unknown=unknown)
 
 
 def record_skipped_rule(draft: RulingDraft, rule: RuleName, field: str, why: str) -> RulingDraft:

@@ -22,7 +22,7 @@ from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Side
 from zuno.trading.rules.account import group_side_usd
 from zuno.trading.rules.calibration import LIVE_TRADES, EdgeSlope, breakeven_win_rate, clamp_edge
-from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
+from zuno.trading.rules.draft import RuleName, RulingDraft, change_allocation, veto_trade
 from zuno.trading.rules.exits import hold_hours
 from zuno.trading.rules.inputs import RulingInputs
 from zuno.trading.rules.price_menu import TradePrices
@@ -284,11 +284,9 @@ def _limit_to_kelly(draft: RulingDraft, expectation: Expectation, size: float, i
     if size <= most:
         return draft
     share = most / fsum(leg_notional_usd(leg, inputs) for leg in draft.legs)  # lots would round what is cut up again
-    before, after = round(draft.allocation_pct, 6), round(draft.allocation_pct * share, 6)
     legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
-    draft = replace(draft, legs=legs, expectation=apply_llm_cost(expectation, most))
-    draft = replace(draft, allocation_pct=draft.allocation_pct * share)
-    return record_change(draft, RuleName.KELLY, "allocation_pct", before, after, why)
+    draft = change_allocation(draft, RuleName.KELLY, draft.allocation_pct * share, why)
+    return replace(draft, legs=legs, expectation=apply_llm_cost(expectation, most))
 
 
 def explain_refusal(draft: RulingDraft, inputs: RulingInputs) -> str | None:
@@ -312,17 +310,11 @@ def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs)
         f"{_describe_ev(expectation)} with {expectation.n} closed trades: a quarter of its size on paper, "
         f"for the record"
     )
-    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
-    changed = record_change(draft, RuleName.EXPLORATION, "allocation_pct", before, after, why)
-    smaller = replace(
-        changed,
-        allocation_pct=allocation,
-        exploration=True,
-        expectation=expectation.model_copy(update={"exploration": True}),
-    )
     share = allocation / draft.allocation_pct if draft.allocation_pct > 0 else 0.0
     legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
-    return raise_to_minimum(replace(smaller, legs=legs), inputs)
+    explored = expectation.model_copy(update={"exploration": True})
+    smaller = change_allocation(draft, RuleName.EXPLORATION, allocation, why)
+    return raise_to_minimum(replace(smaller, legs=legs, expectation=explored, exploration=True), inputs)
 
 
 def _describe_ev(expectation: Expectation) -> str:

@@ -9,7 +9,16 @@ from zuno.trading.model.cycle import LEVERAGE_CAP, Leg, Style, Target
 from zuno.trading.model.known import Missing, NotRecorded
 from zuno.trading.model.market import Side
 from zuno.trading.rules import routing
-from zuno.trading.rules.draft import RuleName, RulingDraft, Tightening, record_change, record_skipped_rule, veto_trade
+from zuno.trading.rules.draft import (
+    RuleName,
+    RulingDraft,
+    Tightening,
+    change_allocation,
+    record_change,
+    record_margin,
+    record_skipped_rule,
+    veto_trade,
+)
 from zuno.trading.rules.expectancy import list_choices
 from zuno.trading.rules.inputs import LIQUIDATION_TRAP_USD, RulingInputs
 
@@ -51,21 +60,15 @@ def place_legs(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         if cut.rule is RuleName.VENUE_CAP and cut.meant == cut.left:  # nothing was there to cut: the veto says why
             continue
         unknown = cut.rule is RuleName.RATE and isinstance(inputs.rate(cut.exchange), Missing)
-        name, meant, left = f"legs.{cut.exchange.value}.margin", _round_figure(cut.meant), _round_figure(cut.left)
-        draft = record_change(draft, cut.rule, name, meant, left, cut.why, unknown=unknown)
+        meant, left = round(cut.meant, 6), round(cut.left, 6)
+        draft = record_margin(draft, cut.rule, cut.exchange, meant, left, cut.why, unknown=unknown)
     if not legs and not cuts:
         return veto_trade(draft, RuleName.NO_SIZE, "no money is left to place")
     if not legs:
         gone = cuts[-1]  # the one that left nothing
         return veto_trade(draft, gone.rule, f"no leg is left: at {gone.exchange.value} {gone.why}")
-    resized = _with_legs(draft, inputs, legs, draft.allocation_pct)
+    resized = routing.with_legs(draft, inputs, legs, draft.allocation_pct)
     return resized if draft.expectation is None else routing.raise_to_minimum(resized, inputs, draft.legs)
-
-
-def _with_legs(draft: RulingDraft, inputs: RulingInputs, legs: tuple[Leg, ...], most: float) -> RulingDraft:
-    """`most`: the allocation that was meant; what the legs take of the equity may be less."""
-    allocation = min(most, routing.allocation_pct_of(legs, inputs.marked_account))
-    return replace(draft, legs=legs, allocation_pct=allocation, target=routing.target_of(legs, inputs))
 
 
 # -- the rules, by their numbers
@@ -75,10 +78,8 @@ def _cap_leverage(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     cap = float(LEVERAGE_CAP[inputs.mode])
     if draft.leverage <= cap:
         return draft
-    changed = record_change(
-        draft, RuleName.LEVERAGE, "leverage", draft.leverage, cap, f"{inputs.mode} borrows up to {cap:g}×"
-    )
-    return replace(changed, leverage=cap)
+    why = f"{inputs.mode} borrows up to {cap:g}×"
+    return replace(record_change(draft, RuleName.LEVERAGE, "leverage", draft.leverage, cap, why), leverage=cap)
 
 
 def _check_volatility(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -157,11 +158,7 @@ def _record_style(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 
 
 def _halve_allocation(draft: RulingDraft, rule: RuleName, why: str, *, unknown: bool = False) -> RulingDraft:
-    half = draft.allocation_pct / 2
-    changed = record_change(
-        draft, rule, "allocation_pct", _round_figure(draft.allocation_pct), _round_figure(half), why, unknown=unknown
-    )
-    return replace(changed, allocation_pct=half)
+    return change_allocation(draft, rule, draft.allocation_pct / 2, why, unknown=unknown)
 
 
 # -- what the officer asks for
@@ -185,9 +182,9 @@ def _apply_tightening(draft: RulingDraft, inputs: RulingInputs, asked: Tightenin
     share = max(0.0, asked.allocation_pct) / draft.allocation_pct
     if not (legs := _shrink_legs(draft.legs, share)):
         return veto_trade(draft, RuleName.TIGHTENED, why)
-    smaller = _with_legs(draft, inputs, legs, draft.allocation_pct * share)
-    before, after = _round_figure(draft.allocation_pct), _round_figure(smaller.allocation_pct)
-    return record_change(smaller, RuleName.TIGHTENED, "allocation_pct", before, after, why)
+    smaller = routing.with_legs(draft, inputs, legs, draft.allocation_pct * share)
+    recorded = change_allocation(draft, RuleName.TIGHTENED, smaller.allocation_pct, why)
+    return replace(smaller, changes=recorded.changes)
 
 
 def _shrink_legs(legs: tuple[Leg, ...], share: float) -> tuple[Leg, ...]:
@@ -232,8 +229,4 @@ def _move_legs(draft: RulingDraft, inputs: RulingInputs, route: Target) -> Rulin
     if not moved.opens or after <= 0:
         return None
     legs = _shrink_legs(moved.legs, min(1.0, before / after))
-    return _with_legs(moved, inputs, legs, draft.allocation_pct) if legs else None
-
-
-def _round_figure(value: float) -> float:
-    return round(value, 6)
+    return routing.with_legs(moved, inputs, legs, draft.allocation_pct) if legs else None

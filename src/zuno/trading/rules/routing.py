@@ -3,7 +3,7 @@ smaller than the least order its exchange takes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from math import ceil, floor, fsum
+from math import ceil, floor, fsum, inf
 from typing import Final
 
 from zuno.kernel.errors import NotFound
@@ -14,7 +14,7 @@ from zuno.trading.model.cycle import Call, Closing, Expectation, Leg, Style, Tar
 from zuno.trading.model.known import Known, Missing
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.rules.account import MarkedAccount
-from zuno.trading.rules.draft import RuleName, RulingDraft, record_change, veto_trade
+from zuno.trading.rules.draft import RuleName, RulingDraft, record_margin, veto_trade
 from zuno.trading.rules.inputs import Fees, RulingInputs
 
 _CUT_BY: Final = (RuleName.ALREADY_HELD, RuleName.VENUE_CAP, RuleName.RATE)
@@ -149,13 +149,17 @@ def allocation_pct_of(legs: tuple[Leg, ...], account: Known[MarkedAccount]) -> f
     return fsum(100 * leg.margin / account.equity[leg.venue] for leg in legs if account.equity[leg.venue] > 0)
 
 
+def with_legs(draft: RulingDraft, inputs: RulingInputs, legs: tuple[Leg, ...], most: float = inf) -> RulingDraft:
+    """`most`: the allocation that was meant; what the legs take of the equity may be less."""
+    allocation = min(most, allocation_pct_of(legs, inputs.marked_account))
+    return replace(draft, legs=legs, allocation_pct=allocation, target=target_of(legs, inputs))
+
+
 def _leg(exchange: Venue, side: Side, margin: float, leverage: float) -> Leg:
     """Spot is never borrowed for."""
     borrowed = 1.0 if exchange.spot else float(leverage)
-    currency = exchange.currency
-    return Leg(
-        venue=exchange, side=side, currency=currency, margin=margin, notional=margin * borrowed, leverage=borrowed
-    )
+    size = {"margin": margin, "notional": margin * borrowed, "leverage": borrowed}
+    return Leg(venue=exchange, side=side, currency=exchange.currency, **size)
 
 
 def _size_leg(leg: Leg, share: float, account: MarkedAccount, inputs: RulingInputs) -> tuple[Leg | None, list[LegCut]]:
@@ -216,8 +220,7 @@ def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg
             (0.0, result) if isinstance(result, str) else (result.margin, f"{leg.venue} takes no smaller order")
         )
         if margin not in (leg.margin, recorded.get(leg.venue)):
-            name = f"legs.{leg.venue.value}.margin"
-            draft = record_change(draft, RuleName.MINIMUM_ORDER, name, round(leg.margin, 6), margin, why)
+            draft = record_margin(draft, RuleName.MINIMUM_ORDER, leg.venue, round(leg.margin, 6), margin, why)
     return replace(draft, legs=kept, target=target_of(kept, inputs))
 
 

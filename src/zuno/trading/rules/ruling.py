@@ -19,7 +19,7 @@ from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy, routing
 from zuno.trading.rules.account import MarkedAccount, WholeAccount, group_net_usd
 from zuno.trading.rules.calibration import NO_SLOPE, find_slope, judge_kind
-from zuno.trading.rules.draft import RuleName, RulingDraft, draft_from_decision, record_change, veto_trade
+from zuno.trading.rules.draft import RuleName, RulingDraft, change_allocation, record_change, record_margin, veto_trade
 from zuno.trading.rules.expectancy import gross_ev, llm_cost_pct, require_expectancy, trade_prices
 from zuno.trading.rules.inputs import PANIC_RANK, RulingInputs, missing_essentials
 from zuno.trading.rules.margin import liquidation_distance
@@ -34,8 +34,15 @@ def start_draft(
     decision: cycle.Decision, meta: cycle.Meta | None, inputs: RulingInputs, spent_usd: float, ahead_usd: float
 ) -> RulingDraft:
     """A validated decision after budget, stop and expectancy. `meta`: None where nobody set a budget, which is none."""
-    draft = draft_from_decision(decision, spent_usd + ahead_usd)
-    draft = replace(draft, family=None if meta is None else meta.regime.family)
+    opens = decision.decision.side is not None
+    draft = RulingDraft(
+        decision,
+        decision.decision,
+        allocation_pct=float(decision.allocation_pct) if opens else 0.0,
+        leverage=float(decision.leverage) if opens else 1.0,
+        cost_usd=spent_usd + ahead_usd,
+        family=None if meta is None else meta.regime.family,
+    )
     for passed in inputs.exits:  # a stop, target or hold time that is passed ends the position, whatever was decided
         draft = _turn_into_exit(draft, passed.rule, passed.why)
     if inputs.exits or draft.call is cycle.Call.CANCEL_AND_CLOSE:
@@ -255,10 +262,7 @@ def _check_expectancy(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
 
 
 def _cut_allocation(draft: RulingDraft, rule: RuleName, allocation: float, why: str) -> RulingDraft:
-    if allocation >= draft.allocation_pct:
-        return draft
-    before, after = round(draft.allocation_pct, 6), round(allocation, 6)
-    return replace(record_change(draft, rule, "allocation_pct", before, after, why), allocation_pct=allocation)
+    return draft if allocation >= draft.allocation_pct else change_allocation(draft, rule, allocation, why)
 
 
 MAX_ACCOUNT_LEVERAGE: Final = 2.0
@@ -287,14 +291,11 @@ def _scale_into_room(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         size = routing.leg_notional_usd(leg, inputs)
         smaller = leg if 0 < size <= share else routing.with_margin(leg, leg.margin * share / size if size > 0 else 0.0)
         if smaller is not leg:
-            name = f"legs.{leg.venue.value}.margin"
-            draft = record_change(draft, RuleName.LEVERAGE_GUARD, name, leg.margin, smaller.margin, why)
+            draft = record_margin(draft, RuleName.LEVERAGE_GUARD, leg.venue, leg.margin, smaller.margin, why)
         kept += [smaller] if smaller.margin > 0 else []
-    legs = tuple(kept)
-    if not legs:
+    if not kept:
         return veto_trade(draft, RuleName.LEVERAGE_GUARD, why)
-    percent = min(draft.allocation_pct, routing.allocation_pct_of(legs, account))
-    return replace(draft, legs=legs, allocation_pct=percent, target=routing.target_of(legs, inputs))
+    return routing.with_legs(draft, inputs, tuple(kept), draft.allocation_pct)
 
 
 def _list_rooms(draft: RulingDraft, inputs: RulingInputs, account: MarkedAccount) -> Iterator[tuple[float, str]]:
@@ -336,12 +337,10 @@ def size_orders(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
             sized.append(whole)
             continue
         why = f"{leg.venue} takes no order of less than its minimum in whole lots"
-        draft = record_change(draft, RuleName.MINIMUM_ORDER, f"legs.{leg.venue.value}.margin", leg.margin, 0.0, why)
-    legs = tuple(sized)
-    if not legs:
+        draft = record_margin(draft, RuleName.MINIMUM_ORDER, leg.venue, leg.margin, 0.0, why)
+    if not sized:
         return veto_trade(draft, RuleName.MINIMUM_ORDER, "no leg is as large as the least its exchange takes")
-    allocation = routing.allocation_pct_of(legs, inputs.marked_account)
-    return replace(draft, legs=legs, allocation_pct=allocation, target=routing.target_of(legs, inputs))
+    return routing.with_legs(draft, inputs, tuple(sized))
 
 
 def build_card(draft: RulingDraft, inputs: RulingInputs) -> cycle.TradeCard | None:

@@ -121,7 +121,7 @@ class DailyTargets:
         if gate.book.shares.of(sleeve):
             return await self.decide(gate.account, sleeve, view)
         held = {trade.symbol.value for trade in gate.book.trades.values() if trade.sleeve == sleeve}
-        nothing = SizedTarget(0.0, 0.0, 1.0, 1.0, f"{sleeve} has no share")
+        nothing = SizedTarget(0.0, 1.0, f"{sleeve} has no share")
         return dict.fromkeys(held if sleeve == CASH_CARRY else (), nothing)
 
     async def _read_days(self, day: Millis, at: Millis) -> StrategyView:

@@ -97,7 +97,7 @@ class LearningDesk:
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
             records=await self._read_records(head["account"], before),
-            agents=measure_reliability(cases),
+            agents=measure_reliability((case.claims, case.regime) for case in cases),
             tilts=_view_tilts(await self._evaluator.tilts.read(head["account"], before)),
         )
 

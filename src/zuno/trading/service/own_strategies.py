@@ -164,7 +164,7 @@ class OwnStrategies:
         equity = [1.0, *accumulate((1 + gain for gain in measure_shadow(answers).returns.values()), mul)]
         scale = scale_by_drawdown(equity)[-1]
         return {
-            market: SizedTarget(adjust_weight(weight, scale), weight, scale, 1.0, f"{name} asks for {weight:+.1%}")
+            market: SizedTarget(adjust_weight(weight, scale), scale, f"{name} asks for {weight:+.1%}")
             for market, weight in answers[-1].targets.items()
         }
 

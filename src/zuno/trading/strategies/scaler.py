@@ -73,10 +73,8 @@ class SizedTarget:
 
     weight: float
     """Of the sleeve's capital."""
-    wish: float
-    """The strategy's own weight, behind its band."""
     scale: float
-    tilt: float
+    """K of the drawdown scaler."""
     why: str
 
 
@@ -96,9 +94,7 @@ def size_targets(
         alone = strategy.legs == 1
         tilt = (tilts or {}).get(name, 1.0) if alone else 1.0
         cap = 1 / count if count and alone and view.markets[name].spot else None
-        sized[name] = SizedTarget(
-            adjust_weight(target.weight, scale, tilt, cap), target.weight, scale, tilt, target.why
-        )
+        sized[name] = SizedTarget(adjust_weight(target.weight, scale, tilt, cap), scale, target.why)
     return sized
 
 

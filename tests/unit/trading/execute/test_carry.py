@@ -182,7 +182,7 @@ async def test_growth_that_one_leg_refuses_undoes_both_or_comes_to_be(faults: tu
 
 async def test_the_day_carries_out_its_targets_and_asks_again_where_it_could_not() -> None:
     desk = await open_sleeve()
-    wanted = {"BTCUSDT": SizedTarget(0.3, 0.3, 1.0, 1.0, "funding of 7 days at 9.1 % a year")}
+    wanted = {"BTCUSDT": SizedTarget(0.3, 1.0, "funding of 7 days at 9.1 % a year")}
     [line] = await set_carry_targets(desk.gate, wanted, DAY)
     assert (line.sleeve, line.market, line.state, line.weight) == (CASH_CARRY, "BTCUSDT", "open", 0.3)
     assert "9.1 %" in line.why

@@ -658,7 +658,7 @@ async def test_an_owners_weights_are_held_however_small_and_sold_short_at_the_pe
 
     async def decide(account: str, sleeve: str, view: StrategyView) -> Mapping[str, SizedTarget] | None:
         weight = weights[sleeve]
-        return None if weight is None else {"BTCUSDT": SizedTarget(weight, weight, 1.0, 1.0, "asked for")}
+        return None if weight is None else {"BTCUSDT": SizedTarget(weight, 1.0, "asked for")}
 
     daily = DailyTargets(read_view, lambda symbol: SPOT, decide)
     for number, weight in enumerate((-0.3, -0.38, 0.0)):

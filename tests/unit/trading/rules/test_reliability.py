@@ -56,7 +56,7 @@ def case(claimed: float, came: float, fair: float = 0.5, regime: Regime = Regime
 
 
 def measured(*cases: CaseRecord) -> Reliability:
-    found = measure_reliability(cases)[0]
+    found = measure_reliability((each.claims, each.regime) for each in cases)[0]
     assert found.regime == "all"
     return found
 
@@ -77,7 +77,8 @@ def test_a_trade_that_ended_between_its_levels_counts_in_part() -> None:
 
 
 def test_regimes_are_told_apart_and_together() -> None:
-    rows = measure_reliability([case(0.6, 1), case(0.6, 0, regime=Regime.BULL_MOMENTUM)])
+    cases = [case(0.6, 1), case(0.6, 0, regime=Regime.BULL_MOMENTUM)]
+    rows = measure_reliability((each.claims, each.regime) for each in cases)
     assert [(row.regime, row.n) for row in rows] == [("all", 2), ("BULL_MOMENTUM", 1), ("RANGE_BOUND", 1)]
 
 

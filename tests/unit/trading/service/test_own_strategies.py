@@ -274,5 +274,4 @@ async def test_a_sleeve_is_scaled_by_the_fall_of_its_shadow(house: House) -> Non
     sized = await house.own.size_targets("mine", end_of(24))
     assert sized is not None
     assert sized[BTC].scale == pytest.approx((0.30 - 0.24) / 0.15, abs=0.01)
-    assert sized[BTC].weight == pytest.approx(sized[BTC].scale)
-    assert sized[BTC].wish == 1.0
+    assert sized[BTC].weight == pytest.approx(1.0 * sized[BTC].scale), "all of it, scaled"
