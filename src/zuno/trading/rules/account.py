@@ -46,7 +46,6 @@ Rates = Mapping[str, Known[float]]
 
 
 def rate_of(venue: Venue, rates: Mapping[str, Known[N]]) -> Known[N]:
-    """How much of a venue's currency a dollar is."""
     rate = rates.get(venue.currency)
     if rate is None:
         return Missing(f"nobody said what a dollar is in {venue.currency}")
@@ -57,13 +56,11 @@ def rate_of(venue: Venue, rates: Mapping[str, Known[N]]) -> Known[N]:
 
 def currency_rates(quoted: Mapping[str, Known[float]]) -> Rates:
     """From rates as their sources quote them."""
-    return {DOLLAR: 1.0, **{currency: _per_dollar(currency, rate) for currency, rate in quoted.items()}}
-
-
-def _per_dollar(currency: str, rate: Known[float]) -> Known[float]:
-    if isinstance(rate, Missing) or ROWS[RATE_SERIES[currency].venue].quote == currency:
-        return rate
-    return 1 / rate if rate > 0 else Missing(f"{rate} is no price")
+    rates: dict[str, Known[float]] = {DOLLAR: 1.0, **quoted}
+    for currency, rate in quoted.items():
+        if not isinstance(rate, Missing) and ROWS[RATE_SERIES[currency].venue].quote != currency:
+            rates[currency] = 1 / rate if rate > 0 else Missing(f"{rate} is no price")
+    return rates
 
 
 def quoted_rates(features: Features) -> dict[str, Known[float]]:
@@ -168,7 +165,7 @@ def account_of(bundle: Bundle) -> Known[Account]:
 
 
 def position_in(account: Account, symbol: Symbol) -> Position | None:
-    """The desk's position in a symbol. The book keeps one side of a symbol only, but for legs that hedge each other,
+    """The book keeps one side of a symbol only, but for legs that hedge each other,
     which are no position of the debate."""
     holdings = tuple(holding for holding in account.positions if holding.symbol is symbol)
     return Position(symbol, holdings[0].side, holdings) if len({holding.side for holding in holdings}) == 1 else None
@@ -302,10 +299,8 @@ def unrealised_pnl(holding: Holding, price: float) -> float:
 
 
 def margin_at(account: Account, exchange: Venue) -> Margin:
-    return Margin(
-        fsum(holding.margin for holding in _positions_at(account, exchange)),
-        fsum(order.margin for order in account.pending if order.exchange is exchange),
-    )
+    pending = fsum(order.margin for order in account.pending if order.exchange is exchange)
+    return Margin(fsum(holding.margin for holding in _positions_at(account, exchange)), pending)
 
 
 def free_cash(account: Account, exchange: Venue) -> float:
@@ -374,10 +369,10 @@ def _gross_exposure_usd(account: Account, prices: Mapping[Symbol, float]) -> flo
 
 def _unrealised_pct(position: Position, mark: float, rates: Rates) -> float | None:
     """Each part of it against its own entry, weighed by its size."""
-    parts: list[tuple[float, float]] = []
-    for holding in position.holdings:
-        rate = rate_of(holding.exchange, rates)
-        if not isinstance(rate, Missing):
-            parts.append((holding.quantity, holding.side.sign * (mark * rate - holding.entry) / holding.entry * 100))
+    parts = [
+        (holding.quantity, holding.side.sign * (mark * rate - holding.entry) / holding.entry * 100)
+        for holding in position.holdings
+        if not isinstance(rate := rate_of(holding.exchange, rates), Missing)
+    ]
     size = fsum(quantity for quantity, _ in parts)
     return fsum(quantity * gain for quantity, gain in parts) / size if size else None

@@ -29,8 +29,6 @@ from zuno.trading.model.sleeves import DEBATE, DEBATE_ALONE, SleeveShares
 _GRAIN: Final = Decimal("1e-12")
 """Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""
 _MOST: Final = Decimal("1e15")
-
-
 MOST_DAY_MARKS: Final = 60
 
 
@@ -68,7 +66,7 @@ K = TypeVar("K")
 
 
 class _Totals(dict[K, Decimal]):
-    """Nothing where nothing was booked; looking adds no entry."""
+    """Looking adds no entry."""
 
     def __missing__(self, place: K) -> Decimal:
         return ZERO
@@ -112,7 +110,6 @@ class Ledger(Generic[K]):
         return Ledger(balances, self.debits, self.credits)
 
     def assets(self, exchange: K) -> Decimal:
-        """Equity with positions at cost."""
         return sum((self.balance(exchange, account) for account in ASSETS), ZERO)
 
     def check(self, exchange: K, margin: Decimal, inventory: Decimal) -> None:
@@ -210,12 +207,10 @@ class OpenTrade:
 
     @property
     def signed(self) -> Decimal:
-        """Quantity, below zero for a short."""
         return self.quantity * self.side.sign
 
     @property
     def entry(self) -> Decimal:
-        """Average over what is held."""
         return self.cost / self.quantity
 
     @property
@@ -224,7 +219,6 @@ class OpenTrade:
 
     @property
     def leaving(self) -> Decimal:
-        """What is still to leave at the target."""
         return self.quantity if self.leaves is None else min(self.quantity, max(ZERO, self.leaves - self.exited))
 
     def unrealised_pnl(self, price: Decimal) -> Decimal:
@@ -353,7 +347,6 @@ class BookState:
         return sort_venues(self.ledger.balances) if self.opened else tuple(self._paper_cash)
 
     def margin(self, exchange: Venue) -> Decimal:
-        """Isolated margin of open futures positions."""
         return self.ledger.balance(exchange, LedgerAccount.MARGIN)
 
     def venue_balance(self, exchange: Venue) -> Decimal:
@@ -366,12 +359,9 @@ class BookState:
     def _netted(self, exchange: Venue) -> Decimal:
         """By how much the exchange's wallet is above the book's: it realises by the average of the net position, the
         book by each sleeve's own. What is unrealised differs by as much."""
-        netted = ZERO
-        for (place, symbol), net in self.nets.items():
-            if place is exchange:
-                costs = (trade.cost * trade.side.sign for trade in self.positions_at(place, symbol))
-                netted += net.cost - sum(costs, ZERO)
-        return netted
+        own = {symbol: net.cost for (place, symbol), net in self.nets.items() if place is exchange}
+        held = (trade for symbol in own for trade in self.positions_at(exchange, symbol))
+        return sum(own.values(), ZERO) - sum((trade.cost * trade.side.sign for trade in held), ZERO)
 
     def equity(self, exchange: Venue, marks: Mapping[Symbol, Decimal]) -> Decimal:
         """Cash and positions at these prices, in the exchange's currency."""
@@ -400,7 +390,6 @@ class BookState:
         return self.positions.get((exchange, symbol, sleeve))
 
     def positions_at(self, exchange: Venue, symbol: Symbol) -> list[OpenTrade]:
-        """What each sleeve holds of a symbol at an exchange."""
         return [trade for (place, of, _), trade in self.positions.items() if place is exchange and of is symbol]
 
     def find_leverage(self, exchange: Venue, symbol: Symbol) -> int | None:
@@ -429,7 +418,6 @@ class BookState:
         return [tracked for tracked in of_symbol if sleeve in (None, tracked.intent.sleeve)]
 
     def side_of(self, symbol: Symbol) -> Side | None:
-        """Which way the debate holds a symbol, at whatever exchange."""
         held = (trade for trade in self.trades.values() if trade.symbol is symbol and trade.sleeve == DEBATE)
         return next((trade.side for trade in held), None)
 
@@ -468,10 +456,8 @@ class BookState:
         return self.sleeve_cash(sleeve, currency) - sum((to_decimal(order.margin) for order in pending), ZERO)
 
     def sleeve_equity(self, sleeve: str, currency: str, marks: Mapping[Place, Decimal]) -> Decimal:
-        """Cash and positions of a sleeve at these prices."""
-        held = [
-            trade for trade in self.trades.values() if trade.sleeve == sleeve and trade.exchange.currency == currency
-        ]
+        own = (trade for trade in self.trades.values() if trade.sleeve == sleeve)
+        held = [trade for trade in own if trade.exchange.currency == currency]
         bound = sum((trade.cost if trade.exchange.spot else trade.margin for trade in held), ZERO)
         open_result = sum((trade.unrealised_pnl(marks[trade.exchange, trade.symbol]) for trade in held), ZERO)
         return self.sleeve_cash(sleeve, currency) + bound + open_result
@@ -512,7 +498,6 @@ class BookState:
         return left
 
     def is_matched(self, hedge: trade_events.TradeIntent) -> bool:
-        """Whether its legs are within one lot of each other."""
         net = sum((trade.side.sign * trade.quantity for trade in self.legs_of(hedge)), ZERO)
         return abs(net) <= (hedge.hedge_lot or ZERO)
 
@@ -526,9 +511,8 @@ class BookState:
         known = self.orders.get(order.request.client_id)
         if known is None:
             return True
-        if known.status.final:
-            return order.filled > known.filled
-        return order.status is not known.status or order.filled > known.filled
+        moved = order.status is not known.status and not known.status.final
+        return moved or order.filled > known.filled
 
     def active_locks(self, now: Millis, symbol: Symbol | None = None) -> list[trade_events.LockSet]:
         """Locks that stand at a moment: of the desk, and of a symbol if one is asked about."""
@@ -621,24 +605,21 @@ class BookState:
         request = order.request
         if order.purpose != "entry" or request.reduce_only or order.left <= 0:
             return None
-        price = request.price or request.trigger or self._leg_entry(order)
+        tracked = self.intents.get(order.intent)
+        legs = () if tracked is None else tracked.intent.legs
+        entry = next((leg.entry for leg in legs if leg.exchange is request.exchange), None)
+        price = request.price or request.trigger or entry
         if price is None:
             return None
         return RestingOrder(
+            **pick(request, "symbol", "exchange"),
             id=request.client_id,
-            symbol=request.symbol,
-            exchange=request.exchange,
             side=Side.LONG if request.side is OrderSide.BUY else Side.SHORT,
             quantity=float(order.left),
             price=float(price),
             leverage=float(request.leverage),
             placed=order.planned,
         )
-
-    def _leg_entry(self, order: TrackedOrder) -> Decimal | None:
-        tracked = self.intents.get(order.intent)
-        legs = () if tracked is None else tracked.intent.legs
-        return next((leg.entry for leg in legs if leg.exchange is order.request.exchange), None)
 
     def open_account(self, cash: Mapping[Venue, Decimal]) -> None:
         self.opened = True

@@ -95,7 +95,6 @@ class RulingDraft:
 
     @property
     def opens(self) -> bool:
-        """Whether it takes new risk."""
         return self.call.side is not None
 
 

@@ -23,7 +23,6 @@ CORE: Final = "core"
 HOLD: Final = "hold"
 """The desk's markets at equal weights, set anew each day, without costs."""
 LEAST_DAYS: Final = 30
-"""Of daily returns for a Sharpe ratio."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,6 @@ class EntryStep:
 
 
 def round_to_step(value: Decimal, step: Decimal) -> Decimal:
-    """Down to a whole number of steps."""
     return (value / step).to_integral_value(rounding=ROUND_DOWN) * step
 
 
@@ -131,9 +130,8 @@ def _step_passive(task: EntryTask, orders: Sequence[TrackedOrder], left: Decimal
     if len(orders) > passive:
         return EntryStep(done=True, why="the rest was not filled within the slippage cap")
     if has_drifted(task, FALLBACK_DRIFT_ATR):
-        return EntryStep(
-            done=True, why=f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
-        )
+        why = f"not filled at the touch, and the mark moved more than {FALLBACK_DRIFT_ATR} ATR"
+        return EntryStep(done=True, why=why)
     return EntryStep(place=(_marketable(task, left),))
 
 

@@ -43,8 +43,7 @@ def hold_hours(text: str, mode: Mode) -> int:
 
 
 def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
-    touched = None if position.stop is None and position.take is None else _first_level(bundle, position, mark)
-    if touched is not None:
+    if (touched := _first_level(bundle, position, mark)) is not None:
         return touched
     hours = 0 if position.hold is None else parse_hours(position.hold)
     if hours and bundle.as_of >= position.opened + hours * HOUR_MS:
@@ -54,7 +53,12 @@ def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> Positio
 
 def _first_level(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
     """What a bar since the opening reached first; else where the market stands."""
-    seen = [_bars_since(series, bundle, position) for series in _series_of(position)]
+    # An earlier bar, or one from before the stop trails, may have touched it before.
+    since = position.levels_since or position.opened
+    seen = []
+    for series in _series_of(position):
+        rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= since]
+        seen.append(drop_invalid_bars(bars(timeframe_of(series), rows).upto(bundle.as_of)))
     stop, target = (min(_first_touch(window, level, above) for window in seen) for level, above in _bounds(position))
     if min(stop, target) < inf:
         return _passed(position, stop=stop <= target, how="a bar since its opening reached it")
@@ -72,9 +76,9 @@ def _bounds(position: Holding) -> tuple[tuple[float | None, bool], tuple[float |
 
 
 def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
-    rule, level, name = (
-        (RuleName.STOP_PASSED, position.stop, "stop") if stop else (RuleName.TARGET_PASSED, position.take, "target")
-    )
+    rule, level, name = RuleName.TARGET_PASSED, position.take, "target"
+    if stop:
+        rule, level, name = RuleName.STOP_PASSED, position.stop, "stop"
     return PositionExit(position.id, rule, f"the {name} of {position.id} is at {level:,.2f}: {how}")
 
 
@@ -85,13 +89,6 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
         return (candles(venue.feed, symbol, Timeframe.H1),)
     home, pair = symbol.venue.feed, symbol.pair
     return (candles(home, pair, Timeframe.H1), candles(home, pair, Timeframe.M1))
-
-
-def _bars_since(series: Series[Candle], bundle: Bundle, position: Holding) -> Bars:
-    """Bars that began after the opening, or since the stop trails: an earlier one may have touched it before."""
-    since = position.levels_since or position.opened
-    rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= since]
-    return drop_invalid_bars(bars(timeframe_of(series), rows).upto(bundle.as_of))
 
 
 def _first_touch(seen: Bars, level: float | None, above: bool) -> float:

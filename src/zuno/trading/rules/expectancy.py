@@ -97,8 +97,7 @@ def fill_probability(prices: TradePrices, style: Style, inputs: RulingInputs) ->
         return inputs.bars
     if isinstance(inputs.mark, Missing):
         return inputs.mark
-    sign = prices.side.sign
-    away = sign * int(nano_log(inputs.mark) - nano_log(prices.entry))
+    away = prices.side.sign * int(nano_log(inputs.mark) - nano_log(prices.entry))
     return 1.0 if away < 0 else fill_share(inputs.bars, away, prices.side)
 
 
@@ -116,12 +115,14 @@ def estimate_expectation(
     prices = trade_prices(decision, side)
     if prices is None:
         return Missing("its stop is not behind its entry, or its target not ahead of it")
-    hold = hold_hours(decision.hold_duration, inputs.mode)
-    touch = _touch(prices, hold, inputs)
+    hold, bars = hold_hours(decision.hold_duration, inputs.mode), inputs.bars
+    if isinstance(bars, Missing):
+        return bars
+    bars_held = max(1, round(hold * HOUR_MS / bars.timeframe.millis))
+    touch = first_touch(bars, prices.entry, prices.stop, prices.take, side, bars_held, inputs.seed)
     if isinstance(touch, Missing):
         return touch
-    assert not isinstance(inputs.bars, Missing)
-    hours = min(float(hold), touch.bars * inputs.bars.timeframe.millis / HOUR_MS)
+    hours = min(float(hold), touch.bars * bars.timeframe.millis / HOUR_MS)
     execution = _estimate_execution(prices, exchanges, style, hours, inputs)
     if isinstance(execution, Missing):
         return execution
@@ -211,16 +212,9 @@ def trading_costs(expectation: Expectation) -> float:
 
 def llm_cost_pct(expectation: Expectation, notional_usd: float) -> float:
     """Of the notional."""
-    if notional_usd > 0:
-        return min(expectation.llm_cost_usd / notional_usd * 100, MAX_LLM_COST_PCT)
-    return min(inf if expectation.llm_cost_usd else 0.0, MAX_LLM_COST_PCT)
-
-
-def _touch(prices: TradePrices, hold: int, inputs: RulingInputs) -> Known[TouchOdds]:
-    if isinstance(inputs.bars, Missing):
-        return inputs.bars
-    bars_held = max(1, round(hold * HOUR_MS / inputs.bars.timeframe.millis))
-    return first_touch(inputs.bars, prices.entry, prices.stop, prices.take, prices.side, bars_held, inputs.seed)
+    cost = expectation.llm_cost_usd
+    share = cost / notional_usd * 100 if notional_usd > 0 else inf if cost else 0.0
+    return min(share, MAX_LLM_COST_PCT)
 
 
 SIZE_FRACTION: Final = 0.25
@@ -306,22 +300,18 @@ def _explore(draft: RulingDraft, expectation: Expectation, inputs: RulingInputs)
     leverage = min(draft.leverage, LEVERAGE_CAP[inputs.mode])
     loss = stop_loss_pct(expectation)
     allocation = min(SIZE_FRACTION * draft.allocation_pct, 100 * MAX_EXPLORATION_RISK_PCT / (leverage * loss))
-    why = (
-        f"{_describe_ev(expectation)} with {expectation.n} closed trades: a quarter of its size on paper, "
-        f"for the record"
-    )
+    why = f"{_describe_ev(expectation)} with {expectation.n} closed trades"
     share = allocation / draft.allocation_pct if draft.allocation_pct > 0 else 0.0
     legs = tuple(with_margin(leg, leg.margin * share) for leg in draft.legs)
     explored = expectation.model_copy(update={"exploration": True})
+    why += ": a quarter of its size on paper, for the record"
     smaller = change_allocation(draft, RuleName.EXPLORATION, allocation, why)
     return raise_to_minimum(replace(smaller, legs=legs, expectation=explored, exploration=True), inputs)
 
 
 def _describe_ev(expectation: Expectation) -> str:
-    return (
-        f"{gross_ev(expectation):+.4f} % of the notional less {trading_costs(expectation):.4f} % of costs is not "
-        "above zero"
-    )
+    gross, costs = gross_ev(expectation), trading_costs(expectation)
+    return f"{gross:+.4f} % of the notional less {costs:.4f} % of costs is not above zero"
 
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -404,17 +394,13 @@ class _Blocks:
     lowest: Ints
 
 
-def _mirror_returns(steps: Ints) -> Ints:
-    return -steps[[0, 2, 1]]
-
-
 def _both_ways_up(steps: Ints, side: Side) -> tuple[Ints, Ints]:
     """The past and its mirror image without mean return, seen from the side: a SHORT's gain is up."""
     pasts: list[Ints] = []
-    for given in (steps, _mirror_returns(steps)):
+    for given in (steps, -steps[[0, 2, 1]]):
         returns = exp(given[0] / NANO)
         fair = given - nano_log(fsum(returns.tolist()) / len(returns))
-        pasts.append(fair if side is Side.LONG else _mirror_returns(fair))
+        pasts.append(fair if side is Side.LONG else -fair[[0, 2, 1]])
     return pasts[0], pasts[1]
 
 

@@ -69,7 +69,7 @@ _FIGURES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FeeRates:
-    """Fees of an exchange, in per cent of the notional."""
+    """In per cent of the notional."""
 
     maker: float
     taker: float
@@ -124,35 +124,29 @@ class RulingInputs:
     funding_next: Known[float]
     """Predicted, as a fraction for eight hours."""
     panic: Known[bool]
-    """Whether options are in panic."""
     day_volatility_rank: Known[float]
-    """Where the day's volatility stands among those of half a year."""
+    """Among those of half a year."""
     curve_change: Known[float]
     """2s10s against five prints earlier, in percentage points."""
     longs_liquidated: Known[float]
     shorts_liquidated: Known[float]
     """Dollars liquidated in a day."""
     breakout: Known[bool]
-    """Whether a spike was called a true breakout."""
     high_volatility: Known[bool]
-    """Whether anything forced or violent was found."""
     shock_down: Known[str | None]
     shock_up: Known[str | None]
     """The shock or cascade of the last hour that went this way, in words; None where there was none."""
     quoted_rates: Mapping[str, Known[float]]
-    """By currency, as their sources quote them."""
     account: Known[Account]
     """What is held, which is known without a mark."""
     marked_account: Known[MarkedAccount]
     record: Known[DeskRecord]
-    """How trades came out before, and what was explored."""
     exits: tuple[PositionExit, ...] = ()
     """Open positions whose stop, target or hold time is passed."""
     funding_assumed: bool = False
     """No rate was ever recorded: the usual one is charged to either side."""
     fees: Fees = field(default_factory=Fees)
     catalogue: Catalogue = field(default_factory=Catalogue)
-    """Markets by their rules."""
     routes: Routes = DEFAULT_ROUTES
     paper: bool = True
     group: frozenset[Symbol] = frozenset()
@@ -174,7 +168,6 @@ class RulingInputs:
         return self.quoted_rates[STABLE]
 
     def rate(self, venue: Venue) -> Known[float]:
-        """How much of a venue's currency a dollar is."""
         return rate_of(venue, currency_rates(self.quoted_rates))
 
     def market(self, venue: Venue) -> Market:
@@ -183,7 +176,6 @@ class RulingInputs:
 
     @property
     def tick(self) -> float:
-        """The smallest step of the symbol's own price."""
         return self.market(self.symbol.venue).tick
 
     def shock_against(self, side: Side) -> Known[str | None]:
@@ -205,9 +197,6 @@ class RulingInputs:
         if isinstance(given := self.slippage, Slippage):
             spread = None if given.spread is None else round_digits(given.spread)
             object.__setattr__(self, "slippage", Slippage(round_digits(given.buy), round_digits(given.sell), spread))
-
-    def liquidated_usd(self, side: Side) -> Known[float]:
-        return self.longs_liquidated if side is Side.LONG else self.shorts_liquidated
 
     @property
     def seed(self) -> int:
@@ -242,7 +231,7 @@ def build_ruling_inputs(
         whole_group = group if account.others is None else find_group(bundle, symbol, exposed_symbols(account))
     catalogue, routes = read_markets(bundle)
     cache = cache or FrameCache()
-    hours = read_window(bundle, Timeframe.H1, cache)
+    hours, quoted = read_window(bundle, Timeframe.H1, cache), quoted_rates(features)
     return RulingInputs(
         symbol=symbol,
         mode=bundle.mode,
@@ -264,9 +253,7 @@ def build_ruling_inputs(
         high_volatility=_rule_fired(features.triage, Rule.SPIKE, Rule.LIQUIDATION_CLUSTER, Rule.OPTIONS_PANIC),
         shock_down=shocks[Side.LONG],
         shock_up=shocks[Side.SHORT],
-        quoted_rates={
-            currency: _judged(bundle, rate, RATE_SERIES[currency]) for currency, rate in quoted_rates(features).items()
-        },
+        quoted_rates={name: _judged(bundle, rate, RATE_SERIES[name]) for name, rate in quoted.items()},
         account=account,
         marked_account=mark_bundle_account(bundle, features),
         record=read_record(bundle),
@@ -320,12 +307,9 @@ def _funding(bundle: Bundle, features: Features) -> Known[float]:
         return ASSUMED_FUNDING
     if bundle.candles_only:
         since = bundle.as_of - IMPORTED_FUNDING_DAYS * DAY_MS
-        rows = [
-            row
-            for row in bundle.rows(funding(bundle.symbol.venue.feed, bundle.symbol.pair))
-            if since <= row.at <= bundle.as_of
-        ]
-        known = [rate.per_8h for row in rows if not isinstance(rate := funding_figures(row), Missing)]
+        rows = bundle.rows(funding(bundle.symbol.venue.feed, bundle.symbol.pair))
+        figures = (funding_figures(row) for row in rows if since <= row.at <= bundle.as_of)
+        known = [rate.per_8h for rate in figures if not isinstance(rate, Missing)]
         return known[-1] if known else Missing(f"the last imported rate is older than {IMPORTED_FUNDING_DAYS} days")
     return figure_in(features.perpetuals[0].predicted, "per_8h")
 
@@ -396,12 +380,8 @@ def list_skipped_rules(inputs: RulingInputs) -> tuple[str, ...]:
     """What a home of candles alone leaves unjudged, and what is assumed in its place."""
     if not inputs.candles_only:
         return ()
-    named = {
-        "panic": "options panic",
-        "curve_change": "2s10s",
-        "longs_liquidated": "liquidations",
-        "dollar": "USDC/USDT",
-    }
+    named = {"panic": "options panic", "curve_change": "2s10s"}
+    named |= {"longs_liquidated": "liquidations", "dollar": "USDC/USDT"}
     gone = [called for name, called in named.items() if isinstance(getattr(inputs, name), NotRecorded)]
     skipped = [f"not judged, never recorded: {', '.join(gone)}"] if gone else []
     if inputs.slippage == ASSUMED_SLIPPAGE:

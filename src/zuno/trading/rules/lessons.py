@@ -125,8 +125,7 @@ def _draw_lesson(case: _Case, known: Sequence[_Case]) -> Lesson | None:
 
 def _similarity(case: _Case, other: _Case) -> int:
     """The share of phrases both have, in millionths: whole numbers compare alike everywhere."""
-    shared = len(case.phrases & other.phrases)
-    return 1_000_000 * shared // max(1, len(case.phrases) + len(other.phrases) - shared)
+    return 1_000_000 * len(case.phrases & other.phrases) // max(1, len(case.phrases | other.phrases))
 
 
 def _with_verdict(cases: Sequence[_Case], verdict: Verdict) -> list[_Case]:
@@ -170,7 +169,7 @@ def mean_r(cases: Sequence[PostMortem]) -> float | None:
 
 def _includes(lesson: Lesson, later: Lesson) -> bool:
     """Whether a lesson that has not expired says the same of these setups, or of more."""
-    alike = lesson.side is later.side and lesson.verdict is later.verdict and later.written < lesson.expires
+    alike = (lesson.side, lesson.verdict) == (later.side, later.verdict) and later.written < lesson.expires
     return alike and fits_setup(lesson, later.condition)
 
 
@@ -182,10 +181,8 @@ def review_lessons(
 ) -> tuple[LessonStanding, ...]:
     """Every lesson written strictly before a moment, as it stood then, the newest first."""
     written = sorted((each for each in lessons if each.written < before), key=lambda each: (-each.written, each.id))
-    by_origin: dict[str, tuple[PostMortem, ...]] = {}
     kept = [case for case in post_mortems if case.closed < before] if written else []
-    for origin in {lesson.origin for lesson in written}:
-        by_origin[origin] = list_resolved(kept, origin)
+    by_origin = {origin: list_resolved(kept, origin) for origin in {lesson.origin for lesson in written}}
     return tuple(review_lesson(lesson, by_origin[lesson.origin], before) for lesson in written)
 
 

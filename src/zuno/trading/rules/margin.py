@@ -74,8 +74,7 @@ def find_liquidation(trade: OpenTrade, bars: Iterable[Candle], mark: float | Non
     price = liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
     if price is None:
         return None
-    long = trade.side is Side.LONG
-    seen = [] if mark is None else [mark]
+    long, seen = trade.side is Side.LONG, [] if mark is None else [mark]
     seen += [bar.close if bar.at < trade.opened else bar.low if long else bar.high for bar in bars]
     if not seen or (min(seen) > price if long else max(seen) < price):
         return None

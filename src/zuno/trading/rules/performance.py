@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
+from itertools import accumulate, groupby
+from operator import itemgetter
 from typing import Final, Protocol
 
 from zuno.kernel.units import Millis
@@ -70,7 +72,6 @@ class Performance:
 
     @property
     def expectancy(self) -> Decimal | None:
-        """Mean net PnL of a trade, in dollars."""
         return self.net_pnl / self.trades if self.trades else None
 
 
@@ -99,8 +100,6 @@ class SleeveMoney:
 
 @dataclass(frozen=True, slots=True)
 class AccountStep:
-    """What an account holds from a moment until the next step."""
-
     at: Millis
     cash: Mapping[Venue, Decimal]
     """In each venue's currency, margin included."""
@@ -125,8 +124,6 @@ class EquityPoint:
 
 @dataclass(frozen=True, slots=True)
 class Drawdown:
-    """The deepest fall of a curve."""
-
     amount: Decimal
     percent: Decimal | None
     """Of the peak; None where the peak is not above zero."""
@@ -166,10 +163,8 @@ def group_trades(
     trades: Iterable[trade_events.TradeSummary], by: GroupBy
 ) -> dict[str, tuple[trade_events.TradeSummary, ...]]:
     """Trades by the name of their group, in the order of the names."""
-    groups: dict[str, list[trade_events.TradeSummary]] = {}
-    for trade in trades:
-        groups.setdefault(_group_name(trade, by), []).append(trade)
-    return {name: tuple(groups[name]) for name in sorted(groups)}
+    named = sorted(((_group_name(trade, by), trade) for trade in trades), key=itemgetter(0))
+    return {name: tuple(trade for _, trade in group) for name, group in groupby(named, itemgetter(0))}
 
 
 def risk_multiple(trade: trade_events.TradeSummary) -> Decimal | None:
@@ -182,14 +177,12 @@ def risk_multiple(trade: trade_events.TradeSummary) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class MarkedStep:
-    """What an account held at a moment, and the prices of then."""
+    """What an account held at a moment, and the prices of then in dollars."""
 
     at: Millis
     step: AccountStep
     marks: Mapping[Symbol, Decimal]
-    """In dollars."""
     equity: Decimal
-    """In dollars."""
 
 
 def mark_steps(
@@ -211,8 +204,7 @@ def mark_steps(
             for symbol in times
             if (place := bisect_right(times[symbol], moment)) > 0
         }
-        equity = equity_usd(step, marks, rates)
-        if equity is not None:
+        if (equity := equity_usd(step, marks, rates)) is not None:
             marked.append(MarkedStep(moment, step, marks, equity))
     return tuple(marked)
 
@@ -258,12 +250,9 @@ def find_max_drawdown(curve: Sequence[EquityPoint]) -> Drawdown | None:
 
 def drawdown_percents(curve: Sequence[EquityPoint]) -> tuple[Decimal | None, ...]:
     """For each point how far it is below the highest so far, in per cent of that: 0 or less."""
-    percents: list[Decimal | None] = []
-    peak: Decimal | None = None
-    for point in curve:
-        peak = point.equity if peak is None else max(peak, point.equity)
-        percents.append((point.equity - peak) / peak * 100 if peak > 0 else None)
-    return tuple(percents)
+    worth = [point.equity for point in curve]
+    peaks = accumulate(worth, max)
+    return tuple((equity - peak) / peak * 100 if peak > 0 else None for equity, peak in zip(worth, peaks, strict=True))
 
 
 # -- parts
@@ -330,7 +319,10 @@ class AccountHistory(TradingBook):
         # A paper account that nobody opened starts just before its first event.
         opening = not self.count and not isinstance(event, trade_events.AccountOpened)
         start = current_step(self, Millis(event.at - 1)) if opening else None
-        before = _opening_balances() if opening else self._balances or _balances(self)
+        if opening:
+            usual = TradingBook()
+            usual.require_account()
+        before = _balances(usual) if opening else self._balances or _balances(self)
         super().apply(event)
         if start is not None:
             opened = trade_events.AccountOpened(at=event.at, cash={})
@@ -388,27 +380,17 @@ class SealedParts:
 
 
 def trace_account(events: Iterable[trade_events.TradeEvent]) -> AccountHistory:
-    """Fold an account's events and keep what each of them changed."""
     history = AccountHistory()
     history.apply_all(events)
     return history
-
-
-def _opening_balances() -> _Balances:
-    book = TradingBook()
-    book.require_account()
-    return _balances(book)
 
 
 _Balances = dict[tuple[Venue, LedgerAccount], Decimal]
 
 
 def _balances(book: TradingBook) -> _Balances:
-    return {
-        (venue, account): amount
-        for venue, accounts in book.ledger.balances.items()
-        for account, amount in accounts.items()
-    }
+    places = book.ledger.balances.items()
+    return {(venue, account): amount for venue, accounts in places for account, amount in accounts.items()}
 
 
 def _find_postings(number: int, event: trade_events.TradeEvent, before: _Balances, after: _Balances) -> list[Posting]:
@@ -453,12 +435,7 @@ def current_step(book: TradingBook, at: Millis) -> AccountStep:
     )
     cash = {venue: book.cash(venue) + book.margin(venue) for venue in book.venues}
     sleeves = tuple(
-        SleeveMoney(
-            sleeve,
-            currency,
-            cash=balances[LedgerAccount.CASH] + balances[LedgerAccount.MARGIN],
-            capital=-balances[LedgerAccount.CAPITAL],
-        )
-        for (sleeve, currency), balances in book.sleeve_ledger.balances.items()
+        SleeveMoney(*of, parts[LedgerAccount.CASH] + parts[LedgerAccount.MARGIN], -parts[LedgerAccount.CAPITAL])
+        for of, parts in book.sleeve_ledger.balances.items()
     )
     return AccountStep(at, cash, held, sleeves)

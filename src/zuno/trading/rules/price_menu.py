@@ -130,10 +130,7 @@ def round_to_tick(price: float, tick: float) -> float:
 
 
 def frame_of(features: Features, timeframe: Timeframe) -> Known[Frame]:
-    return next(
-        (frame for frame_timeframe, frame in features.frames if frame_timeframe is timeframe),
-        Missing(f"{timeframe} was not measured"),
-    )
+    return dict(features.frames).get(timeframe, Missing(f"{timeframe} was not measured"))
 
 
 def hour_atr(features: Features, menu: PriceMenu, mode: Mode) -> Known[float]:

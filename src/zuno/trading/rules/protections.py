@@ -5,7 +5,7 @@ mandate. Exits are never kept back. What cannot be judged counts as hit; what a 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import Final
 
 from zuno.kernel.canonical import Digest, canonical, digest, to_json
@@ -80,7 +80,7 @@ class RiskState:
 
 
 def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
-    """Everything that keeps new risk back now: stored locks that are not over, and what is hit at this moment."""
+    """Stored locks that are not over, and what is hit at this moment."""
     locks: dict[LockKey, LockSet] = {}
     stored = [lock for lock in state.locks if lock.until is None or lock.until > state.now]
     for lock in (*stored, *triggered_protections(state, limits)):
@@ -100,27 +100,22 @@ def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tup
 
 def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
     """The lock that refuses new risk in a symbol; of several the one that lasts longest."""
-    mine = [lock for lock in locks if lock.symbol in (None, symbol)]
-    return max(mine, key=_ends, default=None)
+    return max((lock for lock in locks if lock.symbol in (None, symbol)), key=_ends, default=None)
 
 
 def describe_end(lock: LockSet) -> str:
     """When new risk may be taken again."""
     if lock.until is not None:
         return f"until {iso(lock.until)}"
-    if lock.protection is Protection.MAX_OPEN_TRADES:
-        return "until all of a symbol is closed"
-    if lock.protection is Protection.STALE_DATA:
-        return "until a fresh price comes"
     if lock.protection in MANUAL_UNLOCK:
         return "until it is lifted (`zuno trade unlock`)"
-    return "until it can be judged"
+    ends = {Protection.MAX_OPEN_TRADES: "all of a symbol is closed", Protection.STALE_DATA: "a fresh price comes"}
+    return f"until {ends.get(lock.protection, 'it can be judged')}"
 
 
 def describe_lock(lock: LockSet) -> str:
-    until = describe_end(lock)
     whom = "" if lock.symbol is None else f" of {lock.symbol}"
-    return f"{lock.protection.value}{whom} {until}: {lock.reason}"
+    return f"{lock.protection.value}{whom} {describe_end(lock)}: {lock.reason}"
 
 
 def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, ...]:
@@ -135,19 +130,12 @@ def triggered_protections(state: RiskState, limits: ProtectionLimits) -> tuple[L
     return tuple(lock for lock in locks if lock is not None)
 
 
-def net_usd(summary: TradeSummary, rates: Mapping[str, Known[Decimal]]) -> Known[Decimal]:
-    rate = rate_of(summary.exchange, rates)
-    return rate if isinstance(rate, Missing) else summary.net_pnl / rate
-
-
 def sum_results_usd(
     results: Sequence[RealisedResult], since: Millis, rates: Mapping[str, Known[Decimal]]
 ) -> Known[Decimal]:
     """What was booked at or after a moment, in dollars. Read from the end: a long past costs nothing."""
     total = ZERO
-    for result in reversed(results):
-        if result.at < since:
-            break
+    for result in takewhile(lambda result: result.at >= since, reversed(results)):
         rate = rate_of(result.exchange, rates)
         if isinstance(rate, Missing):
             return rate
@@ -243,9 +231,9 @@ def _measure_fall(state: RiskState, since: int) -> Known[Decimal] | None:
     if isinstance(equity, Missing):
         return equity
     for summary in _closed_since(state, since):
-        if isinstance(net := net_usd(summary, state.rates), Missing):
-            return net
-        nets.append(net)
+        if isinstance(rate := rate_of(summary.exchange, state.rates), Missing):
+            return rate
+        nets.append(summary.net_pnl / rate)
     tops = [equity - later for later in accumulate(reversed(nets), initial=ZERO)]
     marks = (mark for mark in state.day_marks if mark.at > since)
     peak = max([*tops, *(sum(mark.results_usd.values(), state.capital_usd) for mark in marks)])
@@ -289,10 +277,9 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
     age = (state.now - at) // SECOND_MS
     if abs(age) <= limits.stale_seconds:
         return None
+    why = f"the newest price of {symbol} is {age} s old; at most {limits.stale_seconds} s"
     if age < 0:
         why = f"the newest price of {symbol} is {-age} s ahead of the clock: one of them is wrong"
-        return _lock(state, Protection.STALE_DATA, symbol, None, why)
-    why = f"the newest price of {symbol} is {age} s old; at most {limits.stale_seconds} s"
     return _lock(state, Protection.STALE_DATA, symbol, None, why)
 
 
@@ -301,12 +288,7 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
 
 def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
     """Newest last. Read from the end: a long past costs nothing."""
-    closed: list[TradeSummary] = []
-    for summary in reversed(state.closed):
-        if summary.closed < since:
-            break
-        closed.append(summary)
-    return closed[::-1]
+    return [*takewhile(lambda summary: summary.closed >= since, reversed(state.closed))][::-1]
 
 
 def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:
@@ -396,9 +378,8 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
         return f"the mandate is good from {iso(mandate.granted)} to {iso(mandate.expires)}"
     if entry.symbol not in mandate.symbols:
         return f"the mandate is for {', '.join(mandate.symbols)}, not for {entry.symbol}"
-    for exchange in entry.exchanges:
-        if exchange not in mandate.venues:
-            return f"the mandate is for {', '.join(mandate.venues)}, not for {exchange}"
+    if strange := [exchange for exchange in entry.exchanges if exchange not in mandate.venues]:
+        return f"the mandate is for {', '.join(mandate.venues)}, not for {strange[0]}"
     if entry.without_stops and mandate.stops != "watched":
         named = ", ".join(entry.without_stops)
         return f"{named} holds no stop orders, and the mandate wants stops at the exchange (`--stops watched`)"

@@ -109,16 +109,13 @@ def _check_funding(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     against = rate if draft.call.side is Side.LONG else -rate
     if against <= CROWDED_FUNDING + ROUNDING:
         return draft
-    why = (
-        f"funding of {100 * rate:+.4f} % for 8 h says that {draft.call.side}s are crowded, "
-        f"beyond {100 * CROWDED_FUNDING:.2f}"
-    )
-    return veto_trade(draft, RuleName.FUNDING, why)
+    crowded = f"{draft.call.side}s are crowded, beyond {100 * CROWDED_FUNDING:.2f}"
+    return veto_trade(draft, RuleName.FUNDING, f"funding of {100 * rate:+.4f} % for 8 h says that {crowded}")
 
 
 def _check_liquidations(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
-    other = Side.SHORT if draft.call.side is Side.LONG else Side.LONG
-    forced = inputs.liquidated_usd(other)
+    long = draft.call.side is Side.LONG
+    other, forced = (Side.SHORT, inputs.shorts_liquidated) if long else (Side.LONG, inputs.longs_liquidated)
     if isinstance(forced, NotRecorded):
         return record_skipped_rule(draft, RuleName.LIQUIDATIONS, "allocation_pct", forced.reason)
     if isinstance(forced, Missing):
@@ -137,9 +134,8 @@ def _check_usdc_peg(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
         return veto_trade(draft, RuleName.DOLLAR, f"what a USDC is worth is not known: {rate.reason}", unknown=True)
     if abs(rate - 1) <= MAX_PEG_DEVIATION + ROUNDING:
         return draft
-    return veto_trade(
-        draft, RuleName.DOLLAR, f"a USDC stands at {rate:.4f} USDT, further than {MAX_PEG_DEVIATION:.0%} from one"
-    )
+    why = f"a USDC stands at {rate:.4f} USDT, further than {MAX_PEG_DEVIATION:.0%} from one"
+    return veto_trade(draft, RuleName.DOLLAR, why)
 
 
 def _record_style(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -201,9 +197,8 @@ def _apply_choice(draft: RulingDraft, inputs: RulingInputs, asked: Tightening, w
         return draft
     order = list(Style).index
     if route is draft.routed_to and order(style) < order(draft.style):
-        return replace(
-            record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, style, why), style=style
-        )
+        changed = record_change(draft, RuleName.TIGHTENED, "execution_style", draft.style, style, why)
+        return replace(changed, style=style)
     worth = list_choices(draft, inputs).get((style, route))
     for field, given, kept in (("execution_style", style, draft.style), ("target_exchange", route, draft.routed_to)):
         if given is not kept and worth is None:

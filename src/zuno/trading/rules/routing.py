@@ -216,9 +216,8 @@ def raise_to_minimum(draft: RulingDraft, inputs: RulingInputs, before: tuple[Leg
         return veto_trade(draft, RuleName.MINIMUM_ORDER, why)
     recorded = {leg.venue: 0.0 for leg in draft.legs if before} | {leg.venue: leg.margin for leg in before}
     for leg, result in fitted:
-        margin, why = (
-            (0.0, result) if isinstance(result, str) else (result.margin, f"{leg.venue} takes no smaller order")
-        )
+        raised = f"{leg.venue} takes no smaller order"
+        margin, why = (0.0, result) if isinstance(result, str) else (result.margin, raised)
         if margin not in (leg.margin, recorded.get(leg.venue)):
             draft = record_margin(draft, RuleName.MINIMUM_ORDER, leg.venue, round(leg.margin, 6), margin, why)
     return replace(draft, legs=kept, target=target_of(kept, inputs))

@@ -5,7 +5,7 @@ pass."""
 from collections.abc import Iterator
 from dataclasses import replace
 from math import fsum
-from typing import Final, Literal
+from typing import Final
 
 from zuno.kernel.clock import iso
 from zuno.kernel.units import Millis
@@ -14,7 +14,7 @@ from zuno.markets.routes import LEVERED
 from zuno.trading.measure.portable import round_digits
 from zuno.trading.model import cycle
 from zuno.trading.model.account import Holding, RestingOrder
-from zuno.trading.model.known import Missing, NotRecorded, pick
+from zuno.trading.model.known import Missing, NotRecorded, derive, pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.rules import expectancy, routing
 from zuno.trading.rules.account import MarkedAccount, WholeAccount, group_net_usd
@@ -84,12 +84,11 @@ def expire_ruling(ruling: cycle.Ruling) -> cycle.Ruling:
     if ruling.decision.side is None:
         return ruling
     why = f"it was good until {ruling.valid_until}"
-    change = cycle.RuleChange(
-        by=RuleName.EXPIRED.value, field="decision", from_=ruling.decision.value, to=cycle.Call.HOLD.value, why=why
-    )
-    nothing = {"decision": cycle.Call.HOLD, "allocation_pct": 0.0, "leverage": 1.0, "legs": (), "closes": ()}
+    rule, hold = RuleName.EXPIRED.value, cycle.Call.HOLD
+    change = cycle.RuleChange(by=rule, field="decision", from_=ruling.decision.value, to=hold.value, why=why)
+    nothing = {"decision": hold, "allocation_pct": 0.0, "leverage": 1.0, "legs": (), "closes": ()}
     unsent = dict.fromkeys(("target_exchange", "execution_style", "card"))
-    why_not = {"veto": RuleName.EXPIRED.value, "changes": (*ruling.changes, change)}
+    why_not = {"veto": rule, "changes": (*ruling.changes, change)}
     return ruling.model_copy(update=nothing | unsent | why_not)
 
 
@@ -154,11 +153,8 @@ def _list_leaving(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
     if not all(position.leaves for position in held):
         return ()
     passed = {passed.id for passed in inputs.exits}
-    return tuple(
-        cycle.Closing(venue=each.exchange, what="position", id=each.id, side=each.side, quantity=each.leaves)
-        for each in held
-        if each.leaves and each.id in passed
-    )
+    leaving = ((each, each.leaves) for each in held if each.leaves and each.id in passed)
+    return tuple(_end(each, left) for each, left in leaving)
 
 
 def _list_closes(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
@@ -166,16 +162,13 @@ def _list_closes(inputs: RulingInputs) -> tuple[cycle.Closing, ...]:
     account = inputs.account
     if isinstance(account, Missing):
         return ()
-    several: tuple[tuple[Literal["position", "order"], tuple[Holding | RestingOrder, ...]], ...] = (
-        ("position", account.positions),
-        ("order", account.pending),
-    )
-    return tuple(
-        cycle.Closing(venue=held.exchange, what=what, id=held.id, side=held.side, quantity=held.quantity)
-        for what, group in several
-        for held in group
-        if held.symbol is inputs.symbol
-    )
+    held: list[Holding | RestingOrder] = [*account.positions, *account.pending]
+    return tuple(_end(each, each.quantity) for each in held if each.symbol is inputs.symbol)
+
+
+def _end(held: Holding | RestingOrder, quantity: float) -> cycle.Closing:
+    what = "position" if isinstance(held, Holding) else "order"
+    return derive(cycle.Closing, held, venue=held.exchange, what=what, quantity=quantity)
 
 
 def _veto_unfit(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
@@ -220,9 +213,8 @@ def _limit_stop_risk(draft: RulingDraft, inputs: RulingInputs) -> RulingDraft:
     if side is None or prices is None or style is None or target is None:
         return veto_trade(draft, RuleName.MISSING_FACTS, "its prices make no trade", unknown=True)
     leverage = min(draft.leverage, cycle.LEVERAGE_CAP[inputs.mode])
-    estimates = [
-        expectancy.round_trip_costs(exchange, side, style, inputs) for exchange in routing.venues_of(target, inputs)
-    ]
+    venues = routing.venues_of(target, inputs)
+    estimates = (expectancy.round_trip_costs(venue, side, style, inputs) for venue in venues)
     costs = max(costs.total for costs in estimates if not isinstance(costs, Missing))
     loss = prices.risk * 100 + costs
     most = 100 * routing.MAX_STOP_RISK_PCT / (leverage * loss)

@@ -100,11 +100,9 @@ def _divergence_stance(features: Features) -> cycle.Stance:
     for _, frame in features.frames:
         if isinstance(frame, Missing):
             continue
-        divergences = [
-            divergence for divergence in frame.structure.divergences if divergence.gauge is DivergenceSource.CVD
-        ]
-        if divergences:
-            return max(divergences, key=lambda divergence: divergence.known_at).way.sign
+        of_cvd = [each for each in frame.structure.divergences if each.gauge is DivergenceSource.CVD]
+        if of_cvd:
+            return max(of_cvd, key=lambda divergence: divergence.known_at).way.sign
     return 0
 
 

@@ -42,9 +42,8 @@ class _Entry(NamedTuple):
     def _record(
         self, kind: TaxableKind, received: tuple[Amount, ...], given: tuple[Amount, ...], value: Amount
     ) -> TaxableEvent:
-        return TaxableEvent(
-            self.at, kind, self.exchange, self.account, received, given, value, "as booked", self.id, self.reference
-        )
+        about = self.at, kind, self.exchange, self.account
+        return TaxableEvent(*about, received, given, value, "as booked", self.id, self.reference)
 
 
 def list_taxable_events(account: str, events: Iterable[TradeEvent]) -> Iterator[TaxableEvent]:

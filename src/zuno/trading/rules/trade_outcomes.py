@@ -22,7 +22,7 @@ from zuno.trading.model.market import HOUR_MS, Funding, Side
 from zuno.trading.model.memory import RealisedPath, RuleShare, Verdict, VetoScore
 from zuno.trading.model.trade_events import ExitReason, TradeSummary, account_mode
 from zuno.trading.rules.calibration import LEAST_OUTCOMES
-from zuno.trading.rules.draft import RuleName, RuleOwner
+from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
 from zuno.trading.rules.performance import risk_multiple
 
@@ -147,8 +147,6 @@ class SimulatedTrade:
 
 
 class BarColumns:
-    """Bars of one market in order of time, as columns."""
-
     def __init__(self, bars: Sequence[SpanBar] | NDArray[np.float64]) -> None:
         table: NDArray[np.float64] = np.array(bars, dtype=np.float64).reshape(len(bars), 6)
         self.start, self.end, self.open, self.high, self.low, self.close = table.T
@@ -237,14 +235,12 @@ def _rule_name(by: str) -> str:
     return by.partition(" ")[0]
 
 
-def _owner_of(by: str) -> Literal["expectancy", "cro", "guard", "desk"]:
+def _owner_of(by: str) -> str:
     try:
         rule = RuleName(_rule_name(by))
     except ValueError:  # of an older edition
         return "desk"
-    if rule in _EXPECTANCY:
-        return "expectancy"
-    return "cro" if rule.owner is RuleOwner.CRO else "guard" if rule.owner is RuleOwner.GUARD else "desk"
+    return "expectancy" if rule in _EXPECTANCY else rule.owner.value
 
 
 class VetoTotals(View):
@@ -268,7 +264,6 @@ class VetoTotals(View):
     total_usd: float | None
     """Of what was wanted and its size is known; null: of none it is."""
     enough: bool
-    """Whether there are outcomes enough for a verdict."""
 
 
 def belongs_to_account(account: str, acted: str | None) -> bool:
@@ -284,7 +279,7 @@ def total_vetoes(scores: Iterable[VetoScore]) -> tuple[VetoTotals, ...]:
             groups.setdefault((part.owner, part.rule), []).append((score, part.share))
     owners = ("expectancy", "cro", "guard", "desk")
     keys = sorted(groups, key=lambda key: (owners.index(key[0]), -len(groups[key]), key[1]))
-    return tuple(_total(owner, rule, groups[owner, rule]) for owner, rule in keys)
+    return tuple(_total(*key, groups[key]) for key in keys)
 
 
 def _total(owner: str, rule: str, scored: list[tuple[VetoScore, float]]) -> VetoTotals:

@@ -1,7 +1,7 @@
 """A trading account as its events add up to it, at the same cost for each. An event that cannot be is `Refused` and
 changes nothing; one that leaves the ledger out of balance is `Broken`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Final, assert_never
 
@@ -36,8 +36,6 @@ _ROUNDING: Final = Decimal("1e-9")
 
 
 class TradingBook(BookState):
-    """One account, changed by one event after the other."""
-
     def apply_all(self, events: Iterable[trade_events.TradeEvent]) -> None:
         for event in events:
             self.apply(event)
@@ -45,9 +43,8 @@ class TradingBook(BookState):
     def apply(self, event: trade_events.TradeEvent) -> None:
         """Take one event. `Refused` for one that cannot be: nothing has changed then."""
         if event.at < self.newest:
-            raise Refused(
-                f"An event of {event.at} ms stands behind one of {self.newest} ms; a book is written forward."
-            )
+            places = f"of {event.at} ms stands behind one of {self.newest} ms"
+            raise Refused(f"An event {places}; a book is written forward.")
         self._moment = event.at
         changed = self._apply(event)
         self.require_account()
@@ -126,20 +123,12 @@ class TradingBook(BookState):
 
     def check_ledger(self, exchange: Venue) -> None:
         """`Broken` where the ledger of an exchange is out of balance, or not that of its positions."""
-        held = self.trades_at(exchange)
-        spot = exchange.spot
-        self.ledger.check(
-            exchange,
-            margin=sum((trade.margin for trade in held), ZERO),
-            inventory=sum((trade.cost for trade in held), ZERO) if spot else ZERO,
-        )
+        self.ledger.check(exchange, *_sum_assets(self.trades_at(exchange)))
         for sleeve, currency in self.sleeve_ledger.balances:
             if currency == exchange.currency:
-                own = [trade for trade in self.trades.values() if trade.sleeve == sleeve]
-                own = [trade for trade in own if trade.exchange.currency == currency]
-                margin = sum((trade.margin for trade in own), ZERO)
-                bought = sum((trade.cost for trade in own if trade.exchange.spot), ZERO)
-                self.sleeve_ledger.check((sleeve, currency), margin, bought)
+                own = (trade for trade in self.trades.values() if trade.sleeve == sleeve)
+                held = [trade for trade in own if trade.exchange.currency == currency]
+                self.sleeve_ledger.check((sleeve, currency), *_sum_assets(held))
 
     def _post(self, exchange: Venue, sleeve: str, *lines: tuple[LedgerAccount, Decimal]) -> None:
         """Book at an exchange, and in the sleeve whose money it is."""
@@ -200,20 +189,21 @@ class TradingBook(BookState):
     # -- money
 
     def _book_fill(self, fill: Fill) -> None:
-        known = self.fills_by_id.get((fill.exchange, fill.id))
-        if known is not None:
-            if known != fill:
-                raise Refused(f"The fill {fill.id} of {fill.exchange} is booked with other numbers.")
-            raise Refused(f"The fill {fill.id} of {fill.exchange} is booked already.")
+        if (known := self.fills_by_id.get((fill.exchange, fill.id))) is not None:
+            how = "already" if known == fill else "with other numbers"
+            raise Refused(f"The fill {fill.id} of {fill.exchange} is booked {how}.")
         order = self.orders.get(fill.client_id)
+        reduce_only = fill.liquidation or (order is not None and order.request.reduce_only)
         parts = self._split_fill(fill, order)
         for sleeve, part in parts:
             trade = self.position(fill.exchange, fill.symbol, sleeve)
             if trade is None or fill.side is opening_side(trade.side):
-                self._check_may_open(fill, order)
-            elif part.quantity > trade.quantity and (
-                fill.exchange.spot or fill.liquidation or (order and order.request.reduce_only)
-            ):
+                if reduce_only:
+                    place = f"{fill.symbol} at {fill.exchange}"
+                    raise Refused(f"The fill {fill.id} reduces a position of {place} that is not open.")
+                if fill.exchange.spot and fill.side is OrderSide.SELL:
+                    raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
+            elif part.quantity > trade.quantity and (fill.exchange.spot or reduce_only):
                 raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
         value = round_money(fill.quantity * fill.price)  # refused here before anything moved
         round_money(fill.fee)
@@ -221,10 +211,9 @@ class TradingBook(BookState):
         signed = fill.side.sign * fill.quantity, fill.side.sign * value
         self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
         self.fills_by_id[fill.exchange, fill.id] = fill
-        if order is not None:
-            order.booked += fill.executed
         intent, leverage, lot = None, 1, None
         if order is not None:
+            order.booked += fill.executed
             intent, leverage, lot = self.intents.get(order.intent), order.request.leverage, order.lot
         for sleeve, part in parts:
             self._book_part(part, round_money(part.fee), sleeve, intent, leverage, lot)
@@ -272,17 +261,11 @@ class TradingBook(BookState):
         """Take a fill into the exchange's own position, where sleeves share it from now on or did before."""
         if exchange.spot:
             return  # coins are bought and sold one by one there: no average is kept
-        net = self.nets.get((exchange, symbol)) or self._begin_net(exchange, symbol, sleeve)
-        if net is not None:
-            net.add(quantity, value)
-
-    def _begin_net(self, exchange: Venue, symbol: Symbol, *sleeves: str) -> NetPosition | None:
-        """None where nobody but these sleeves holds anything."""
         held = self.positions_at(exchange, symbol)
-        if all(trade.sleeve in sleeves for trade in held):
-            return None
-        net = self.nets[exchange, symbol] = sum_net(held)
-        return net
+        if (exchange, symbol) not in self.nets and any(trade.sleeve != sleeve for trade in held):
+            self.nets[exchange, symbol] = sum_net(held)
+        if (net := self.nets.get((exchange, symbol))) is not None:
+            net.add(quantity, value)
 
     def _forget_net(self, exchange: Venue, symbol: Symbol) -> None:
         if (exchange, symbol) in self.nets and not self.positions_at(exchange, symbol):
@@ -339,14 +322,6 @@ class TradingBook(BookState):
             part = Fill.model_construct(id=f"{event.key} {sleeve}", side=side, liquidation=False, **known)
             self._book_part(part, ZERO, sleeve, intent, leverage, None)
         self._forget_net(event.exchange, event.symbol)
-
-    def _check_may_open(self, fill: Fill, order: TrackedOrder | None) -> None:
-        if fill.liquidation or (order is not None and order.request.reduce_only):
-            raise Refused(
-                f"The fill {fill.id} reduces a position of {fill.symbol} at {fill.exchange} that is not open."
-            )
-        if fill.exchange.spot and fill.side is OrderSide.SELL:
-            raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
 
     def _enter(self, trade: OpenTrade, quantity: Decimal, value: Decimal, fee: Decimal, expense: LedgerAccount) -> None:
         """`expense`: where the fee is booked."""
@@ -418,9 +393,9 @@ class TradingBook(BookState):
         self.require_account()
         self.payment_ids[payment.exchange, payment.id] = None
         self.realise(payment.exchange, amount)
-        late = (trade for trade in self.finished.values() if trade.exchange is payment.exchange)
-        of_late = [trade for trade in late if trade.symbol is payment.symbol]
-        held = self.positions_at(payment.exchange, payment.symbol) or of_late[:1]
+        place = payment.exchange, payment.symbol
+        late = [trade for trade in self.finished.values() if (trade.exchange, trade.symbol) == place]
+        held = self.positions_at(*place) or late[:1]
         for trade, part in _split_funding(amount, held):
             sleeve = DEBATE if trade is None else trade.sleeve
             self._post(payment.exchange, sleeve, (LedgerAccount.CASH, part), (LedgerAccount.FUNDING, -part))
@@ -531,6 +506,12 @@ def _take_from_intent(trade: OpenTrade, intent: trade_events.TradeIntent) -> Non
         trade.leaves, trade.trail = leg.leaves, TRAIL_ATR * intent.atr * leg.entry / intent.mark
 
 
+def _sum_assets(held: Sequence[OpenTrade]) -> tuple[Decimal, Decimal]:
+    """Margin and inventory."""
+    bought = (trade.cost for trade in held if trade.exchange.spot)
+    return sum((trade.margin for trade in held), ZERO), sum(bought, ZERO)
+
+
 def sum_net(held: Iterable[OpenTrade]) -> NetPosition:
     """Of several sleeves at one exchange."""
     net = NetPosition(ZERO, ZERO)
@@ -544,10 +525,8 @@ def _split_funding(amount: Decimal, held: list[OpenTrade]) -> list[tuple[OpenTra
     net = sum((trade.signed for trade in held), ZERO)
     if len(held) < 2 or not net:
         return [(held[0] if held else None, amount)]
-    parts: list[tuple[OpenTrade | None, Decimal]] = []
-    for trade in held[:-1]:
-        parts.append((trade, round_money(amount * trade.signed / net)))
-    return [*parts, (held[-1], amount - sum((part for _, part in parts), ZERO))]
+    parts = [round_money(amount * trade.signed / net) for trade in held[:-1]]
+    return [*zip(held, [*parts, amount - sum(parts, ZERO)], strict=True)]
 
 
 def _check_by_hand(book: BookState, entry: account.Holding | account.RestingOrder, fee: Decimal) -> None:
@@ -572,7 +551,6 @@ def _check_by_hand(book: BookState, entry: account.Holding | account.RestingOrde
 
 
 def check_affordable(exchange: Venue, margin: Decimal, fee: Decimal, free: Decimal) -> None:
-    """`Refused` where margin and fee are more than is free."""
     if margin + fee > free * (1 + _ROUNDING) + _ROUNDING:
         needed, paid, left = (format_money(float(amount), exchange) for amount in (margin, fee, free))
         raise Refused(f"A margin of {needed} and a fee of {paid} are more than the {left} that are free at {exchange}.")

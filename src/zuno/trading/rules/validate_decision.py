@@ -85,9 +85,8 @@ def _check_risk_reward(prices: TradePrices, leverage: int, inputs: RulingInputs)
     if not MIN_STOP_ATR - ROUNDING <= reach <= MAX_STOP_ATR + ROUNDING:
         return f"stop_loss is {reach:.2f} ATR from the entry: {MIN_STOP_ATR} to {MAX_STOP_ATR:g} are allowed"
     if not MIN_REWARD_RISK - ROUNDING <= ratio <= MAX_REWARD_RISK + ROUNDING:
-        return (
-            f"take_profit offers {ratio:.2f} for each 1 risked: {MIN_REWARD_RISK:g} to {MAX_REWARD_RISK:g} are allowed"
-        )
+        allowed = f"{MIN_REWARD_RISK:g} to {MAX_REWARD_RISK:g} are allowed"
+        return f"take_profit offers {ratio:.2f} for each 1 risked: {allowed}"
     if risk / prices.entry >= liquidation_distance(leverage, side):
         most = 100 * liquidation_distance(leverage, side)
         return f"stop_loss lies behind the liquidation at {leverage}×, {most:.1f} % from the entry"

@@ -216,7 +216,8 @@ def test_minutes_nobody_heard_count_like_the_others() -> None:
             if row.side is side and row.at < QUIET
         )
         assert heard > 0
-        assert found.liquidated_usd(side) == pytest.approx(heard * 1_440 / 1_368)
+        liquidated = found.longs_liquidated if side is Side.LONG else found.shorts_liquidated
+        assert liquidated == pytest.approx(heard * 1_440 / 1_368)
 
 
 def test_what_triage_found_is_among_the_terms() -> None:
