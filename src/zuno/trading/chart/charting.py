@@ -102,9 +102,8 @@ def trade_plan(outcome: Outcome) -> TradePlan | None:
     """The trade of a ruling, or the one a rule held back; None where nothing was to be opened."""
     card, decided = outcome.ruling.card, outcome.decision
     if card is not None:
-        return TradePlan(
-            card.side, card.entry, card.stop, card.target, card.liquidation, True, _card_text(card, outcome)
-        )
+        levels = card.entry, card.stop, card.target, card.liquidation
+        return TradePlan(card.side, *levels, True, _card_text(card, outcome))
     side, prices = decided.decision.side, (decided.entry_price, decided.stop_loss, decided.take_profit)
     entry, stop, target = prices
     if side is None or entry is None or stop is None or target is None:
@@ -152,7 +151,14 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
         below = tuple(MissingPanel(title, why) for title in ("volume", "CVD", "open interest", "funding"))
     else:
         opened = opened_by_bar(bundle, shown)
-        price, below = _price(bundle, window, shown, opened, trade), panels(bundle, shown, opened)
+        price = _price(bundle, window, shown, opened, trade)
+        below = (
+            _draw_volume(shown, bundle.symbol),
+            _draw_cvd(shown, bundle.symbol),
+            opened if isinstance(opened, MissingPanel) else _draw_open_interest(bundle, shown, opened),
+            _draw_funding(bundle, shown),
+        )
+    side = "" if trade is None else f" · {trade.side.upper()}{'' if trade.opened else ' not opened'}"
     notes = _notes(bundle, timeframe, len(shown), width)
     if first is not None and bundle.candles_only:  # a panel of what this home never recorded says nothing
         left_out = [panel.title for panel in below if isinstance(panel, MissingPanel)]
@@ -165,13 +171,7 @@ def _describe(bundle: Bundle, timeframe: Timeframe, count: int, trade: TradePlan
         places=() if first is None else tuple(((shown.at - first) // timeframe.millis).tolist()),
         width=width + ahead,
         times=() if first is None else time_ticks(first, width + ahead, timeframe),
-        title=" · ".join(
-            (
-                f"{bundle.symbol} · {bundle.mode} · {timeframe} × {width}",
-                *(() if trade is None else (f"{trade.side.upper()}{'' if trade.opened else ' not opened'}",)),
-                f"as of {moment_text(bundle.as_of)} UTC",
-            )
-        ),
+        title=f"{bundle.symbol} · {bundle.mode} · {timeframe} × {width}{side} · as of {moment_text(bundle.as_of)} UTC",
         notes=notes,
         price=price,
         panels=below,
@@ -224,11 +224,10 @@ def _price(
     if trade is not None:  # its own levels are to be read first
         pivots, gaps, ratios = pivots[:MOST_TRADE_PIVOTS], [], []
     begun = _beginnings(shape)
-    levels = [
-        (level, _since(begun.get((level.since, level.price), level.since), shown))
-        for level in (*pivots, *gaps, *ratios)
-    ]
-    marks = [Mark(level.id, MarkKind(level.kind), _label(level), level.price, since) for level, since in levels]
+    marks = []
+    for level in (*pivots, *gaps, *ratios):
+        since = _since(begun.get((level.since, level.price), level.since), shown)
+        marks.append(Mark(level.id, MarkKind(level.kind), _label(level), level.price, since))
     heat = _heat(bundle, shown, opened)
     inside = [mark for mark in (now, *_profile_marks(profile)) if axis.low <= mark.price <= axis.high]
     inside += _pool_marks(heat, now.price, axis, shown)
@@ -451,15 +450,6 @@ class OpenInterest:
     dropped: tuple[str, ...]
 
 
-def panels(bundle: Bundle, bars: Bars, opened: OpenInterest | MissingPanel) -> tuple[Panel | MissingPanel, ...]:
-    return (
-        _draw_volume(bars, bundle.symbol),
-        _draw_cvd(bars, bundle.symbol),
-        opened if isinstance(opened, MissingPanel) else _draw_open_interest(bundle, bars, opened),
-        _draw_funding(bundle, bars),
-    )
-
-
 def opened_by_bar(bundle: Bundle, bars: Bars) -> OpenInterest | MissingPanel:
     """The sum over the venues that are known at the end and at no less than half as many bars as the best known."""
     series = {venue: open_interest(venue, bundle.symbol) for venue in perpetual_feeds(bundle.symbol)}
@@ -501,13 +491,10 @@ def _draw_cvd(bars: Bars, symbol: Symbol) -> Panel | MissingPanel:
 def _draw_open_interest(bundle: Bundle, bars: Bars, opened: OpenInterest) -> Panel:
     known = [value for value in opened.values if value is not None]
     title = f"open interest, {bundle.symbol.base}, {' + '.join(opened.venues)}"
-    notes = [
-        *_absent_before(bars, opened.values),
-        *_stale(bundle, [open_interest(v, bundle.symbol) for v in opened.venues]),
-    ]
+    series = [open_interest(venue, bundle.symbol) for venue in opened.venues]
+    notes = [*_absent_before(bars, opened.values), *_stale(bundle, series)]
     notes += [f"without {', '.join(opened.dropped)}"] if opened.dropped else []
-    axis = value_axis(known, from_zero=False)
-    unit = bundle.symbol.base
+    axis, unit = value_axis(known, from_zero=False), bundle.symbol.base
     return Panel("open_interest", title, PanelShape.LINE, axis, opened.values, (), known[-1], unit, "; ".join(notes))
 
 
@@ -521,13 +508,11 @@ def _draw_funding(bundle: Bundle, bars: Bars) -> Panel | MissingPanel:
             notes = [*_absent_before(bars, values), *_stale(bundle, [rates])]
             notes += [f"{dropped} rates could not be believed"] if dropped else []
             rising = tuple(value is not None and value >= 0 for value in values)
-            title, axis = f"funding, % per 8 h, {venue}, mean of each bar", value_axis(known, from_zero=True)
-            return Panel(
-                "funding", title, PanelShape.BARS, axis, values, rising, known[-1], "% per 8 h", "; ".join(notes)
-            )
-    return MissingPanel(
-        "funding", _why_absent(bundle, series, "no rate that can be believed was settled in a bar that is shown")
-    )
+            title, unit = f"funding, % per 8 h, {venue}, mean of each bar", "% per 8 h"
+            axis, note = value_axis(known, from_zero=True), "; ".join(notes)
+            return Panel("funding", title, PanelShape.BARS, axis, values, rising, known[-1], unit, note)
+    none = "no rate that can be believed was settled in a bar that is shown"
+    return MissingPanel("funding", _why_absent(bundle, series, none))
 
 
 def _last_within(bars: Bars, rows: Sequence[Level]) -> Values:
@@ -565,10 +550,9 @@ def _stale(bundle: Bundle, series: Sequence[Series[Any]]) -> list[str]:
 
 
 def _why_absent(bundle: Bundle, series: Mapping[str, Series[Any]], otherwise: str) -> str:
-    """Why none of these is here, each reason once."""
-    reasons = {venue: bundle.why_absent(each) for venue, each in series.items()}
     venues_by_reason: dict[str, list[str]] = {}
-    for venue, why in reasons.items():
+    for venue, each in series.items():
+        why = bundle.why_absent(each)
         venues_by_reason.setdefault(plain_text(why, _PANEL_WHY) if why else otherwise, []).append(venue)
     return "; ".join(f"{', '.join(venues)}: {why}" for why, venues in venues_by_reason.items())
 

@@ -1,6 +1,6 @@
 """Axes a reader can count on: round ticks, dates at the beginnings of days, months and years, numbers in few digits."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from math import ceil, floor, isfinite, log10
 from typing import Final
@@ -30,9 +30,8 @@ def price_axis(low: float, high: float) -> Axis:
         raise ValueError(f"from {low:g} to {high:g} is no range of an axis")
     room = (high / low) ** _MARGIN
     bottom, top = low / room, high * room
-    return Axis(
-        bottom, top, Scale.LOG, tuple(Tick(at, f"{at:,.{_places(at / 10)}f}") for at in _log_ticks(bottom, top))
-    )
+    ticks = (Tick(at, f"{at:,.{_places(at / 10)}f}") for at in _log_ticks(bottom, top))
+    return Axis(bottom, top, Scale.LOG, tuple(ticks))
 
 
 def value_axis(values: Sequence[float], *, from_zero: bool) -> Axis:
@@ -46,14 +45,7 @@ def money_axis(values: Sequence[float]) -> Axis:
 
 def calendar_ticks(first: Millis, last: Millis) -> tuple[Tick, ...]:
     """At shares of the time between two moments: the finest calendar steps that leave room for their labels."""
-    start, end, span = _when(first), _when(last), max(1, last - first)
-    for step in (*_HOURS, *_STEPS):
-        moments = [moment for moment in step(start) if moment <= end]
-        if 1 < len(moments) <= TIME_TICKS:
-            labels = [_label(at, step) if at.hour == 0 else f"{at:%H:%M}" for at in moments]
-            places = [(_millis(moment) - first) / span for moment in moments]
-            return tuple(Tick(place, label) for place, label in zip(places, labels, strict=True))
-    return (Tick(0.0, f"{start:%Y-%m-%d}"),)
+    return _calendar((*_HOURS, *_STEPS), first, last, max(1, last - first))
 
 
 def _linear(low: float, high: float, most: int, label: Callable[[float, float], str]) -> Axis:
@@ -72,14 +64,8 @@ def _linear(low: float, high: float, most: int, label: Callable[[float, float], 
 
 def time_ticks(first: Millis, width: int, timeframe: Timeframe) -> tuple[Tick, ...]:
     """Of places from the bar that opened at `first`: the finest calendar steps that leave room for their labels."""
-    start, end = (_when(at) for at in (first, first + (width - 1) * timeframe.millis))
-    for step in _STEPS:
-        if step is _STEPS[1] and timeframe.millis >= DAY_MS:
-            continue
-        days = [day for day in step(start) if day <= end]
-        if 1 < len(days) <= TIME_TICKS:
-            return tuple(Tick((_millis(day) - first) / timeframe.millis, _label(day, step)) for day in days)
-    return (Tick(0.0, f"{start:%Y-%m-%d}"),)
+    steps = (step for step in _STEPS if step is not _STEPS[1] or timeframe.millis < DAY_MS)
+    return _calendar(steps, first, first + (width - 1) * timeframe.millis, timeframe.millis)
 
 
 def day_text(at: int) -> str:
@@ -108,12 +94,8 @@ def _log_ticks(low: float, high: float) -> list[float]:
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     ticks: list[float] = []
     for mantissas in _MANTISSAS:
-        ticks = [
-            mantissa * 10.0**power
-            for power in powers
-            for mantissa in mantissas
-            if low <= mantissa * 10.0**power <= high
-        ]
+        every = (mantissa * 10.0**power for power in powers for mantissa in mantissas)
+        ticks = [at for at in every if low <= at <= high]
         if len(ticks) >= PRICE_TICKS // 2:
             break
     return ticks[:: 1 + len(ticks) // (2 * PRICE_TICKS)]
@@ -154,6 +136,16 @@ def _months(step: int) -> _Step:
     return month_starts
 
 
+def _calendar(steps: Iterable[_Step], first: int, last: int, unit: int) -> tuple[Tick, ...]:
+    """By the first of these steps of which there are more than one and not too many, in units since `first`."""
+    start, end = _when(first), _when(last)
+    for step in steps:
+        moments = [moment for moment in step(start) if moment <= end]
+        if 1 < len(moments) <= TIME_TICKS:
+            return tuple(Tick((_millis(moment) - first) / unit, _label(moment, step)) for moment in moments)
+    return (Tick(0.0, f"{start:%Y-%m-%d}"),)
+
+
 _HOURS: Final = tuple(_every(timedelta(hours=hours)) for hours in (1, 3, 6))
 _STEPS: Final = (
     *(_every(timedelta(days=days)) for days in (1, 2, 7)),
@@ -162,6 +154,8 @@ _STEPS: Final = (
 
 
 def _label(day: datetime, step: _Step) -> str:
+    if day.hour:
+        return f"{day:%H:%M}"
     if step in _STEPS[3:]:
         return f"{day:%Y}" if day.month == 1 else f"{day:%b}"
     return f"{day:%b} {day.day}"

@@ -44,8 +44,6 @@ VETO_AUTHOR: Final = Author("veto_ledger")
 
 @dataclass(frozen=True, slots=True)
 class WaitingVeto:
-    """A decision that was vetoed or cut and is not resolved yet."""
-
     id: str
     run: str
     summary: RunSummary
@@ -59,9 +57,7 @@ class VetoLedger:
     """Reads runs and scores on from where it has read."""
 
     def __init__(self, journal: Callable[[], Awaitable[Journal]], store: SeriesStore, fees: Fees) -> None:
-        self._journal = journal
-        self._store = store
-        self._fees = fees
+        self._journal, self._store, self._fees = journal, store, fees
         self._read_runs = self._read_scores = 0
         self._scores: dict[str, memory.VetoScore] = {}
         self._waiting: dict[str, WaitingVeto] = {}
@@ -80,13 +76,8 @@ class VetoLedger:
         and how many wait."""
         await self.read()
         await self._read_new_runs()
-        due = [
-            waiting
-            for waiting in self._waiting.values()
-            if waiting.summary.origin == origin
-            and trade_outcomes.belongs_to_account(account, waiting.summary.account)
-            and waiting.summary.as_of < at
-        ]
+        here = [each for each in self._waiting.values() if each.summary.origin == origin and each.summary.as_of < at]
+        due = [each for each in here if trade_outcomes.belongs_to_account(account, each.summary.account)]
         scores = await play_vetoes(due, self._store, self._fees, at)
         journal = await self._journal()
         for score in scores:
@@ -110,17 +101,13 @@ class VetoLedger:
 
 def find_veto(run: str, past: RunSummary, changed: Sequence[memory.RuleShare]) -> WaitingVeto | None:
     """`changed`: what rules took away of a trade that was opened all the same. None: nothing was taken away."""
-    rules = (
-        (trade_outcomes.share_of_veto(past.veto),)
-        if past.ruling is Call.HOLD and past.veto is not None
-        else tuple(changed)
-    )
+    if past.ruling is Call.HOLD and past.veto is not None:
+        changed = (trade_outcomes.share_of_veto(past.veto),)
     wanted = _planned_trade(past)
-    return None if wanted is None or not rules else WaitingVeto(_score_id(past), run, past, wanted, rules)
+    return None if wanted is None or not changed else WaitingVeto(_score_id(past), run, past, wanted, tuple(changed))
 
 
 async def play_vetoes(due: Sequence[WaitingVeto], store: SeriesStore, fees: Fees, at: Millis) -> list[memory.VetoScore]:
-    """Those that are resolved by a moment of the market."""
     scores: list[memory.VetoScore] = []
     for symbol in dict.fromkeys(waiting.summary.symbol for waiting in due):
         here = [waiting for waiting in due if waiting.summary.symbol is symbol]
@@ -300,13 +287,11 @@ class Evaluator:
         run = None  # a person's, or of a run that has no report
         if opened is not None and opened.has(Node.GENERATE_REPORT):
             run = opened.read(Node.GENERATE_REPORT, ReportRecord).outcome
-        entries = await journal.latest(1, request_id=id, kind=memory.POST_MORTEM)
-        if not entries:
-            written = await self._write(journal, id, account, origin, summary, run, at)
-            entries = [
-                await journal.append_once(kind=memory.POST_MORTEM, author=AUTHOR, payload=written, request_id=id)
-            ]
-        post_mortem = memory_book.read_post_mortem(entries[0])
+        if entries := await journal.latest(1, request_id=id, kind=memory.POST_MORTEM):
+            post_mortem = memory_book.read_post_mortem(entries[0])
+        else:
+            written = await self._write(id, account, origin, summary, run, at)
+            post_mortem = await memory_book.write_once(journal, AUTHOR, memory.POST_MORTEM, written, id)
         record = derive(
             memory.CaseRecord,
             post_mortem,
@@ -321,19 +306,11 @@ class Evaluator:
         return post_mortem
 
     async def _write(
-        self,
-        journal: Journal,
-        id: str,
-        account: str,
-        origin: str,
-        summary: TradeSummary,
-        run: Outcome | None,
-        at: Millis,
+        self, id: str, account: str, origin: str, summary: TradeSummary, run: Outcome | None, at: Millis
     ) -> memory.PostMortem:
-        bars = await read_bars(
-            self._with.store, summary.exchange, summary.symbol, summary.opened, summary.closed, known_by=at
-        )
-        path = trade_outcomes.trace_path(summary, bars)
+        journal = await self._with.journal()
+        about = summary.exchange, summary.symbol, summary.opened, summary.closed
+        path = trade_outcomes.trace_path(summary, await read_bars(self._with.store, *about, known_by=at))
         case = ClosedCase(
             summary=summary,
             path=path,
@@ -351,8 +328,7 @@ class Evaluator:
             return NO_SETUP
         try:
             bundle = read_bundle(await journal.bundle(Digest(run.bundle)))
-            recalled = read_memories(bundle)
-            if recalled is not None:
+            if (recalled := read_memories(bundle)) is not None:
                 return recalled.setup
             case = build_case(bundle)
         except (Malformed, NotFound):  # of an older Zuno
@@ -361,7 +337,6 @@ class Evaluator:
 
 
 async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, memory.CaseRecord]]:
-    """The labelled records behind an entry, each with its place."""
     return [
         (entry.seq, memory_book.parse_entry(entry, memory.CaseRecord, "record of a closed trade"))
         async for entry in journal.entries(kind=memory.CASE_RECORD, after=after)

@@ -114,9 +114,7 @@ class MemoryIndexes:
     """Compared with the journal when a process begins and when something is new. The last one is asked."""
 
     def __init__(self, book: MemoryBook, indexes: Sequence[MemoryIndex], tell: TellProgress | None = None) -> None:
-        self._book = book
-        self._indexes = indexes
-        self._tell = tell
+        self._book, self._indexes, self._tell = book, indexes, tell
         self._updated: tuple[int, int] | None = None
         """How much was written and forgotten when all of them were in step."""
 
@@ -162,6 +160,12 @@ def parse_entry(entry: Entry, shape: type[W], what: str) -> W:
         raise Broken(f"Entry {entry.seq} of the journal is no {what}.") from error
 
 
+async def write_once(journal: Journal, author: Author, kind: str, payload: W, id: str) -> W:
+    """What stands then: this, or what was written first."""
+    entry = await journal.append_once(kind=kind, author=author, payload=payload, request_id=id)
+    return parse_entry(entry, type(payload), kind)
+
+
 LESSON_AUTHOR: Final = Author(LESSON_ROLE)
 REVIEW_AUTHOR: Final = Author(REVIEWER)
 
@@ -181,7 +185,6 @@ class LessonBook:
         self._reviews: dict[str, memory.LessonReview] = {}
 
     async def read(self) -> dict[str, memory.Lesson]:
-        """Every lesson, by id, in the order they were written."""
         await self._read_on(memory.LESSON, memory.Lesson, self._lessons)
         return dict(self._lessons)
 
@@ -222,10 +225,7 @@ class LessonBook:
                 continue
             drawn = [cases[id] for id in (*lesson.cases, *lesson.against)]
             worded = await word_lesson(lesson, drawn, model_context(await RunJournal(journal, lesson.id).open()))
-            entry = await journal.append_once(
-                kind=memory.LESSON, author=LESSON_AUTHOR, payload=worded, request_id=lesson.id
-            )
-            lessons.append(parse_entry(entry, memory.Lesson, entry.kind))
+            lessons.append(await write_once(journal, LESSON_AUTHOR, memory.LESSON, worded, lesson.id))
         reviewed = await self.reviews()
         reviews = []
         for standing in await self.list_standings(cases.values(), origin, before):
@@ -234,10 +234,7 @@ class LessonBook:
                 continue
             later = [cases[each] for each in (*standing.confirmed, *standing.contradicted)]
             review = await word_review(standing, later, model_context(await RunJournal(journal, id).open()))
-            entry = await journal.append_once(
-                kind=memory.LESSON_REVIEW, author=REVIEW_AUTHOR, payload=review, request_id=id
-            )
-            reviews.append(parse_entry(entry, memory.LessonReview, entry.kind))
+            reviews.append(await write_once(journal, REVIEW_AUTHOR, memory.LESSON_REVIEW, review, id))
         return Learned(tuple(lessons), tuple(reviews))
 
     async def _read_on(self, kind: str, shape: type[W], into: dict[str, W]) -> None:

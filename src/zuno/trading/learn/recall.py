@@ -41,8 +41,7 @@ class CaseRecall:
     _known: dict[str, bool] = field(default_factory=dict, init=False)
 
     async def __call__(self, case: Case) -> Sequence[Slot]:
-        setup = _describe_case(case)
-        bundle = case.bundle
+        setup, bundle = _describe_case(case), case.bundle
         return (
             memory.make_slot(await self._recall(setup, bundle), bundle.as_of),
             memory.make_slot(await self._read_lessons(setup, bundle), bundle.as_of),
@@ -71,9 +70,7 @@ class CaseRecall:
     async def _read_lessons(self, setup: str, bundle: Bundle) -> memory.FeedbackSlot:
         if not await self.lessons.read():
             return memory.FeedbackSlot()  # outcomes are not read for nothing
-        known = [
-            post_mortem for post_mortem in (await self.book.read()).values() if await self._may_recall(post_mortem)
-        ]
+        known = [each for each in (await self.book.read()).values() if await self._may_recall(each)]
         standings = await self.lessons.advise(known, bundle.origin, setup, bundle.as_of)
         lessons = (derive(memory.LessonNote, each.lesson) for each in standings[: memory.MOST_LESSONS])
         return memory.FeedbackSlot(lessons=tuple(lessons))
@@ -113,9 +110,7 @@ class NewsRecall:
     """Takes in what is new since the last cycle, and recalls for one case at a time."""
 
     def __init__(self, store: SeriesStore, index: MemoryIndex, embedder: Embedder) -> None:
-        self._store = store
-        self._index = index
-        self._embedder = embedder
+        self._store, self._index, self._embedder = store, index, embedder
         self._taken: set[str] | None = None
         """Ids that are known to be in the index."""
         self._vectors: dict[str, bytes] = {}

@@ -91,8 +91,7 @@ class TiltBook:
     async def read_core(self, gate: OrderGate, symbol: Symbol, before: Millis) -> Slot | None:
         """What a cycle is told of the core and of tilts scored before its moment. None: the account has no core."""
         book = gate.book
-        core = [sleeve for sleeve in book.sleeves if sleeve not in (DEBATE, LP_HEDGE)]
-        if not core:
+        if not (core := [sleeve for sleeve in book.sleeves if sleeve not in (DEBATE, LP_HEDGE)]):
             return None
         days, marks = await self.read(gate.account, before), await gate.marks()
         holdings = []
@@ -172,8 +171,7 @@ class TiltBook:
 
 def read_judge_view(past: RunSummary) -> JudgeView:
     """What a Judge said before any rule had a word in it: side, probability, and the rate that the distances give."""
-    side, prices = past.decision.side, (past.entry_price, past.stop_loss, past.take_profit)
-    entry, stop, take = prices
+    side, entry, stop, take = past.decision.side, past.entry_price, past.stop_loss, past.take_profit
     if side is None or entry is None or stop is None or take is None:
         return 0, 0.0, 0.0
     return side.sign, past.win_probability_pct / 100, TradePrices(side, entry, stop, take).fair_odds

@@ -1,6 +1,6 @@
 """The order in which the nodes of a cycle wait for each other, run by LangGraph: nothing else here knows it."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from itertools import pairwise
 from operator import or_
@@ -59,21 +59,20 @@ def _compile_graph() -> CompiledStateGraph[GraphState, None, GraphState, GraphSt
     graph = StateGraph(GraphState)
     for node in Node:
         graph.add_node(node.value, _make_action(node))
-    for before, after in _edges():
-        graph.add_edge(before, after)
-    return graph.compile()
-
-
-def _edges() -> Iterator[tuple[str | list[str], str]]:
-    """Whom each waits for. In plain text: a checkpoint names nothing of ours that would have to be made again."""
-    yield START, Node.COLLECT_DATA.value
-    yield Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value
-    yield from ((Node.CONTEXT_GATHERING.value, node.value) for node in _PREPARING)
-    yield from (([before.value for before in _PREPARING], node.value) for node in _EXPERTS)
+    # In plain text: a checkpoint names nothing of ours that would have to be made again.
+    prepared, heard = ([node.value for node in nodes] for nodes in (_PREPARING, _EXPERTS))
+    graph.add_edge(START, Node.COLLECT_DATA.value)
+    graph.add_edge(Node.COLLECT_DATA.value, Node.CONTEXT_GATHERING.value)
+    for preparing in prepared:
+        graph.add_edge(Node.CONTEXT_GATHERING.value, preparing)
+    for expert in heard:
+        graph.add_edge(prepared, expert)
     # One edge from all five: an edge from each would run what follows twice.
-    yield [node.value for node in _EXPERTS], _SEQUENTIAL[0].value
-    yield from ((before.value, after.value) for before, after in pairwise(_SEQUENTIAL))
-    yield _SEQUENTIAL[-1].value, END
+    graph.add_edge(heard, _SEQUENTIAL[0].value)
+    for before, after in pairwise(_SEQUENTIAL):
+        graph.add_edge(before.value, after.value)
+    graph.add_edge(_SEQUENTIAL[-1].value, END)
+    return graph.compile()
 
 
 class _Act(Protocol):

@@ -40,7 +40,7 @@ from zuno.trading.model.cycle import (
     Synthesis,
     with_hash,
 )
-from zuno.trading.model.known import Known, Missing, pick
+from zuno.trading.model.known import Known, Missing, derive, pick
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.memory import DeskRecord, Exploration
 from zuno.trading.model.orders import ZERO, to_decimal
@@ -96,11 +96,8 @@ class Cycle:
     def __init__(
         self, journal: record.RunJournal, sources: CycleSources, model_context: ModelContext, listen: Listen, code: str
     ) -> None:
-        self._journal = journal
-        self._sources = sources
-        self._model_context = model_context
-        self._listen = listen
-        self._code = code
+        self._journal, self._sources, self._model_context = journal, sources, model_context
+        self._listen, self._code = listen, code
         self._built_case: Case | None = None
         self._drafted: RulingDraft | None = None
 
@@ -211,9 +208,8 @@ class Cycle:
 
     async def _ask_judge(self) -> record.JudgeRecord:
         heard = await judge.ask_judge(await self.load_case(), self._meta, self._board, self._model_context)
-        return record.JudgeRecord(
-            value=heard.value, voice=heard.voice, ahead_usd=await self._sources.ahead(heard.value)
-        )
+        ahead = await self._sources.ahead(heard.value)
+        return record.JudgeRecord(value=heard.value, voice=heard.voice, ahead_usd=ahead)
 
     async def _ask_risk_manager(self) -> Part:
         """The officer reads what the rules leave; where they leave nothing, nobody is asked."""
@@ -286,7 +282,7 @@ class Cycle:
                 judge_failed=decision.source == "fallback",
             )
         )
-        return record.ExecutionRecord(state=done.state, reason=done.reason, intent=done.intent)
+        return derive(record.ExecutionRecord, done)
 
     async def _write_report(self) -> record.ReportRecord:
         """A run that was cut off after the guard may come back when its ruling is good no more."""
@@ -364,7 +360,6 @@ def _exact(figure: Known[float]) -> Decimal | None:
 
 
 def outcome_at_end(reported: Outcome, end: record.RunSummary) -> Outcome:
-    """As it was reported, unless it came too late."""
     return expire_outcome(reported) if end.expired else reported
 
 

@@ -41,8 +41,6 @@ def kind_of(node: cycle.Node) -> str:
 
 
 class RunRequest(cycle.Part):
-    """What was asked for."""
-
     symbol: Symbol
     mode: Mode
     as_of: str | None
@@ -61,8 +59,6 @@ class RunRequest(cycle.Part):
 
 
 class RunExpiry(cycle.Part):
-    """Why a run ended without a ruling."""
-
     why: str
 
 
@@ -151,7 +147,6 @@ class ExplorationClaim(cycle.Part):
     mode: Mode
     explored: Exploration
     account: Annotated[str | None, Field(exclude_if=lambda account: account is None)] = None
-    """The account that acts on it."""
 
 
 class GuardRecord(cycle.Part):
@@ -174,8 +169,6 @@ class CasesRecord(cycle.Part):
 
 
 class ExecutionRecord(cycle.Part):
-    """What came of the ruling at the order gate."""
-
     state: str
     reason: str
     intent: str | None
@@ -287,8 +280,6 @@ class LoggedClaim:
 
 
 class RunHistory(Protocol):
-    """Earlier runs, for whoever looks back at them."""
-
     async def list_ended(self) -> list[RunSummary]:
         """The newest first."""
 
@@ -342,12 +333,10 @@ class PastRuns:
 
 async def read_previous_decision(past: RunHistory, asked: RunRequest, moment: MarketMoment) -> list[Slot]:
     """The last earlier decision about a symbol of this market and mode; of two at one moment the newer one."""
-    best: RunSummary | None = None
-    for run in await past.list_ended():
-        same = (run.symbol, run.mode, run.origin) == (asked.symbol, asked.mode, moment.origin)
-        same = same and asked.account in (None, run.account)
-        if same and run.as_of < moment.as_of and (best is None or run.as_of > best.as_of):
-            best = run
+    about = asked.symbol, asked.mode, moment.origin
+    same = (run for run in await past.list_ended() if (run.symbol, run.mode, run.origin) == about)
+    earlier = (run for run in same if asked.account in (None, run.account) and run.as_of < moment.as_of)
+    best = max(earlier, key=lambda run: run.as_of, default=None)
     if best is None:
         return []
     content = best.model_dump(exclude={"symbol", "origin", "hash"})
@@ -366,11 +355,9 @@ async def list_explorations(
             break
         claim = logged.claim
         at, key = claim.explored.at, (claim.explored.at, claim.symbol, claim.mode)
-        if claim.origin != moment.origin or not moment.as_of - DAY_MS < at <= moment.as_of:
-            continue
-        if asked.account not in (None, claim.account):
-            continue
-        if key == (moment.as_of, asked.symbol, asked.mode):
+        recent = claim.origin == moment.origin and moment.as_of - DAY_MS < at <= moment.as_of
+        again = key == (moment.as_of, asked.symbol, asked.mode)
+        if again or not recent or asked.account not in (None, claim.account):
             continue
         ended = await past.find_summary(logged.run_id)
         if ended is None or ended.exploration:

@@ -53,8 +53,7 @@ def slot_of(span: int, now: Millis) -> Millis:
 
 def current_jobs(symbols: Iterable[Symbol], mode: Mode, now: Millis) -> tuple[Job, ...]:
     """The newest slot of every job at a moment. Missed slots are not made up for."""
-    day = slot_of(DAY_MS, now)
-    slot = slot_of(CADENCE[mode], now)
+    day, slot = slot_of(DAY_MS, now), slot_of(CADENCE[mode], now)
     return (
         Job(JobKind.DAILY_SUMMARY, day),
         Job(JobKind.TARGETS, day),
@@ -65,7 +64,6 @@ def current_jobs(symbols: Iterable[Symbol], mode: Mode, now: Millis) -> tuple[Jo
 
 
 def next_slot(mode: Mode, now: Millis) -> Millis:
-    """When the next job is due, strictly later."""
     return Millis(slot_of(CADENCE[mode], now) + CADENCE[mode])
 
 
@@ -212,9 +210,7 @@ class DeskLoop:
         if (ends := self.gate.next_due()) is not None:
             due.append(ends if ends > last else tick)  # what is overdue could not be done: by the minute
         at = min(due)
-        if at > until:
-            return until if last < until else None
-        return at
+        return at if at <= until else until if last < until else None
 
     async def _is_due(self, job: Job, at: Millis) -> bool:
         if job in self._done or at < self._retry.get(job, 0):
@@ -254,9 +250,7 @@ class DeskLoop:
             await self.gate.advance()
             trouble = "; ".join(f"{exchange}: {why}" for exchange, why in self.gate.troubles.items())
             self.work.tell_changes()
-        except (
-            ZunoError
-        ) as error:  # a store that is away or a disk that is full is tried again; stops stand at the venue
+        except ZunoError as error:  # a store that is away is tried again; stops stand at the venue
             trouble = str(error)
         self._tell_trouble("watch", trouble)
 

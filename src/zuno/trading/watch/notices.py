@@ -55,6 +55,8 @@ from zuno.trading.run.record import ENDED, RunSummary, kind_of
 CLOCK_TOLERANCE_MS: Final = 10 * MINUTE_MS
 _RECENT_ENTRIES: Final = 300
 _RECENT_MS: Final = 7 * DAY_MS
+_VENUE: Final = "venue:"
+"""What the name of a paper exchange's own books begins with."""
 Paint = Callable[[str], Awaitable[bytes | None]]
 """The equity picture of an account; None where there is none."""
 _KINDS: Final = {
@@ -106,8 +108,8 @@ class TradingNotices:
         mandates that end soon; what sleeves beside the debate changed today, once each has nothing more in hand."""
         if self._looked_at is None:
             await self._open_recent(now, journal)
-        since = now - DAY_MS if self._looked_at is None else self._looked_at
-        self._looked_at = now
+            self._looked_at = Millis(now - DAY_MS)
+        since, self._looked_at = self._looked_at, now
         changes = [
             KeyedNotice(key, notice)
             for account, book in self._books.items()
@@ -132,7 +134,7 @@ class TradingNotices:
         """Accounts that traded by the wall's clock of late: their locks may end before anything else happens."""
         for entry in await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS):
             account, recent = entry.payload.get("account"), now - entry.at < _RECENT_MS
-            if not isinstance(account, str) or not recent or account in self._books or _is_venue(account):
+            if not isinstance(account, str) or not recent or account in self._books or account.startswith(_VENUE):
                 continue
             if _is_live(entry):
                 await self._open_book(account, None)
@@ -142,7 +144,7 @@ class TradingNotices:
 
     async def _describe_events(self, entry: Entry, journal: Journal) -> list[KeyedNotice]:
         account = str(entry.payload.get("account"))
-        if _is_venue(account) or not await self._goes_by_wall(account, entry, journal):
+        if account.startswith(_VENUE) or not await self._goes_by_wall(account, entry, journal):
             return []
         written = TradeEntry.model_validate(dict(entry.payload))
         book = await self._open_book(written.account, written.first - 1)
@@ -162,11 +164,7 @@ class TradingNotices:
         by_wall = True if account_mode(account) != "paper" else _find_clock(entry)
         if by_wall is None and account not in self._by_wall:
             earlier = await journal.latest(_RECENT_ENTRIES, kind=TRADE_EVENTS, before=entry.seq)
-            own = (
-                _find_clock(earlier_entry)
-                for earlier_entry in earlier
-                if earlier_entry.payload.get("account") == account
-            )
+            own = map(_find_clock, (each for each in earlier if each.payload.get("account") == account))
             by_wall = next((clock for clock in own if clock is not None), False)
         if by_wall is not None:
             self._by_wall[account] = by_wall
@@ -188,11 +186,6 @@ class TradingNotices:
         except ZunoError:
             picture = None
         return [KeyedNotice(f"summary:{summary.account}:{summary.day}", describe_day(summary, entry.at, picture))]
-
-
-def _is_venue(account: str) -> bool:
-    """Whether these are a paper exchange's own books."""
-    return account.startswith("venue:")
 
 
 def _is_live(entry: Entry) -> bool:
@@ -235,7 +228,6 @@ def describe_event(event: TradeEvent, book: TradingBook, account: str) -> Notice
 
 
 def _find_sleeve(event: TradeEvent, book: TradingBook) -> str:
-    """Of what belongs to none, the debate."""
     match event:
         case IntentStored():
             return event.intent.sleeve
@@ -262,10 +254,8 @@ def describe_change(account: str, book: AccountHistory, sleeve: str, now: Millis
             changed[fill.symbol] = changed.get(fill.symbol, Decimal(0)) + fill.side.sign * fill.executed
     if not changed:
         return None
-    facts = (
-        Fact(symbol, f"{change.normalize():+f}, now {_quantity(book.sum_held(symbol, sleeve))} {symbol.base}")
-        for symbol, change in sorted(changed.items())
-    )
+    held = {symbol: f"{_quantity(book.sum_held(symbol, sleeve))} {symbol.base}" for symbol in changed}
+    facts = (Fact(symbol, f"{changed[symbol].normalize():+f}, now {held[symbol]}") for symbol in sorted(changed))
     sleeves = (Button("Sleeves", f"/sleeves{_asked_of(account)}"),)
     title = f"{sleeve}: positions changed"
     return _notice(NoticeKind.SUMMARY, title, account, book.newest, facts=facts, buttons=sleeves)
@@ -373,7 +363,9 @@ async def _describe_run(entry: Entry, journal: Journal) -> list[KeyedNotice]:
         return []
     run = RunSummary.model_validate(dict(entry.payload), strict=False)
     report = await journal.latest(1, request_id=run_id, kind=kind_of(Node.GENERATE_REPORT))
-    ev_pct = _find_ev(report[0].payload) if report else None
+    payload: Mapping[str, Any] = report[0].payload if report else {}
+    card = payload.get("outcome", {}).get("ruling", {}).get("card")
+    ev_pct = float(card["ev_pct"]) if isinstance(card, Mapping) and "ev_pct" in card else None
     return [KeyedNotice(f"ruling:{run_id}", describe_ruling(run, run_id, ev_pct, entry.at))]
 
 
@@ -395,19 +387,11 @@ def _describe_answer(entry: Entry, answer: OwnAnswer) -> list[KeyedNotice]:
     return [KeyedNotice(f"own:{entry.request_id}", notice)]
 
 
-def _find_ev(report: Mapping[str, Any]) -> float | None:
-    """Of the trade that the ruling opens, as the report has it."""
-    ruling = report.get("outcome", {}).get("ruling", {})
-    card = ruling.get("card")
-    return float(card["ev_pct"]) if isinstance(card, Mapping) and "ev_pct" in card else None
-
-
 def _describe_entry(event: IntentStored, account: str) -> Notice:
     intent = event.intent
     facts = []
     for leg in intent.legs:
-        amount = f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"
-        facts.append(Fact(leg.exchange.value, amount))
+        facts.append(Fact(leg.exchange.value, f"{_quantity(leg.quantity)} at {_price(leg.entry)}, {leg.leverage}×"))
         facts += [Fact(name, _price(price)) for name, price in (("stop", leg.stop), ("target", leg.target)) if price]
     facts.append(Fact("order", intent.style.replace("_", " ").lower()))
     if intent.hold is not None:
