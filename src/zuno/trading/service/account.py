@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, Final, Literal, TypeVar
 
 from zuno.kernel import arguments
@@ -58,7 +59,6 @@ from zuno.trading.service.account_to_views import (
     risk_view,
     sleeve_ledger_views,
     sleeve_views,
-    to_float,
 )
 from zuno.trading.service.account_view import (
     ActionView,
@@ -72,7 +72,7 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
-from zuno.trading.service.closing import OpenRisk, describe_closed, find_closing
+from zuno.trading.service.closing import OpenRisk, describe_closed, describe_trade, find_closing
 from zuno.trading.service.desk_view import describe_post_mortem, protection_view
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
@@ -119,9 +119,9 @@ class AccountDesk:
             **{**self._head(page), "notes": (*page.notes, *page.lp_notes)},
             running=self._with.running(page.name),
             **_measure_equity(page),
-            unrealised_usd=to_float(page.unrealised_usd()),
-            net_pnl_usd=float(whole.net_pnl),
-            today_usd=float(today.net_pnl),
+            unrealised_usd=page.unrealised_usd(),
+            net_pnl_usd=whole.net_pnl,
+            today_usd=today.net_pnl,
             open_trades=len(page.book.trades),
             open_orders=len(page.book.open_orders) + len(page.book.resting),
             closed_trades=len(page.book.closed),
@@ -170,9 +170,8 @@ class AccountDesk:
         return ()
 
     async def positions(self, by: str | None = None) -> TradePositionsView:
-        """`by`: sleeve, or None."""
         by, page = _parse_by_sleeve(by), await self._reader.look(ask=True)
-        unrealised = to_float(page.unrealised_usd())
+        unrealised = page.unrealised_usd()
         return TradePositionsView(**self._head(page), by=by, positions=position_views(page), unrealised_usd=unrealised)
 
     async def orders(self, *, everything: bool = False, by: str | None = None) -> TradeOrdersView:
@@ -266,29 +265,26 @@ class AccountDesk:
 
     def _view_performance(self, page: AccountPage, lines: Sequence[EquityLine]) -> PerformanceView:
         curve = lines[0].points if lines else ()
-        beside = {line.name: line.points for line in lines}
-        core, hold = (beside.get(name) or (None,) * len(curve) for name in (CORE, HOLD))
-        percents = drawdown_percents(curve)
-        start = curve[0].equity if curve else None
-        end = curve[-1].equity if curve else None
-        gain = None if start is None or end is None or start <= 0 else (end - start) / start * 100
+        beside = {line.name: [float(point.equity) for point in line.points] for line in lines}
+        core, hold = (beside.get(name, repeat(None, len(curve))) for name in (CORE, HOLD))
+        start, end = (curve[0].equity, curve[-1].equity) if curve else (None, None)
         return PerformanceView(
             **self._head(page),
             **_measure_drawdown(lines),
             file=None,
             whole=profit_row_view("all", page.book.measure(page.rates)),
-            start_usd=to_float(start),
-            equity_usd=to_float(end),
-            return_pct=to_float(gain),
+            start_usd=start,
+            equity_usd=end,
+            return_pct=lines[0].return_pct if lines else None,
             points=tuple(
                 EquityPointView(
                     at=iso(point.at),
-                    equity_usd=float(point.equity),
-                    drawdown_pct=to_float(percent),
-                    core_usd=None if in_core is None else float(in_core.equity),
-                    hold_usd=None if held is None else float(held.equity),
+                    equity_usd=point.equity,
+                    drawdown_pct=percent,
+                    core_usd=in_core,
+                    hold_usd=held,
                 )
-                for point, percent, in_core, held in zip(curve, percents, core, hold, strict=True)
+                for point, percent, in_core, held in zip(curve, drawdown_percents(curve), core, hold, strict=True)
             ),
         )
 
@@ -312,11 +308,8 @@ class AccountDesk:
         if page.liquidated:  # at their margin, not at the market
             await self._write_by_hand(page)
         if self._reader.mode == "live":
-            trades = [
-                f"{trade.id} ({trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange})"
-                for trade in find_closing(before.trades.values(), which)
-            ]
-            held = ", ".join(trades) or plain_text(which, 64)
+            closing = find_closing(before.trades.values(), which)
+            held = ", ".join(f"{trade.id} ({describe_trade(trade)})" for trade in closing) or plain_text(which, 64)
             self._require_word(confirm, "close", f"LIVE: closed at the market: {held}.")
         gate, name = await self._open(), plain_text(which, 64).strip()
         request = request_name("close", name, gate.now())
@@ -580,11 +573,11 @@ class AccountDesk:
             return None
 
     async def _paint(self, page: AccountPage, lines: Sequence[EquityLine], view: PerformanceView) -> bytes | None:
-        painter, synthetic = self._with.desk.painter, view.synthetic
+        painter = self._with.desk.painter
         if not lines or len(lines[0].points) < 2 or painter.media_type != "image/png":
             return None
         whose = (view.mode.upper(), page.name, view.origin)
-        return await painter.paint_equity(describe_equity(lines, page.book.closed, *whose, synthetic=synthetic))
+        return await painter.paint_equity(describe_equity(lines, page.book.closed, *whose, synthetic=view.synthetic))
 
     def _head(self, page: AccountPage) -> dict[str, Any]:
         origin = self._with.desk.origin
@@ -606,19 +599,16 @@ class AccountDesk:
 
 def _measure_equity(page: AccountPage) -> dict[str, Any]:
     equity, unknown = page.total_equity()
-    return {"equity_usd": to_float(equity), "unknown": unknown, "sleeves": sleeve_views(page)}
+    return {"equity_usd": equity, "unknown": unknown, "sleeves": sleeve_views(page)}
 
 
 def _measure_drawdown(lines: Sequence[EquityLine]) -> dict[str, Any]:
     """The one figure of a drawdown, wherever an account's is shown."""
-    fall = find_max_drawdown(lines[0].points) if lines else None
-    return {
-        "lines": tuple(map(equity_line_view, lines)),
-        "max_drawdown_usd": to_float(None if fall is None else fall.amount),
-        "max_drawdown_pct": to_float(None if fall is None else fall.percent),
-        "peak_at": None if fall is None else iso(fall.peak_at),
-        "trough_at": None if fall is None else iso(fall.trough_at),
-    }
+    fields: dict[str, Any] = dict.fromkeys(("max_drawdown_usd", "max_drawdown_pct", "peak_at", "trough_at"))
+    if (fall := find_max_drawdown(lines[0].points) if lines else None) is not None:
+        fields |= {"max_drawdown_usd": float(fall.amount), "max_drawdown_pct": fall.percent}
+        fields |= {"peak_at": iso(fall.peak_at), "trough_at": iso(fall.trough_at)}
+    return {**fields, "lines": tuple(map(equity_line_view, lines))}
 
 
 # -- what a person typed
@@ -649,7 +639,6 @@ def _cut(items: Sequence[T], lines: int, before: str | None, name: Callable[[T],
 
 
 def _find_loosened(trade: OpenTrade, stop: Decimal | None, target: Decimal | None) -> list[str]:
-    """Levels that would go further from the market."""
     sign = trade.side.sign
     levels = (("stop", trade.stop, stop, sign), ("target", trade.target, target, -sign))
     return [

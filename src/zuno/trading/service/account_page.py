@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
-from itertools import takewhile
+from itertools import product, starmap, takewhile
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, PAPER_ACCOUNT, KillLock, check_account_name, short_name
@@ -33,12 +33,13 @@ from zuno.trading.model.account import (
     markets_slot,
 )
 from zuno.trading.model.bundle import Slot
-from zuno.trading.model.known import Known, Missing, or_none
+from zuno.trading.model.known import Missing, or_none
 from zuno.trading.model.market import DAY_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import ZERO, ExchangeAnswer, to_decimal
 from zuno.trading.model.sleeves import DEBATE, SleeveShares
 from zuno.trading.model.trade_events import (
     AccountOpened,
+    IntentKind,
     LockSet,
     ManualChange,
     TradeEvent,
@@ -116,7 +117,6 @@ class AccountPage:
     notes: tuple[str, ...] = ()
     lp: Mapping[Symbol, Decimal] = field(default_factory=dict)
     lp_notes: tuple[str, ...] = ()
-    """What is not read of liquidity positions, and why."""
     liquidated: tuple[PositionClosed, ...] = ()
     """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
     opened: tuple[TradeEvent, ...] = ()
@@ -154,12 +154,9 @@ class AccountPage:
     @property
     def usd_marks(self) -> dict[Symbol, Decimal]:
         """Of what is priced in another currency by its rate."""
-        rates, marks = self.rates, dict[Symbol, Decimal]()
-        for symbol in self.symbols:
-            mark, rate = self.mark(symbol, symbol.venue), rates.get(symbol.venue.currency)
-            if mark is not None and rate is not None:
-                marks[symbol] = mark / rate
-        return marks
+        rates = self.rates
+        marks = {symbol: self.mark(symbol, symbol.venue) for symbol in self.symbols if symbol.venue.currency in rates}
+        return {symbol: mark / rates[symbol.venue.currency] for symbol, mark in marks.items() if mark is not None}
 
     def total_equity(self) -> tuple[Decimal | None, str | None]:
         marks = self.usd_marks
@@ -169,27 +166,20 @@ class AccountPage:
         return equity_usd(current_step(self.book, self.at), marks, self.rates), None
 
     def unrealised_usd(self) -> Decimal | None:
-        total = ZERO
+        total, rates = ZERO, self.rates
         for trade in self.book.trades.values():
-            mark = self.mark(trade.symbol, trade.exchange)
-            rate = self.rates.get(trade.exchange.currency)
+            mark, rate = self.mark(trade.symbol, trade.exchange), rates.get(trade.exchange.currency)
             if mark is None or rate is None:
                 return None
             total += trade.unrealised_pnl(mark) / rate
         return total
 
     def risk_state(self) -> RiskState:
-        equity, unknown = self.total_equity()
-        unrealised = self.unrealised_usd()
-        book = self.book
-        entries = [tracked.intent for tracked in book.open_intents.values() if tracked.intent.kind == "open"]
-        opening = {intent.symbol for intent in entries if intent.sleeve == DEBATE}
+        (equity, unknown), unrealised, book = self.total_equity(), self.unrealised_usd(), self.book
+        opening = {tracked.intent.symbol for tracked in book.list_intents(IntentKind.OPEN, sleeve=DEBATE)}
         held = {trade.symbol for trade in book.trades.values() if trade.sleeve == DEBATE}
-        ages: dict[Symbol, Known[Millis]] = {}
-        for symbol in {trade.symbol for trade in book.trades.values()}:
-            age = self.prices.ages.get(str(mark_series(symbol)))
-            if age is not None:
-                ages[symbol] = Millis(self.at - age * SECOND_MS)
+        seen = {trade.symbol: self.prices.ages.get(str(mark_series(trade.symbol))) for trade in book.trades.values()}
+        ages = {symbol: Millis(self.at - age * SECOND_MS) for symbol, age in seen.items() if age is not None}
         rates = {
             currency: rate if isinstance(rate, Missing) else to_decimal(rate)
             for currency, rate in self.prices.rates.items()
@@ -222,7 +212,6 @@ class AccountPageReader:
 
     @property
     def account(self) -> str:
-        """Known for good once a moment was asked for."""
         return account_name(self._with.desk.origin, self.name)
 
     @property
@@ -306,8 +295,8 @@ class AccountPageReader:
     ) -> list[Slot]:
         """The account for a bundle of that moment, and the fees where they are not the usual ones. `present`: of a live
         market, where the chain can be asked too. `account`: of a cycle that acts; None: the market's own."""
-        fees, name = self._with.fees, paper_account(origin)
         if account is None:
+            name = paper_account(origin)
             book = await read_before(self._with.log, name, moment)
             prices = await self._read_prices(book, moment, recorded=False)
             account = (await self._end_liquidated(name, book, moment, prices))[0].to_account(self._with.routes.venues)
@@ -315,16 +304,13 @@ class AccountPageReader:
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
         notes = () if lp.note is None else (lp.note,)
         slots = account_slots(replace(account, liquidity=pools), moment, unread=lp.unread, notes=notes)
-        if changed := fees.list_unusual():
+        if changed := self._with.fees.list_unusual():
             own = {venue: VenueFees(maker=rates.maker, taker=rates.taker) for venue, rates in changed.items()}
-            content = FeesSlot(fees=own)
-            slots.append(fees_slot(content, moment))
+            slots.append(fees_slot(FeesSlot(fees=own), moment))
         catalogue, routes = self._with.catalogue(), self._with.routes
         if catalogue.read_at or routes != DEFAULT_ROUTES:
-            listed = [
-                catalogue.find_listed(venue, symbol) for venue in routes.venues for symbol in self._with.desk.markets
-            ]
-            slots.append(markets_slot(filter(None, listed), routes, moment))
+            places = product(routes.venues, self._with.desk.markets)
+            slots.append(markets_slot(filter(None, starmap(catalogue.find_listed, places)), routes, moment))
         return slots
 
     async def _read_page(
@@ -368,9 +354,8 @@ class AccountPageReader:
     ) -> tuple[AccountHistory, tuple[PositionClosed, ...]]:
         """Positions entered by hand are not watched: each look finds what the market has done to them."""
         trades = [trade for trade in book.trades.values() if trade.manual and trade.margin]
-        slices = [
-            Slice(own_candles(trade.symbol, Timeframe.H1), Timeframe.H1.floor(trade.opened), at) for trade in trades
-        ]
+        hour = Timeframe.H1
+        slices = [Slice(own_candles(trade.symbol, hour), hour.floor(trade.opened), at) for trade in trades]
         rows = (await self._with.store.read_many(slices, at)).rows if slices else ()
         closes = (
             find_liquidation(trade, bars, or_none(prices.marks[trade.symbol]), at)
@@ -385,8 +370,7 @@ class AccountPageReader:
     def empty_page(self) -> AccountPage:
         """Of an account whose market was never read: nothing can be open there."""
         now = self._with.now()
-        locks = self._add_kill((), now)
-        return AccountPage(self.account, AccountHistory(), now, NO_PRICES, locks, (NO_MARKET,))
+        return AccountPage(self.account, AccountHistory(), now, NO_PRICES, self._add_kill((), now), (NO_MARKET,))
 
     def _add_kill(self, locks: tuple[LockSet, ...], at: Millis) -> tuple[LockSet, ...]:
         return add_kill(locks, self._with.kill_lock.why_locked(self.short_name), at)
@@ -422,12 +406,11 @@ class AccountPageReader:
         by_symbol: dict[Symbol, list[Close]] = {}
         for symbol in self._with.desk.markets:
             for timeframe in wanted:
-                start = Millis(since - 2 * timeframe.millis)
-                series = own_candles(symbol, timeframe)
-                state = await self._with.store.read_many([Slice(series, start, until)], until)
-                closes = [Close(Millis(row.at + timeframe.millis), to_decimal(row.close)) for row in state.rows[0]]
-                if closes:
-                    by_symbol[symbol] = closes
+                span = Slice(own_candles(symbol, timeframe), Millis(since - 2 * timeframe.millis), until)
+                rows = (await self._with.store.read_many([span], until)).rows[0]
+                if rows:
+                    ends = timeframe.millis
+                    by_symbol[symbol] = [Close(Millis(row.at + ends), to_decimal(row.close)) for row in rows]
                     break
         return by_symbol
 

@@ -14,23 +14,15 @@ from zuno.trading.model.market import HOUR_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO, Fill, OrderStatus, OrderType, TimeInForce, opening_side, to_decimal
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import MandateGranted, TradeIntent, TradeSummary
+from zuno.trading.rules import performance
 from zuno.trading.rules.book_state import ASSETS, RESULTS, LedgerAccount, OpenTrade, TrackedOrder
 from zuno.trading.rules.equity_lines import EquityLine
 from zuno.trading.rules.margin import liquidation_price
-from zuno.trading.rules.performance import (
-    Performance,
-    Posting,
-    current_step,
-    equity_usd,
-    find_max_drawdown,
-    risk_multiple,
-)
 from zuno.trading.rules.ruling import MAX_ACCOUNT_LEVERAGE
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service import account_view, ledger_view
 from zuno.trading.service.account_page import AccountPage
 from zuno.trading.service.profit_view import EquityLineView, ProfitRowView
-from zuno.trading.service.sleeve_view import SleeveHoldingView, SleeveView
 
 
 def risk_view(page: AccountPage) -> account_view.RiskBookView:
@@ -53,12 +45,12 @@ def risk_view(page: AccountPage) -> account_view.RiskBookView:
         rows.append(
             account_view.ExposureView(
                 symbol=symbol,
-                positions=float(held),
-                pending=float(pending),
-                lp=float(lp),
-                delta=float(delta),
-                delta_usd=to_float(None if mark is None else delta * mark),
-                gross_usd=to_float(None if mark is None else size * mark),
+                positions=held,
+                pending=pending,
+                lp=lp,
+                delta=delta,
+                delta_usd=None if mark is None else delta * mark,
+                gross_usd=None if mark is None else size * mark,
             )
         )
         delta_usd = None if mark is None or delta_usd is None else delta_usd + delta * mark
@@ -68,23 +60,23 @@ def risk_view(page: AccountPage) -> account_view.RiskBookView:
         leverage = ZERO if not gross_usd else gross_usd / equity if equity > 0 else None
     return account_view.RiskBookView(
         rows=tuple(rows),
-        delta_usd=to_float(delta_usd),
-        gross_usd=to_float(gross_usd),
-        equity_usd=to_float(equity),
-        leverage=to_float(leverage),
+        delta_usd=delta_usd,
+        gross_usd=gross_usd,
+        equity_usd=equity,
+        leverage=leverage,
         max_leverage=MAX_ACCOUNT_LEVERAGE,
     )
 
 
-def profit_row_view(name: str, found: Performance) -> ProfitRowView:
+def profit_row_view(name: str, found: performance.Performance) -> ProfitRowView:
     held = None if found.mean_duration_ms is None else found.mean_duration_ms / HOUR_MS
     return derive(ProfitRowView, found, name=name, expectancy_usd=found.expectancy, mean_duration_hours=held)
 
 
 def equity_line_view(line: EquityLine) -> EquityLineView:
-    fall = find_max_drawdown(line.points)
+    fall = performance.find_max_drawdown(line.points)
     depth = None if fall is None else fall.percent
-    return derive(EquityLineView, line, max_drawdown_pct=to_float(depth))
+    return derive(EquityLineView, line, max_drawdown_pct=depth)
 
 
 def mandate_view(granted: MandateGranted | None, now: Millis) -> account_view.MandateView | None:
@@ -111,7 +103,7 @@ def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> account_vi
     source, age = (f"{exchange}, asked for this answer", 0) if stored is None else stored
     as_of = iso(Millis(page.at - age * SECOND_MS))
     return account_view.MarkView(
-        symbol=symbol, exchange=exchange, price=float(price), source=source, as_of=as_of, age_seconds=age
+        symbol=symbol, exchange=exchange, price=price, source=source, as_of=as_of, age_seconds=age
     )
 
 
@@ -146,12 +138,8 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> account_view.TradePos
     gain = None if mark is None else trade.unrealised_pnl(mark)
     bracket = trade.sleeve == DEBATE  # a disaster stop is no measure of risk
     risk = None if trade.first_stop is None or not bracket else trade.quantity * abs(trade.entry - trade.first_stop)
-    place, book = (trade.exchange, trade.symbol, trade.sleeve), page.book
-    orders = [
-        order
-        for order in (() if trade.manual else book.open_orders.values())
-        if (order.request.exchange, order.request.symbol, book.sleeve_of(order)) == place
-    ]
+    listed = () if trade.manual else page.book.list_ordered(trade.sleeve, trade.symbol)
+    orders = [order for order in listed if order.request.exchange is trade.exchange]
     protective = {order.purpose: order.request.client_id for order in orders if order.purpose in ("stop", "target")}
     return derive(
         account_view.TradePositionView,
@@ -163,17 +151,13 @@ def _position_view(page: AccountPage, trade: OpenTrade) -> account_view.TradePos
         gain_pct=None if gain is None else gain / trade.cost * 100,
         r=None if gain is None or not risk else gain / risk,
         hedge=None,
-        liquidation=_liquidation_price(trade),
+        liquidation=None
+        if trade.exchange.spot
+        else liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin),
         stop_order=protective.get("stop"),
         target_order=protective.get("target"),
         orders=tuple(order.request.client_id for order in orders),
     )
-
-
-def _liquidation_price(trade: OpenTrade) -> Decimal | None:
-    if trade.exchange.spot:
-        return None
-    return liquidation_price(trade.side, trade.quantity, trade.cost, trade.margin)
 
 
 def order_views(book: TradingBook, *, everything: bool = False) -> tuple[account_view.TradeOrderView, ...]:
@@ -222,10 +206,9 @@ def _resting_view(order: RestingOrder) -> account_view.TradeOrderView:
     )
 
 
-def sleeve_views(page: AccountPage) -> tuple[SleeveView, ...]:
-    """Their equities add up to the account's."""
+def sleeve_views(page: AccountPage) -> tuple[account_view.SleeveView, ...]:
     book, rates, marks = page.book, page.rates, page.usd_marks
-    whole, step = page.total_equity()[0], current_step(page.book, page.at)
+    whole, step = page.total_equity()[0], performance.current_step(page.book, page.at)
     ledgers = sleeve_ledger_views(book)
     views = []
     for sleeve in book.sleeves:
@@ -236,21 +219,21 @@ def sleeve_views(page: AccountPage) -> tuple[SleeveView, ...]:
                 bound = balances[LedgerAccount.MARGIN] + balances[LedgerAccount.INVENTORY]
                 at_cost += (book.sleeve_cash(sleeve, currency) + bound) / rate
                 realised -= sum((balances[account] for account in RESULTS), ZERO) / rate
-        equity = equity_usd(step, marks, rates, (sleeve,))
+        equity = performance.equity_usd(step, marks, rates, (sleeve,))
         views.append(
-            SleeveView(
+            account_view.SleeveView(
                 name=sleeve,
-                share=float(book.shares.of(sleeve)),
+                share=book.shares.of(sleeve),
                 weight=None if equity is None or not whole or whole <= 0 else float(equity / whole),
-                capital_usd=float(at_cost - realised),
-                realised_usd=float(realised),
+                capital_usd=at_cost - realised,
+                realised_usd=realised,
                 open_usd=None if equity is None else float(equity - at_cost),
-                equity_usd=to_float(equity),
+                equity_usd=equity,
                 balanced=all(ledger.balanced for ledger in ledgers if ledger.sleeve == sleeve),
                 holds=tuple(
-                    SleeveHoldingView(symbol=symbol, quantity=float(book.sum_held(symbol, sleeve)))
+                    account_view.SleeveHoldingView(symbol=symbol, quantity=held)
                     for symbol in page.symbols
-                    if book.sum_held(symbol, sleeve)
+                    if (held := book.sum_held(symbol, sleeve))
                 ),
             )
         )
@@ -264,10 +247,10 @@ def exchange_balance_view(page: AccountPage, exchange: Venue) -> account_view.Ex
     return account_view.ExchangeBalanceView(
         exchange=exchange,
         currency=exchange.currency,
-        cash=float(book.cash(exchange)),
-        margin=float(book.margin(exchange)),
-        pending_margin=float(book.pending_margin(exchange)),
-        inventory=float(book.ledger.balance(exchange, LedgerAccount.INVENTORY)),
+        cash=book.cash(exchange),
+        margin=book.margin(exchange),
+        pending_margin=book.pending_margin(exchange),
+        inventory=book.ledger.balance(exchange, LedgerAccount.INVENTORY),
         unrealised=None if pnl is None else float(sum(pnl, ZERO)),
         equity=None if marks is None else float(book.equity(exchange, marks)),
         free=None if marks is None else float(book.free(exchange, marks)),
@@ -277,10 +260,8 @@ def exchange_balance_view(page: AccountPage, exchange: Venue) -> account_view.Ex
 def ledger_balances_view(book: TradingBook, exchange: Venue) -> ledger_view.LedgerBalancesView:
     ledger = book.ledger
     balances = {account: ledger.balance(exchange, account) for account in LedgerAccount}
-    totals = ledger.debits[exchange], ledger.credits[exchange]
-    return ledger_view.LedgerBalancesView(
-        exchange=exchange, currency=exchange.currency, **_balance_fields(balances, *totals)
-    )
+    fields = _balance_fields(balances, ledger.debits[exchange], ledger.credits[exchange])
+    return ledger_view.LedgerBalancesView(exchange=exchange, currency=exchange.currency, **fields)
 
 
 def sleeve_ledger_views(book: TradingBook) -> tuple[ledger_view.SleeveLedgerView, ...]:
@@ -310,10 +291,6 @@ def _exact(amount: Decimal) -> str:
     return f"{amount.normalize():f}" if amount else "0"
 
 
-def to_float(amount: Decimal | None) -> float | None:
-    return None if amount is None else float(amount)
-
-
 def fill_view(fill: Fill) -> account_view.FillView:
     return derive(account_view.FillView, fill, order=fill.client_id, currency=fill.exchange.currency)
 
@@ -324,14 +301,12 @@ def closed_trade_view(trade: TradeSummary) -> account_view.ClosedTradeView:
         trade,
         id=trade.trade,
         currency=trade.exchange.currency,
-        r=risk_multiple(trade),
+        r=performance.risk_multiple(trade),
         exit_reason=trade.reason,
         duration_hours=(trade.closed - trade.opened) / HOUR_MS,
     )
 
 
-def posting_view(posting: Posting) -> ledger_view.PostingView:
-    lines = tuple(
-        ledger_view.LedgerLineView(account=account, amount=_exact(amount)) for account, amount in posting.lines
-    )
+def posting_view(posting: performance.Posting) -> ledger_view.PostingView:
+    lines = tuple({"account": account, "amount": _exact(amount)} for account, amount in posting.lines)
     return derive(ledger_view.PostingView, posting, currency=posting.exchange.currency, lines=lines)

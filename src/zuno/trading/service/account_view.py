@@ -17,6 +17,7 @@ from zuno.present.document import (
     Lines,
     Part,
     Picture,
+    Section,
     Table,
     Tone,
     Value,
@@ -27,13 +28,12 @@ from zuno.present.document import (
     section,
     table,
 )
-from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, price, quiet, warn
+from zuno.present.values import bad, count, foreign, gain, good, hours, id_, money, number, percent, price, quiet, share
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import PAPER_WORD, account_word
 from zuno.trading.service.desk_view import ProtectionView
 from zuno.trading.service.origin_view import OriginView
-from zuno.trading.service.sleeve_view import SleeveView, sleeves_section, write_sleeves
 
 _MODE_TONES = {"live": Tone.BAD, "demo": Tone.WARN, "paper": Tone.STRONG}
 
@@ -96,8 +96,6 @@ class AccountView(OriginView):
 
 
 class ExchangeBalanceView(View):
-    """What is at one exchange, in its own currency."""
-
     exchange: str
     currency: str
     cash: float
@@ -164,7 +162,7 @@ class MandateView(View):
 
     def summarise(self) -> Value:
         if not self.active:
-            return warn(f"expired at {self.expires}: paper only")
+            return Value(f"expired at {self.expires}: paper only", Tone.WARN)
         return Value(f"{self.hash[:16]}… until {self.expires}")
 
     def write_facts(self) -> Facts:
@@ -184,22 +182,25 @@ class MandateView(View):
         )
 
 
-class TradeOrderView(View):
-    """An order: as it was planned, and as the exchange has it."""
-
+class _TradedView(View):
     id: str
-    venue_id: str | None
     exchange: str
     symbol: str
     side: str
+    quantity: float
+    currency: str
+
+
+class TradeOrderView(_TradedView):
+    """An order: as it was planned, and as the exchange has it."""
+
+    venue_id: str | None
     type: str
     purpose: str
-    quantity: float
     filled: float
     price: float | None
     """Limit or trigger."""
     average_price: float | None
-    currency: str
     time_in_force: str
     reduce_only: bool
     status: str
@@ -230,36 +231,33 @@ class HedgeView(View):
     """How far the mark may rise until the short is liquidated."""
 
 
-class TradePositionView(View):
+class _TradeView(_TradedView):
+    entry: float
+    r: float | None
+    """PnL over the risk at the first stop."""
+    opened: IsoTime
+    fees: float
+    funding: float
+    exploration: bool
+    decision: str | None
+
+
+class TradePositionView(_TradeView):
     """A position, traded by the desk or entered by hand, at the market's price; legs that hedge each other are one."""
 
-    id: str
-    symbol: str
-    exchange: str
-    side: str
-    quantity: float
-    entry: float
     leverage: float
-    currency: str
     margin: float
     mark: float | None
     unrealised: float | None
     """Before fees."""
     gain_pct: float | None
     """Of the entry, before leverage."""
-    r: float | None
-    """Unrealised PnL over the risk at the first stop."""
     stop: float | None
     target: float | None
     liquidation: float | None
     """The mark at which the exchange takes the position; null where nothing is borrowed."""
     hold_until: IsoTime | None
-    opened: IsoTime
-    fees: float
-    funding: float
     manual: bool
-    exploration: bool
-    decision: str | None
     stop_order: str | None
     target_order: str | None
     """Client ids of the protective orders; null where the desk watches the level itself."""
@@ -269,12 +267,58 @@ class TradePositionView(View):
     sleeve: str
 
 
-class TradeStatusView(AccountView):
-    """The account in one screen."""
+class SleeveHoldingView(View):
+    """What a sleeve has of a market, below zero if it is short; legs that hedge each other are netted."""
 
+    symbol: str
+    quantity: float
+
+
+class SleeveView(View):
+    """A sleeve in dollars. Capital, realised and open result add up to its equity."""
+
+    name: str
+    share: float
+    """Of the account's capital, as it was set; 0: none was."""
+    weight: float | None
+    """Its equity as a share of the account's."""
+    capital_usd: float
+    """Given to it, less what it gave back."""
+    realised_usd: float
+    """Fees and funding included."""
+    open_usd: float | None
+    equity_usd: float | None
+    balanced: bool
+    holds: tuple[SleeveHoldingView, ...]
+
+    def write_row(self) -> tuple[str | Value, ...]:
+        held = [f"{quantity_text(part.quantity, 6)} {Symbol(part.symbol).base}" for part in self.holds]
+        return (
+            self.name,
+            share(self.share),
+            share(self.weight),
+            money(self.equity_usd),
+            money(self.capital_usd),
+            gain(self.realised_usd),
+            gain(self.open_usd),
+            "\n".join(held) or quiet("cash"),
+            good("equal") if self.balanced else bad("NOT equal"),
+        )
+
+
+class _EquityView(AccountView):
+    equity_usd: float | None
+    unknown: ForeignText | None
+    """Why equity cannot be told."""
+    sleeves: tuple[SleeveView, ...]
+
+    def write_equity(self) -> Value:
+        return money(self.equity_usd) if self.unknown is None else foreign(f"unknown: {self.unknown}", Tone.BAD)
+
+
+class TradeStatusView(_EquityView):
     running: ForeignText | None
     """The process that trades here, where one does."""
-    equity_usd: float | None
     unrealised_usd: float | None
     net_pnl_usd: float
     """Of closed trades."""
@@ -283,10 +327,7 @@ class TradeStatusView(AccountView):
     open_trades: int
     open_orders: int
     closed_trades: int
-    unknown: ForeignText | None
-    """Why equity cannot be told."""
     risk: RiskBookView
-    sleeves: tuple[SleeveView, ...]
     mandate: MandateView | None
 
     def to_document(self) -> Document:
@@ -294,7 +335,7 @@ class TradeStatusView(AccountView):
             "Trading status",
             facts(
                 ("desk", quiet("not running") if self.running is None else foreign(self.running, Tone.GOOD)),
-                ("equity", _write_equity(self.equity_usd, self.unknown)),
+                ("equity", self.write_equity()),
                 ("unrealised PnL", gain(self.unrealised_usd)),
                 ("realised PnL", gain(self.net_pnl_usd)),
                 ("today", gain(self.today_usd)),
@@ -304,7 +345,7 @@ class TradeStatusView(AccountView):
                 ("mandate", quiet("none: paper only") if self.mandate is None else self.mandate.summarise()),
             ),
             section("Risk book", *self._write_risk()),
-            sleeves_section(self.sleeves),
+            _sleeves_section(self.sleeves),
             acts=(
                 self.act("Positions", "trade positions"),
                 self.act("Profit", "trade profit"),
@@ -368,16 +409,10 @@ class TradeOrdersView(AccountView):
         return self.write("Orders", *_write_parts(self.orders, self.by, _write_orders))
 
 
-class FillView(View):
-    id: str
+class FillView(_TradedView):
     order: str
-    exchange: str
-    symbol: str
-    side: str
-    quantity: float
     price: float
     fee: float
-    currency: str
     maker: bool
     liquidation: bool
     at: IsoTime
@@ -409,27 +444,14 @@ class FillsView(AccountView):
         return self.write("Fills", filled, note_rest(len(self.fills), self.total))
 
 
-class ClosedTradeView(View):
-    id: str
-    symbol: str
-    exchange: str
-    side: str
+class ClosedTradeView(_TradeView):
     mode: str | None
-    quantity: float
-    entry: float
     exit: float
-    currency: str
     gross_pnl: float
-    fees: float
-    funding: float
     net_pnl: float
-    r: float | None
     exit_reason: str
-    opened: IsoTime
     closed: IsoTime
     duration_hours: float
-    exploration: bool
-    decision: str | None
 
 
 class TradesView(AccountView):
@@ -459,17 +481,13 @@ class TradesView(AccountView):
             )
             for trade in self.trades
         )
-        closed = table(
-            (*columns, "run"), rows, spare=("run", "funding", "fees", "id", "held", "exit by", "entry", "exit")
-        )
+        spare = ("run", "funding", "fees", "id", "held", "exit by", "entry", "exit")
+        closed = table((*columns, "run"), rows, spare=spare)
         return self.write("Closed trades", closed, note_rest(len(self.trades), self.total))
 
 
-class TradeBalanceView(AccountView):
+class TradeBalanceView(_EquityView):
     purses: tuple[ExchangeBalanceView, ...]
-    sleeves: tuple[SleeveView, ...]
-    equity_usd: float | None
-    unknown: ForeignText | None
 
     def to_document(self) -> Document:
         columns = ("exchange", "equity", "free", "cash", "margin", "pending", "coins at cost", "unrealised")
@@ -486,23 +504,18 @@ class TradeBalanceView(AccountView):
                     gain(balance.unrealised, balance.currency),
                 )
             )
-        whole = _write_equity(self.equity_usd, self.unknown)
-        balances = table(columns, rows, spare=("pending", "coins at cost"))
-        return self.write("Balance", balances, facts(("equity in USD", whole)), sleeves_section(self.sleeves))
+        balances, whole = table(columns, rows, spare=("pending", "coins at cost")), self.write_equity()
+        return self.write("Balance", balances, facts(("equity in USD", whole)), _sleeves_section(self.sleeves))
 
 
-class SleevesView(AccountView):
+class SleevesView(_EquityView):
     """Parts of the account's capital, each with its own strategy."""
-
-    sleeves: tuple[SleeveView, ...]
-    equity_usd: float | None
-    unknown: ForeignText | None
 
     def to_document(self) -> Document:
         return self.write(
             "Sleeves",
-            write_sleeves(self.sleeves),
-            facts(("equity of the account", _write_equity(self.equity_usd, self.unknown))),
+            _write_sleeves(self.sleeves),
+            facts(("equity of the account", self.write_equity())),
             acts=[self.act("Performance by sleeve", "trade performance --by sleeve")],
         )
 
@@ -542,8 +555,15 @@ class ActionView(AccountView):
 # -- parts of several documents
 
 
-def _write_equity(equity_usd: float | None, unknown: str | None) -> Value:
-    return money(equity_usd) if unknown is None else foreign(f"unknown: {unknown}", Tone.BAD)
+def _write_sleeves(sleeves: Sequence[SleeveView]) -> Table:
+    columns = ("sleeve", "share", "weight", "equity", "capital", "realised", "open", "holds", "debits = credits")
+    spare = ("debits = credits", "capital", "weight", "share", "realised", "open")
+    return table(columns, (sleeve.write_row() for sleeve in sleeves), spare=spare, joiners={"holds": ", "})
+
+
+def _sleeves_section(sleeves: Sequence[SleeveView]) -> Section | None:
+    """Nothing where the debate is all there is."""
+    return section("Sleeves", _write_sleeves(sleeves)) if len(sleeves) > 1 else None
 
 
 Listed = TypeVar("Listed", TradePositionView, TradeOrderView)

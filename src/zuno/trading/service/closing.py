@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from zuno.trading.model.orders import ExchangeAnswer
+from zuno.trading.model.trade_events import TradeSummary
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_view import TradePositionView
@@ -43,14 +44,18 @@ def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
     return tuple(trade for trade in trades if (trade.symbol, trade.sleeve) == place and not trade.manual)
 
 
+def describe_trade(trade: OpenTrade | TradeSummary) -> str:
+    return f"{trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange}"
+
+
 def describe_closed(before: TradingBook, after: TradingBook, which: str) -> tuple[str, ...]:
     """What became of what was held and ordered; an exchange may need a while."""
     wanted = {trade.id for trade in find_closing(before.trades.values(), which)}
     said: list[str] = []
     for trade in after.closed[len(before.closed) :]:
         exit_price, net = (f"{float(number):,.2f}" for number in (trade.exit, trade.net_pnl))
-        what = f"{trade.side} {trade.quantity.normalize():f} {trade.symbol.base} at {trade.exchange}"
-        said.append(f"{trade.trade} ({what}) is closed at {exit_price}: {net} {trade.exchange.currency} net")
+        came = f"is closed at {exit_price}: {net} {trade.exchange.currency} net"
+        said.append(f"{trade.trade} ({describe_trade(trade)}) {came}")
     gone = [id for id in (*before.open_orders, *before.resting) if id not in {**after.open_orders, **after.resting}]
     said += [f"{len(gone)} orders are over"] if gone else []
     return (*said, *(f"{id} is not closed yet; `zuno trade positions` shows it" for id in after.trades if id in wanted))

@@ -20,17 +20,7 @@ from zuno.markets.feeds import name_at, tape_feeds
 from zuno.markets.market import Symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import foreign
-from zuno.trading.data.intake import (
-    PATIENCE,
-    Intake,
-    Now,
-    Sources,
-    clause,
-    describe_bug,
-    fresh_for,
-    is_streamed,
-    poll_schedule_of,
-)
+from zuno.trading.data import intake
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS, Candle, Feed, Heartbeat, Series, timeframe_of
 from zuno.trading.model.wanted import wanted_series
@@ -57,8 +47,6 @@ _WRITE_BACKOFF: Final = Backoff(0.5, LONGEST_WRITE_PAUSE)
 
 
 class FailingView(View):
-    """A source that does not answer."""
-
     series: str
     since: int
     """Unix milliseconds."""
@@ -75,29 +63,29 @@ class StreamView(View):
     why: ForeignText
 
 
-class CollectView(View):
-    """How it stands, once a minute."""
-
+class _SeriesView(View):
     at: int
     series: int
-    fresh: int
-    """Series whose source answered within the time it may grow old in."""
-    waiting_for: tuple[str, ...]
-    """Series that are not fresh and did not fail either: their first answer is still to come."""
     failing: tuple[FailingView, ...]
-    streams: tuple[StreamView, ...]
     unasked: dict[str, ForeignText]
     """Venues nobody can ask as things are set, and why."""
     given_up: dict[str, ForeignText]
     """Series of which something is missing that no venue tells any more, and where."""
     rows: int
     """New rows since the start."""
+
+
+class CollectView(_SeriesView):
+    fresh: int
+    """Series whose source answered within the time it may grow old in."""
+    waiting_for: tuple[str, ...]
+    """Series that are not fresh and did not fail either: their first answer is still to come."""
+    streams: tuple[StreamView, ...]
     unwritten: int
     store: ForeignText
     """What keeps the store from being written, if anything does."""
 
     def write_line(self) -> str:
-        """How it stands, as one line of a log."""
         heard = [stream for stream in self.streams if stream.heard]
         parts = [
             f"{self.fresh} of {self.series} series fresh",
@@ -111,9 +99,8 @@ class CollectView(View):
             for stream in self.streams
             if not stream.heard
         ]
-        parts += [
-            f"{series.series} fails since {_clock(series.since)}: {series.why}" for series in self.failing[:MOST_NAMED]
-        ]
+        named = self.failing[:MOST_NAMED]
+        parts += [f"{series.series} fails since {_clock(series.since)}: {series.why}" for series in named]
         if len(self.failing) > MOST_NAMED:
             parts.append(f"{len(self.failing) - MOST_NAMED} more fail")
         if self.waiting_for:
@@ -126,16 +113,10 @@ def _clock(at: int) -> str:
     return format_minute(at // 1_000 * 1_000)
 
 
-class RoundView(VerdictView):
+class RoundView(_SeriesView, VerdictView):
     """One round of everything. `ok`: everybody who could be asked answered; else exit code 4."""
 
-    at: int
-    series: int
     answered: int
-    rows: int
-    failing: tuple[FailingView, ...]
-    unasked: dict[str, ForeignText]
-    given_up: dict[str, ForeignText]
     said: str
     notes: tuple[str, ...] = ()
 
@@ -148,8 +129,6 @@ class RoundView(VerdictView):
 
 
 class CollectedView(View):
-    """The collector ended because it was asked to."""
-
     rows: int
     said: str
 
@@ -174,7 +153,7 @@ class BatchWriter:
     """Writes what comes in, many batches in one go. A store that is away is tried again and again; nothing is dropped,
     and whoever brings more waits."""
 
-    def __init__(self, store: SeriesStore, now: Now, sleep: Sleep, *, most: int = MOST_WAITING) -> None:
+    def __init__(self, store: SeriesStore, now: intake.Now, sleep: Sleep, *, most: int = MOST_WAITING) -> None:
         self._store = store
         self._now = now
         self._sleep = sleep
@@ -213,19 +192,15 @@ class BatchWriter:
 
     async def _write(self, pending: Sequence[_PendingBatch]) -> None:
         batches = [Batch(batch.series, batch.rows, batch.known) for batch in pending if batch.done is not None]
-        self.rows += await self._write_batches([*batches, *self._group_streams(pending)])
+        streamed: dict[Series[Any], list[Any]] = {}
+        for batch in pending:
+            if batch.done is None:
+                streamed.setdefault(batch.series, []).extend(batch.rows)
+        batches += [Batch(series, rows, self._now()) for series, rows in streamed.items()]
+        self.rows += await self._write_batches(batches)
         for batch in pending:
             if batch.done is not None and not batch.done.done():  # whoever asked may be gone
                 batch.done.set_result(None)
-
-    def _group_streams(self, pending: Sequence[_PendingBatch]) -> list[Batch[Any]]:
-        """Rows of streams by series."""
-        rows: dict[Series[Any], list[Any]] = {}
-        for batch in pending:
-            if batch.done is None:
-                rows.setdefault(batch.series, []).extend(batch.rows)
-        now = self._now()
-        return [Batch(series, mine, now) for series, mine in rows.items()]
 
     async def _write_batches(self, batches: Sequence[Batch[Any]]) -> int:
         tries = 0
@@ -235,7 +210,7 @@ class BatchWriter:
                 self.trouble = ""
                 return written.new
             except Unavailable as error:
-                self.trouble = clause(error)
+                self.trouble = intake.clause(error)
                 if self._ending:
                     rows = sum(len(batch.rows) for batch in batches)
                     raise Unavailable(f"{rows} rows could not be written: {self.trouble}.") from error
@@ -277,11 +252,11 @@ class Collector:
     def __init__(
         self,
         *,
-        sources: Sources,
+        sources: intake.Sources,
         store: SeriesStore,
         seat: ProcessLock,
         symbols: Sequence[Symbol],
-        now: Now,
+        now: intake.Now,
         sleep: Sleep,
         chance: Chance,
         held: Callable[[], Awaitable[Sequence[Symbol]]] | None = None,
@@ -295,7 +270,7 @@ class Collector:
         self._sleep = sleep
         self._chance = chance
         self._writer = BatchWriter(store, now, sleep)
-        self._intake = Intake(sources, store, self._writer.keep, now, patience=PATIENCE)
+        self._intake = intake.Intake(sources, store, self._writer.keep, now, patience=intake.PATIENCE)
         self._everybody_visited = asyncio.Event()
         self._plan()
 
@@ -303,7 +278,7 @@ class Collector:
         """Who is asked and who is listened to."""
         wanted = dict.fromkeys(series for symbol in self._symbols for series in wanted_series(symbol))
         closed, tapes = self._sources.closed, self._sources.tapes
-        self._polls = [_PollState(each) for each in wanted if not is_streamed(each) and each.venue not in closed]
+        self._polls = [_PollState(each) for each in wanted if not intake.is_streamed(each) and each.venue not in closed]
         heard = {venue for symbol in self._symbols for venue in tape_feeds(symbol)}
         self._streams = [_StreamState(feed, self._now()) for venue, feed in tapes.items() if venue in heard]
 
@@ -373,9 +348,9 @@ class Collector:
         except TimeoutError:
             return f"nothing was heard for {SILENCE:g} s"
         except ZunoError as error:
-            return clause(error)
+            return intake.clause(error)
         except Exception as bug:  # one source's bug must not silence the others
-            return describe_bug(bug, what)
+            return intake.describe_bug(bug, what)
         return None
 
     def _pause(self, poll: _PollState, began: Millis) -> float:
@@ -385,7 +360,7 @@ class Collector:
         now = self._now()
         if poll.series.row is Candle:
             return self._to_next_bar(poll, now)
-        period = poll_schedule_of(poll.series).period
+        period = intake.poll_schedule_of(poll.series).period
         if poll.series.feed is Feed.NARRATIVE and (newest := self._intake.newest(poll.series)) is not None:
             left = period - (now - newest) / SECOND_MS  # whoever asked for it, it may have been before us
             return left if 0 < left < period else period
@@ -448,44 +423,38 @@ class Collector:
         fresh = [
             poll
             for poll in self._polls
-            if poll.answered is not None and now - poll.answered <= fresh_for(poll.series) * SECOND_MS
+            if poll.answered is not None and now - poll.answered <= intake.fresh_for(poll.series) * SECOND_MS
         ]
         return CollectView(
-            at=now,
-            series=len(self._polls),
+            **self._look(now),
             fresh=len(fresh),
             waiting_for=tuple(str(poll.series) for poll in self._polls if poll not in fresh and not poll.failures),
-            failing=self._failing(),
             streams=tuple(derive(StreamView, state, venue=state.feed.venue) for state in self._streams),
-            unasked=dict(self._sources.closed),
-            given_up=self._given_up(),
-            rows=self._writer.rows,
             unwritten=self._writer.waiting,
             store=self._writer.trouble,
         )
 
-    def _failing(self) -> tuple[FailingView, ...]:
-        return tuple(
-            FailingView(series=str(poll.series), since=poll.failing_since, why=poll.why)
-            for poll in self._polls
-            if poll.failing_since is not None
-        )
-
-    def _given_up(self) -> dict[str, str]:
-        return {str(series): format_spans(holes) for series, holes in self._intake.given_up.items()}
+    def _look(self, now: Millis) -> dict[str, Any]:
+        return {
+            "at": now,
+            "series": len(self._polls),
+            "failing": tuple(
+                FailingView(series=str(poll.series), since=poll.failing_since, why=poll.why)
+                for poll in self._polls
+                if poll.failing_since is not None
+            ),
+            "unasked": dict(self._sources.closed),
+            "given_up": {str(series): format_spans(holes) for series, holes in self._intake.given_up.items()},
+            "rows": self._writer.rows,
+        }
 
     def _round(self) -> RoundView:
-        failing, rows = self._failing(), self._writer.rows
-        answered = len(self._polls) - len(failing)
+        known = self._look(self._now())
+        answered = len(self._polls) - len(known["failing"])
         return RoundView(
-            ok=not failing,
-            at=self._now(),
-            series=len(self._polls),
+            **known,
+            ok=not known["failing"],
             answered=answered,
-            rows=rows,
-            failing=failing,
-            unasked=dict(self._sources.closed),
-            given_up=self._given_up(),
-            said=f"{answered} of {len(self._polls)} series answered; {rows:,} new rows are kept.",
+            said=f"{answered} of {len(self._polls)} series answered; {self._writer.rows:,} new rows are kept.",
             notes=("streams are heard by a collector that stays: run it without --once",),
         )

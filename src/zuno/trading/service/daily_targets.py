@@ -30,8 +30,6 @@ TARGETS_DAY: Final = "sleeve_targets"
 
 
 class TargetLine(Wire):
-    """What became of one target."""
-
     sleeve: str
     market: str
     weight: float

@@ -16,15 +16,18 @@ from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubl
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
 from zuno.trading.model.wanted import is_read
-from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
+from zuno.trading.ports.series import Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
 Invent: TypeAlias = Callable[[int, Sequence[Symbol]], Awaitable[RenewedStore]]
 """Fills the store of invented markets anew from a seed."""
 LARGEST_SEED: Final = 2**63 - 1
 MOST_GAPS: Final = 20
-
-
+_INVENT: Final = "`zuno data synth` invents a market"
+_KEEP: Final = (
+    "`zuno data import` reads files, `zuno data download` fetches the past venues keep, `zuno data collect` keeps what "
+    "comes"
+)
 MOST_SHOWN: Final = 60
 """Flaws of one check that are listed."""
 MOST_NAMED: Final = 6
@@ -32,8 +35,6 @@ MOST_NAMED: Final = 6
 
 
 class SourceOfRowsView(View):
-    """How rows of a series came in."""
-
     source: str
     """collected, downloaded, imported or repaired."""
     file: ForeignText
@@ -43,30 +44,26 @@ class SourceOfRowsView(View):
     last: int
 
 
-class GapView(View):
-    """Bars in a row that are missing."""
+class StretchView(View):
+    """Rows from one moment to another, in Unix milliseconds."""
 
     first: int
     last: int
     count: int
-    place: str
-
-
-class SpanView(View):
-    """How much of a series is here; times are Unix milliseconds."""
-
-    series: str
-    count: int
-    first: int
-    last: int
-    sealed: int
-    """Of these, how many rest in files of history."""
     place: str
     """From when to when, for people."""
+
+
+class SpanView(StretchView):
+    """How much of a series is here."""
+
+    series: str
+    sealed: int
+    """Of these, how many rest in files of history."""
     sources: tuple[SourceOfRowsView, ...] = ()
     missing: int | None = None
     """Bars that should be between the first and the last and are not; null of what are no bars or need not be there."""
-    gaps: tuple[GapView, ...] = ()
+    gaps: tuple[StretchView, ...] = ()
     """The longest of them, oldest first."""
     used: bool
     """Whether the desk reads this series; what it reads ends at `last`."""
@@ -90,8 +87,6 @@ class SpanView(View):
 
 
 class DataStatusView(OriginView):
-    """What is here, and where it came from."""
-
     chosen_by: str
     """Why the desk reads this store and not the other."""
     series: tuple[SpanView, ...]
@@ -107,8 +102,7 @@ class DataStatusView(OriginView):
                 count(span.count),
                 span.place,
                 foreign(span.came_from),
-                count(span.missing) if span.missing else "",
-                count(span.sealed) if span.sealed else "",
+                *(count(some) if some else "" for some in (span.missing, span.sealed)),
             )
             for span in self.series
         )
@@ -121,14 +115,9 @@ class DataStatusView(OriginView):
         )
 
 
-class FlawView(View):
+class FlawView(StretchView):
     series: str
     kind: str
-    first: int
-    last: int
-    count: int
-    place: str
-    """When, for people."""
     detail: ForeignText
     rule: str
     """What is done about such a flaw."""
@@ -142,7 +131,6 @@ class DataCheckView(VerdictView):
     synthetic: bool
     origin: str
     checked: int
-    """How many series were gone through."""
     flaws: tuple[FlawView, ...]
     mended: int
     remaining: int
@@ -211,7 +199,8 @@ class DataDesk:
             sources.setdefault(found.series, []).append(SourceOfRowsView.model_validate(found, from_attributes=True))
         views = tuple([await self._span_view(span, sources.get(span.series, [])) for span in spans])
         doubled = [f"{view.series} counts {view.doubled:,} intervals twice" for view in views if view.doubled]
-        filled = [self.choice] if spans else [f"nothing is here yet: {_how_to_fill(self.store.origin)}"]
+        fill = _INVENT if self.store.origin.synthetic else _KEEP
+        filled = [self.choice] if spans else [f"nothing is here yet: {fill}"]
         return DataStatusView(
             **_origin_fields(self.store.origin),
             chosen_by=self.choice,
@@ -233,7 +222,7 @@ class DataDesk:
             place=format_stretch(span.first, span.last),
             sources=tuple(sources),
             missing=missing,
-            gaps=tuple(derive(GapView, run, place=format_stretch(run.first, run.last)) for run in longest),
+            gaps=tuple(derive(StretchView, run, place=format_stretch(run.first, run.last)) for run in longest),
             used=is_read(span.series),
             used_from="" if newest is None else f"{newest.source} {newest.file}".strip(),
             doubled=len(await find_doubled(self.store, span)),
@@ -242,11 +231,15 @@ class DataDesk:
     async def check(self, *, repair: bool = False) -> DataCheckView:
         flaws, before = await Check(self.store, self.now, repair=repair, fetch=self.fetch).run()
         mended = sum(flaw.mended is not None for flaw in flaws)
+        places = [format_stretch(flaw.first, flaw.last) for flaw in flaws]
         return DataCheckView(
             ok=mended == len(flaws),
             **_origin_fields(self.store.origin),
             checked=len(await self.store.spans()),
-            flaws=tuple(map(_flaw_view, flaws)),
+            flaws=tuple(
+                derive(FlawView, flaw, series=str(flaw.series), place=place, rule=rule_for(flaw))
+                for flaw, place in zip(flaws, places, strict=True)
+            ),
             mended=mended,
             remaining=len(flaws) - mended,
             settled_before=before,
@@ -279,26 +272,11 @@ class DataDesk:
         )
 
 
-def _how_to_fill(origin: Origin) -> str:
-    if origin.synthetic:
-        return "`zuno data synth` invents a market"
-    return (
-        "`zuno data import` reads files, `zuno data download` fetches the past venues keep, `zuno data collect` keeps "
-        "what comes"
-    )
-
-
 def _origin_fields(origin: Origin) -> dict[str, bool | str]:
     return {"synthetic": origin.synthetic, "origin": origin.label}
 
 
-def _flaw_view(flaw: Flaw) -> FlawView:
-    place = format_stretch(flaw.first, flaw.last)
-    return derive(FlawView, flaw, series=str(flaw.series), place=place, rule=rule_for(flaw))
-
-
 def format_spans(spans: Sequence[tuple[int, int]]) -> str:
-    """The first of them, and how many follow."""
     (first, last), more = spans[0], len(spans) - 1
     return f"from {format_minute(first)} to {format_minute(last)} UTC" + (f" (and {more:,} more)" if more else "")
 

@@ -29,7 +29,6 @@ class ProtectionView(View):
     until: IsoTime | None
     """When it ends by itself."""
     ends: str
-    """The same in words."""
     reason: ForeignText
 
     def write(self, tone: Tone) -> Value:
@@ -41,8 +40,6 @@ DeskEventKind = Literal["cycle", "targets", "opened", "closed", "learned", "lock
 
 
 class DeskEvent(View):
-    """One thing that happened while the desk ran."""
-
     at: str
     what: DeskEventKind
     symbol: str | None = None
@@ -53,8 +50,6 @@ class DeskEvent(View):
 
 
 class DeskStopView(View):
-    """A desk was asked to end."""
-
     account: ForeignText
     said: ForeignText
 
@@ -63,8 +58,6 @@ class DeskStopView(View):
 
 
 class DeskRunView(OriginView):
-    """What a run of the desk came to."""
-
     account: str
     trading: Literal["paper", "demo", "live"]
     """Whose money it is: nobody's on paper and demo."""

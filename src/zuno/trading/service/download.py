@@ -13,17 +13,7 @@ from zuno.kernel.view import ForeignText, VerdictView, View
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.present.document import Document, Tone, document, table
 from zuno.present.values import count, foreign
-from zuno.trading.data.intake import (
-    PATIENCE,
-    Now,
-    Sources,
-    clause,
-    find_missing,
-    find_missing_spans,
-    is_snapshot_only,
-    is_streamed,
-    kept_since,
-)
+from zuno.trading.data import intake
 from zuno.trading.model.market import DAY_MS, Candle, Feed, Series, timeframe_of
 from zuno.trading.model.wanted import wanted_series
 from zuno.trading.ports.series import Batch, SeriesStore, Source
@@ -62,9 +52,8 @@ class DownloadView(VerdictView):
     notes: tuple[str, ...] = ()
 
     def to_document(self) -> Document:
-        rows = (
-            (line.series, count(line.here), count(line.new), foreign(line.failure, Tone.BAD)) for line in self.series
-        )
+        lines = ((line, foreign(line.failure, Tone.BAD)) for line in self.series)
+        rows = ((line.series, count(line.here), count(line.new), why) for line, why in lines)
         reasons: dict[str, list[str]] = {}
         for series, why in self.not_downloadable.items():
             reasons.setdefault(why, []).append(series)
@@ -82,13 +71,13 @@ class Downloads:
     """From every venue into one store, as history: each row is known from the moment it was complete. What lies among
     rows that are here already mends them or fills a hole, and is known from now."""
 
-    sources: Sources
+    sources: intake.Sources
     store: SeriesStore
-    now: Now
+    now: intake.Now
     _: KW_ONLY
     read_here: bool
     """The desk reads that store."""
-    patience: float = PATIENCE
+    patience: float = intake.PATIENCE
     markets: tuple[Symbol, ...] = DEFAULT_SYMBOLS
 
     async def download(self, symbol: str, since: str, until: str | None, tell: Tell) -> DownloadView:
@@ -109,13 +98,13 @@ class Downloads:
 
     def _skipped_venues(self, symbol: Symbol, until: Millis) -> Iterator[tuple[str, str]]:
         for series in wanted_series(symbol):
-            if is_streamed(series):
+            if intake.is_streamed(series):
                 yield str(series), "a stream has no past: `zuno data collect` hears it from now on"
-            elif is_snapshot_only(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
+            elif intake.is_snapshot_only(series) or series.feed in (Feed.NARRATIVE, Feed.NEWS):
                 yield str(series), "venues tell it of now alone: `zuno data collect` keeps it from now on"
             elif (why := self.sources.closed.get(series.venue)) is not None:
                 yield str(series), why
-            elif until < (kept := kept_since(series, self.now())):
+            elif until < (kept := intake.kept_since(series, self.now())):
                 yield str(series), _gone_note(series, kept)
 
     async def _venue(
@@ -129,7 +118,7 @@ class Downloads:
         """`kept`: from the first row to the last that were here before, whenever they are of."""
         done = []
         for series in several:
-            oldest = kept_since(series, self.now())
+            oldest = intake.kept_since(series, self.now())
             download = await self._series(series, Millis(max(since, oldest)), until, kept.get(series, range(0)), tell)
             if since < oldest:
                 download = download.model_copy(update={"beyond": _gone_note(series, oldest)})
@@ -146,23 +135,21 @@ class Downloads:
             here = [row.at for row in await self.store.read(series, since, until, _EVER)]
             for low, high in _pages(series, since, until):
                 there = here[bisect_left(here, low) : bisect_right(here, high)]
-                for hole in find_missing(series, there, low, high):
-                    new += await self._fetch_page(series, *hole, kept)
+                for first, last in intake.find_missing(series, there, low, high):
+                    fetched = await self.sources.ask_within(self.patience, series, first, last)
+                    past = Batch(series, [row for row in fetched if row.at not in kept], source=Source.DOWNLOADED)
+                    amended = [row for row in fetched if row.at in kept]
+                    mending = Batch(series, amended, self.now(), Source.DOWNLOADED)
+                    new += (await self.store.write([past, mending])).new
                 if high < until and new:
                     tell(f"{series}: {new:,} new rows up to {format_minute(high + 1)} UTC")
         except ZunoError as error:
-            failure = clause(error)
+            failure = intake.clause(error)
         rows = await self.store.read(series, since, until, _EVER)
         # A venue that leaves something out without a word is told like one that fails.
-        if not failure and (spans := find_missing_spans(series, [row.at for row in rows], since, until, began)):
+        if not failure and (spans := intake.find_missing_spans(series, [row.at for row in rows], since, until, began)):
             failure = f"{series.venue} told nothing {format_spans(spans)}"
         return DownloadedView(series=str(series), new=new, here=len(rows), failure=failure)
-
-    async def _fetch_page(self, series: Series[Any], since: Millis, until: Millis, kept: range) -> int:
-        rows = await self.sources.ask_within(self.patience, series, since, until)
-        past = Batch(series, [row for row in rows if row.at not in kept], source=Source.DOWNLOADED)
-        mending = Batch(series, [row for row in rows if row.at in kept], self.now(), Source.DOWNLOADED)
-        return (await self.store.write([past, mending])).new
 
     def _view(
         self, symbol: Symbol, since: Millis, until: Millis, done: Sequence[DownloadedView], refused: dict[str, str]
@@ -173,9 +160,8 @@ class Downloads:
         said = f"{here:,} rows of {len(done)} series are here {when}, {new:,} of them new."
         notes = [] if self.read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]
         if failed:
-            notes.append(
-                f"{len(failed)} series are not complete; the same command again asks for what is missing alone"
-            )
+            again = "the same command again asks for what is missing alone"
+            notes.append(f"{len(failed)} series are not complete; {again}")
         return DownloadView(
             ok=not failed,
             symbol=symbol,

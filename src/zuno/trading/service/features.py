@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from zuno.journal.port import Journal
 from zuno.kernel import arguments
@@ -17,6 +17,7 @@ from zuno.trading.data.intake import silent_venues
 from zuno.trading.measure.features import measure_features
 from zuno.trading.model.bundle import Bundle, BundleEncoder, Slot
 from zuno.trading.model.chart import numbers
+from zuno.trading.model.known import derive, pick
 from zuno.trading.model.market import MINUTE_MS, STALE_BARS, MacroRelease, Mode, Timeframe, parse_mode, timeframe_of
 from zuno.trading.model.wanted import bars_of, neighbour_series, own_candles, wanted_series
 from zuno.trading.ports.chart import Painter
@@ -42,15 +43,13 @@ Refresh: TypeAlias = Callable[[Symbol], Awaitable[tuple[Millis, Mapping[str, str
 Invent: TypeAlias = Callable[[int], Awaitable[SeriesStore]]
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenBundle:
+class FrozenBundle(NamedTuple):
     bundle: Bundle
     name: Digest
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnChart:
+class DrawnChart(NamedTuple):
     """A picture and its numbers; the caller chooses the file."""
 
     view: ChartView
@@ -76,7 +75,6 @@ class TradingDesk:
     _encoder: BundleEncoder = field(default_factory=BundleEncoder, init=False)
 
     def parse_symbol(self, text: str) -> Symbol:
-        """One of its markets by what a person writes."""
         return parse_symbol(text, self.markets)
 
     async def features(self, symbol: str, mode: str = "swing", as_of: str | None = None) -> FeaturesView:
@@ -102,14 +100,13 @@ class TradingDesk:
         series = own_candles(asked, timeframe)
         rows = await self.store.read(series, start, end, end, MOST_CANDLES)
         return CandlesView(
-            synthetic=self.synthetic,
-            origin=self.origin,
+            **pick(self, "synthetic", "origin"),
             live=self.live(until),
             symbol=asked,
             interval=timeframe,
-            as_of=iso(end),
+            as_of=end,
             source=str(series),
-            candles=tuple(CandleView.model_validate(row._asdict()) for row in rows),
+            candles=tuple(derive(CandleView, row) for row in rows),
         )
 
     async def market_chart(
@@ -159,8 +156,7 @@ class TradingDesk:
             at, failures = await self.refresh(symbol)
             silent = silent_venues(wanted_series(symbol), failures)
             return self._moment(at, failures, tuple(f"no answer from {venue}: {why}" for venue, why in silent.items()))
-        end = await self._end(symbol)
-        notes: tuple[str, ...] = ()
+        end, notes = await self._end(symbol), tuple[str, ...]()
         if end is None and self.invent is not None:
             self.store = await self.invent(DEFAULT_SEED)
             end = await self._end(symbol)
@@ -171,11 +167,11 @@ class TradingDesk:
                 "and ZUNO_RECORDING=synthetic reads an invented one."
             )
         invented = self.store.origin.synthetic
-        if as_of is None:
-            return (
-                self._moment(await self._invented_end(end), {}, notes) if invented else await self._latest(symbol, end)
-            )
+        if as_of is None and not invented:
+            return await self._latest(symbol, end)
         latest = await self._invented_end(end) if invented else end
+        if as_of is None:
+            return self._moment(latest, {}, notes)
         if self.now is not None:
             latest = Millis(max(latest, self.now()))
         counted = end if self.refresh is None else latest
@@ -231,12 +227,8 @@ class TradingDesk:
         newest = zip(several, await self.store.all_known(several), strict=True)
         whole = {series: known for series, known in newest if known is not None}
         moment = max(known for known in (end, *whole.values()) if known <= end + SAME_VISIT)
-        own = [
-            known
-            for series, known in whole.items()
-            if series in wanted_series(symbol) and series.row is not MacroRelease
-        ]
-        later = [known for known in own if known > moment]
+        own = [series for series in wanted_series(symbol) if series.row is not MacroRelease]
+        later = [known for series, known in whole.items() if series in own and known > moment]
         return self._moment(moment, {}, (_mended_note(len(later), max(later)),) if later else ())
 
 
@@ -246,7 +238,5 @@ def _parse_interval(text: str) -> Timeframe:
 
 def _mended_note(series: int, since: Millis) -> str:
     many = "1 series was" if series == 1 else f"{series} series were"
-    return (
-        f"{many} filled or mended after this moment: what came then is known from {iso(since)} on, and `--as-of` that "
-        "moment sees it"
-    )
+    known = f"what came then is known from {iso(since)} on, and `--as-of` that moment sees it"
+    return f"{many} filled or mended after this moment: {known}"

@@ -18,7 +18,7 @@ from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import Structure
 from zuno.trading.measure.triage import Rule
 from zuno.trading.model import market
-from zuno.trading.model.bundle import Bundle
+from zuno.trading.model.bundle import Block, Bundle
 from zuno.trading.model.chart import Heat, MissingPanel, Picture, PricePanel
 from zuno.trading.model.cycle import MissingInput
 from zuno.trading.model.known import Known, Missing, derive, pick
@@ -73,16 +73,12 @@ def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[st
         bundle,
         bundle_hash=name,
         features=_all_features(bundle, features),
-        anomalies=tuple(
-            anomaly_view(bundle, anomaly.rule, anomaly.label, anomaly.said) for anomaly in features.triage.anomalies
-        ),
+        anomalies=tuple(anomaly_view(bundle, each.rule, each.label, each.said) for each in features.triage.anomalies),
         unjudged=(
             *(UnjudgedView(rule=gap.rule, why=gap.reason) for gap in features.triage.unknown),
             *_unwatched_shocks(features.watch),
         ),
-        shocks=()
-        if isinstance(features.watch, Missing)
-        else tuple(
+        shocks=tuple(
             derive(
                 ShockView,
                 shock,
@@ -91,7 +87,7 @@ def features_view(bundle: Bundle, name: str, features: Features, notes: tuple[st
                 direction="up" if shock.up else "down",
                 moves=tuple(pick(move, "minutes", "share", "threshold") for move in shock.moves),
             )
-            for shock in features.watch.shocks
+            for shock in (() if isinstance(features.watch, Missing) else features.watch.shocks)
         ),
         sources=source_views(bundle),
         absent=absent_views(bundle),
@@ -130,24 +126,16 @@ def anomaly_view(bundle: Bundle, rule: str, label: str | None, said: str) -> Ano
     }
     used = [series for series in held_against[rule] if not isinstance(fresh_rows(bundle, series), Missing)]
     group = _group(bundle, used, None)
-    return AnomalyView(
-        name=label or rule,
-        rule=rule,
-        label=label,
-        said=said,
-        source=group["source"],
-        as_of=group["asOf"],
-        age_seconds=group["ageSeconds"],
-    )
+    held = {name: group[to_camel(name)] for name in ("source", "as_of", "age_seconds")}
+    return AnomalyView(name=label or rule, rule=rule, label=label, said=said, **held)
 
 
 def _unwatched_shocks(watch: Known[ShockScan]) -> Iterable[UnjudgedView]:
     if isinstance(watch, Missing):
         yield UnjudgedView(rule="shock", why=watch.reason)
     elif watch.unjudged:
-        yield UnjudgedView(
-            rule="shock", why=f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
-        )
+        why = f"{watch.unjudged} of the last {watch.minutes} minutes could not be judged"
+        yield UnjudgedView(rule="shock", why=why)
 
 
 def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
@@ -186,12 +174,7 @@ def _all_features(bundle: Bundle, features: Features) -> dict[str, Any]:
         "rates": {series.name: group([series], features.rates[currency]) for currency, series in RATE_SERIES.items()},
         "words": {
             feed.value: [
-                {
-                    "series": str(block.series),
-                    "asOf": iso(block.as_of),
-                    "ageSeconds": block.age,
-                    "count": len(block.rows),
-                }
+                {"series": str(block.series), **_age(block), "count": len(block.rows)}
                 for block in bundle.blocks
                 if block.series.feed is feed
             ]
@@ -245,9 +228,15 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
                 "price": level.price,
                 "since": iso(level.since),
                 "source": bundle.symbol.venue.feed,
-                "asOf": None if block is None else iso(block.as_of),
-                "ageSeconds": None if block is None else block.age,
+                **_age(block),
             }
+
+
+def _age(block: Block | None) -> dict[str, Any]:
+    return {
+        "asOf": None if block is None else iso(block.as_of),
+        "ageSeconds": None if block is None else block.age,
+    }
 
 
 def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[str, Any]:
@@ -256,8 +245,7 @@ def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[st
     oldest = min(blocks, key=lambda block: block.as_of, default=None)
     return {
         "source": ", ".join(dict.fromkeys(block.series.venue for block in blocks)) or None,
-        "asOf": None if oldest is None else iso(oldest.as_of),
-        "ageSeconds": None if oldest is None else oldest.age,
+        **_age(oldest),
         "stale": any(block.stale for block in blocks) if blocks else None,
         "value": plain(value),
     }

@@ -74,8 +74,6 @@ class AnomalyView(View):
 
 
 class UnjudgedView(View):
-    """A rule that could not be held against the market."""
-
     rule: str
     why: ForeignText
 
@@ -92,8 +90,6 @@ class ShockView(View):
 
 
 class _SymbolView(OriginView):
-    """One symbol as it stood."""
-
     symbol: str
     mode: str
     as_of: IsoTime
@@ -109,8 +105,6 @@ class _SymbolView(OriginView):
 
 
 class FeaturesView(_SymbolView):
-    """One symbol, measured."""
-
     features: dict[str, Any]
     anomalies: tuple[AnomalyView, ...]
     unjudged: tuple[UnjudgedView, ...]
@@ -148,8 +142,6 @@ class FeaturesView(_SymbolView):
 
 
 class ChartView(_SymbolView):
-    """A picture that was drawn, and the numbers to read beside it."""
-
     file: str
     """Where it was put; a name for it before."""
     numbers: dict[str, Any]
@@ -195,8 +187,6 @@ class CandleView(View):
 
 
 class CandlesView(OriginView):
-    """Closed bars, oldest first."""
-
     symbol: str
     interval: str
     as_of: IsoTime
@@ -233,16 +223,15 @@ def anomaly_fact(anomaly: AnomalyView) -> Fact:
 
 def format_absent(absent: Sequence[MissingInput]) -> list[str]:
     """What is absent, each with its reason; series of which nothing was recorded by feed, for they may be many."""
-    venues: dict[str, list[str]] = {}
+    lines: list[str] = []
+    venues: dict[str, dict[str, None]] = {}
     for gone in absent:
         if gone.why.startswith("nothing is recorded of the "):
-            feed, _, rest = gone.what.partition("/")
-            venue = rest.partition("/")[0]
-            if venue not in venues.setdefault(feed, []):
-                venues[feed].append(venue)
+            feed, venue, *_ = f"{gone.what}/".split("/")
+            venues.setdefault(feed, {})[venue] = None
+        else:
+            lines.append(f"absent: {gone.what}: {gone.why}")
     feeds = [f"{feed} ({', '.join(several)})" for feed, several in venues.items()]
-    named = [gone for gone in absent if not gone.why.startswith("nothing is recorded of the ")]
-    lines = [f"absent: {gone.what}: {gone.why}" for gone in named]
     return [*lines, *([f"absent, nothing is recorded of it: {', '.join(feeds)}"] if feeds else [])]
 
 
@@ -252,7 +241,6 @@ def format_absent(absent: Sequence[MissingInput]) -> list[str]:
 def _frame_table(
     frames: Mapping[str, Any], rows: Iterable[tuple[str, Read]], ages: Mapping[str, Any] | None = None
 ) -> Table:
-    """One column for each timeframe."""
     cells = [(name, *(_cell(read(frame)) for frame in frames.values())) for name, read in rows]
     aged = () if ages is None else (("age", *map(_age, ages.values())),)
     return table(("", *frames), (*cells, *aged))
@@ -311,11 +299,7 @@ def _market_figures(figures: Mapping[str, Any]) -> Iterator[tuple[str, Any, Read
     yield "ATM IV 7 d / 30 d", figures["options"], _tenor_text
     yield "skew 25Δ 30 d", _inside(figures["options"], "month", "skew25"), "{:+.1f} points".format
     yield "put/call by interest", _inside(figures["options"], "putCallOpenInterest"), "{:.2f}".format
-    yield (
-        "DVOL",
-        figures["dvol"],
-        lambda value: f"{value['value']:.1f} (mean {value['mean']:.1f} of {value['points']} h)",
-    )
+    yield "DVOL", figures["dvol"], "{0[value]:.1f} (mean {0[mean]:.1f} of {0[points]} h)".format
     yield "fear & greed", figures["sentiment"]["fearGreed"], lambda value: f"{value['value']:.0f}"
     for pair, group in figures["rates"].items():
         yield pair, group, lambda value: format_number(value["value"])
@@ -362,10 +346,8 @@ def _shock_fact(shock: ShockView) -> Fact:
 
 
 def _source_table(sources: Sequence[SourceView]) -> Table:
-    rows = [
-        (source.series, source.as_of, _age_text(source.age_seconds, source.stale), count(source.rows))
-        for source in sources
-    ]
+    ages = ((source, _age_text(source.age_seconds, source.stale)) for source in sources)
+    rows = [(source.series, source.as_of, age, count(source.rows)) for source, age in ages]
     return table(("series", "as of", "age", "rows"), rows, spare=("rows",))
 
 

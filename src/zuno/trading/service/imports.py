@@ -36,7 +36,9 @@ from zuno.trading.service.data import format_stretch
 Listen = Callable[["ImportProgress"], None]
 Confirm = Callable[[str], bool]
 MOST_LISTED: Final = 200
-"""Lines of one file that are listed; the others are counted by their reason."""
+"""Lines of one file that are kept; the others are counted by their reason."""
+MOST_LINES: Final = 10
+"""Of these, how many a screen lists."""
 _LONGEST_REASON: Final = 120
 _READ_FROM_NOW: Final = (
     "the desk reads these rows from now on; the synthetic market and its accounts are where ZUNO_RECORDING=synthetic "
@@ -47,28 +49,18 @@ _FIGURES: Final = re.compile(r"-?\d[\d.,e+-]*")
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How far an import has come."""
-
     file: str
     done: float
     """Of all files by size, 0 to 1."""
     rows: int
 
 
-MOST_LINES: Final = 10
-"""Lines of a file that were set aside and are listed."""
-
-
 class SetAsideView(View):
-    """A line that was not imported."""
-
     line: int
     reason: ForeignText
 
 
 class ImportedView(View):
-    """One series of one file."""
-
     series: str
     rows: int
     new: int
@@ -152,8 +144,6 @@ class ImportView(VerdictView):
 
 @dataclass(slots=True)
 class _FileTally:
-    """What became of one file."""
-
     rows: int = 0
     layout: str = ""
     repeated: int = 0
@@ -166,8 +156,7 @@ class _FileTally:
     series: dict[Series[Any], Imported] = field(default_factory=dict)
 
     def set_aside(self, line: int, reason: str) -> None:
-        general = _FIGURES.sub("…", reason)  # to count by
-        self.reasons[plain_text(general, _LONGEST_REASON)] += 1
+        self.reasons[plain_text(_FIGURES.sub("…", reason), _LONGEST_REASON)] += 1
         if len(self.lines) < MOST_LISTED:
             self.lines.append(SetAsideView(line=line, reason=reason))
 
@@ -258,16 +247,14 @@ class Imports:
                 tally,
                 file=file.path,
                 series=tuple(_series_view(series, found) for series, found in tally.series.items()),
-                set_aside=sum(tally.reasons.values()),
+                set_aside=tally.reasons.total(),
                 reasons=dict(tally.reasons.most_common()),
             )
             for file, tally in tallies
         )
         parts = [part for file in files for part in file.series]
-        new, changed = sum(part.new for part in parts), sum(part.changed for part in parts)
-        aside = sum(file.set_aside for file in files)
-        failed = sum(1 for file in files if file.failure)
-        rows = sum(part.rows for part in parts)
+        rows, new, changed = (sum(getattr(part, name) for part in parts) for name in ("rows", "new", "changed"))
+        aside, failed = sum(file.set_aside for file in files), sum(bool(file.failure) for file in files)
         many = "1 file" if len(files) == 1 else f"{len(files)} files"
         said = f"{rows:,} rows of {many}: {new:,} new, {changed:,} changed, {aside:,} lines set aside."
         notes = [] if self._read_here else ["the desk reads another store: ZUNO_RECORDING=own makes it read this one"]

@@ -12,7 +12,7 @@ from zuno.trading.learn.evaluator import Evaluator
 from zuno.trading.model.known import derive
 from zuno.trading.model.memory import VetoScore
 from zuno.trading.model.sleeves import DEBATE
-from zuno.trading.model.tilts import TiltDay, describe_tilt
+from zuno.trading.model.tilts import describe_tilt
 from zuno.trading.model.trade_events import account_mode, account_name, check_account_name
 from zuno.trading.rules.calibration import (
     EVERY_REGIME,
@@ -63,17 +63,13 @@ class LearningDesk:
             f"New since the last evaluation: post-mortems {len(found.post_mortems)}, vetoes and cuts "
             f"{len(found.vetoes)}, lessons {len(found.lessons)}; waiting for the market: {found.waiting}."
         )
+        learned = ((each, each.path, each.summary.trade) for each in found.post_mortems)
         return EvaluationView(
             **{**head, "notes": (*head["notes"], *found.notes)},
             said=said,
-            post_mortems=tuple(
-                derive(LearnedTradeView, learned, learned.path, trade=learned.summary.trade)
-                for learned in found.post_mortems
-            ),
+            post_mortems=tuple(derive(LearnedTradeView, each, path, trade=trade) for each, path, trade in learned),
             vetoes=tuple(derive(VetoScoreView, score) for score in found.vetoes),
-            lessons=tuple(
-                NewLessonView(id=drawn.id, cases=len(drawn.cases), text=drawn.text) for drawn in found.lessons
-            ),
+            lessons=tuple(derive(NewLessonView, drawn, cases=len(drawn.cases)) for drawn in found.lessons),
             waiting=found.waiting,
         )
 
@@ -82,64 +78,48 @@ class LearningDesk:
         view, painter = await self.reliability(as_of), self._desk.painter
         if not view.agents or painter.media_type != "image/png":
             return view, None
-        chart = describe_reliability(
-            view.agents, view.mode.upper(), view.account, view.origin, synthetic=view.synthetic
-        )
-        return view, await painter.paint_reliability(chart)
+        about = view.agents, view.mode.upper(), view.account, view.origin
+        return view, await painter.paint_reliability(describe_reliability(*about, synthetic=view.synthetic))
 
     async def reliability(self, as_of: str | None = None) -> TradeCalibrationView:
         """The same figures; nothing is painted."""
         head, _, before = await self._ask(as_of)
         cases = await self._evaluator.cases(head["account"], before)
         outcomes = sum(bool(case.claims) for case in cases)
+        days = await self._evaluator.tilts.read(head["account"], before)
+        tilts = [derive(TiltView, tilt, says=describe_tilt(tilt.tilt)) for day in days[-1:] for tilt in day.markets]
         return TradeCalibrationView(
             **{**head, "notes": await self._notes(head, before, len(cases))},
             said=describe_outcomes(outcomes),
             outcomes=outcomes,
             records=await self._read_records(head["account"], before),
             agents=measure_reliability((case.claims, case.regime) for case in cases),
-            tilts=_view_tilts(await self._evaluator.tilts.read(head["account"], before)),
+            tilts=None if not days else derive(TiltsView, days[-1], error=days[-1].se, markets=tilts),
         )
 
     async def _read_records(self, account: str, before: Millis) -> tuple[JudgeRecordView, ...]:
         closed = list_closed_trades((await self._log.history(account)).closed, before)
-        return tuple(
-            derive(
-                JudgeRecordView,
-                slope,
-                judge=sums.judge,
-                family=sums.family or EVERY_REGIME,
-                weight=slope.weight if sums.family is None else None,
-            )
-            for sums in (*calibrate(closed), *calibrate(closed, families=True))
-            for slope in (slope_of(sums),)
-        )
+        records = []
+        for sums in (*calibrate(closed), *calibrate(closed, families=True)):
+            slope = slope_of(sums)
+            own = {"weight": slope.weight if sums.family is None else None, "family": sums.family or EVERY_REGIME}
+            records.append(derive(JudgeRecordView, slope, sums, **own))
+        return tuple(records)
 
     async def vetoes(self, as_of: str | None = None) -> VetoesView:
-        """What every veto and every cut saved or cost."""
         head, _, before = await self._ask(as_of)
-        scores = [
-            score
-            for score in await self._evaluator.vetoes.read()
-            if score.origin == self._desk.origin
-            and belongs_to_account(head["account"], score.account)
-            and score.resolved < before
-        ]
-        rules = total_vetoes(scores)
-        return VetoesView(
-            **head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest_scores(scores)
-        )
+        here = (score for score in await self._evaluator.vetoes.read() if score.origin == self._desk.origin)
+        own = (score for score in here if belongs_to_account(head["account"], score.account))
+        scores = [score for score in own if score.resolved < before]
+        rules, newest = total_vetoes(scores), newest_scores(scores)
+        return VetoesView(**head, said=describe_vetoes(rules), outcomes=len(scores), rules=rules, scores=newest)
 
     async def _ask(self, as_of: str | None) -> tuple[dict[str, Any], Millis, Millis]:
         """What every answer says; the market's moment, of a recording its end, live the present; and the one of which,
         and of later, nothing is known."""
         desk = self._desk
-        notes: tuple[str, ...] = ()
-        if as_of is None and desk.live(None):
-            at = self._now()
-        else:
-            moment = await desk.newest_moment(as_of)
-            at, notes = moment.as_of, moment.notes
+        moment = None if as_of is None and desk.live(None) else await desk.newest_moment(as_of)
+        at, notes = (self._now(), ()) if moment is None else (moment.as_of, moment.notes)
         account = account_name(desk.origin, self._name)
         await require_account(self._log, desk.origin, self._name)
         mode = account_mode(account)
@@ -157,22 +137,12 @@ class LearningDesk:
     async def _notes(self, head: Mapping[str, Any], before: Millis, learned: int) -> tuple[str, ...]:
         book = await self._log.history(head["account"])
         waiting = sum(summary.closed < before for summary in book.closed if summary.sleeve == DEBATE) - learned
-        notes: tuple[str, ...] = head["notes"]
-        return (
-            (*notes, f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`") if waiting > 0 else notes
-        )
-
-
-def _view_tilts(days: Sequence[TiltDay]) -> TiltsView | None:
-    if not days:
-        return None
-    last = days[-1]
-    rows = tuple(derive(TiltView, tilt, says=describe_tilt(tilt.tilt)) for tilt in last.markets)
-    return derive(TiltsView, last, error=last.se, day=last.day, markets=rows)
+        note = f"closed trades not evaluated yet: {waiting}; run `zuno trade evaluate`"
+        return (*head["notes"], *([note] if waiting > 0 else []))
 
 
 def describe_outcomes(outcomes: int) -> str:
-    """What is to be said before closed trades that were scored; empty: they speak for themselves."""
+    """Before closed trades that were scored; empty: they speak for themselves."""
     if not outcomes:
         return "No closed trade has been scored yet."
     return NO_VERDICT if outcomes < LEAST_OUTCOMES else ""

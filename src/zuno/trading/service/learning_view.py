@@ -8,6 +8,7 @@ from zuno.present.document import (
     Document,
     Part,
     Picture,
+    Row,
     Section,
     Table,
     Tone,
@@ -23,14 +24,13 @@ from zuno.present.values import count, foreign, id_, multiple, number, quiet
 from zuno.trading.model.memory import RuleShare
 from zuno.trading.rules.calibration import EVERY_REGIME, Reliability
 from zuno.trading.rules.trade_outcomes import VetoTotals
+from zuno.trading.service.memory_view import LearnedView
 from zuno.trading.service.origin_view import OriginView
 
 _TONES: Final = {"SUCCESS": Tone.GOOD, "FAILURE": Tone.BAD}
 
 
 class LearningView(OriginView):
-    """What every answer about an account's lessons says."""
-
     account: str
     mode: Literal["paper", "demo", "live"]
     as_of: str
@@ -50,20 +50,13 @@ class LearningView(OriginView):
         )
 
 
-class LearnedTradeView(View):
+class LearnedTradeView(LearnedView):
     """A closed trade with its post-mortem."""
 
-    id: str
     trade: str
-    symbol: str
-    side: str
-    closed: IsoTime
-    verdict: str
     first_touch: str | None
     r: float | None
     """Net of fees and funding."""
-    outcome: ForeignText
-    constraint: ForeignText
     source: Literal["model", "rules"]
     why_rules: ForeignText
     """Why rules wrote it where a model was to."""
@@ -107,8 +100,6 @@ class NewLessonView(View):
 
 
 class EvaluationView(LearningView):
-    """What resolved since the last evaluation."""
-
     post_mortems: tuple[LearnedTradeView, ...]
     vetoes: tuple[VetoScoreView, ...]
     lessons: tuple[NewLessonView, ...]
@@ -135,6 +126,11 @@ class JudgeRecordView(View):
     error: float | None
     weight: float | None
     """λ: the share of a claimed edge that counts; None of a family, which decides nothing."""
+
+    def write_row(self) -> Row:
+        figures = (number(self.beta, signed=True), number(self.error), number(self.weight, 3))
+        tone = Tone.PLAIN if self.family == EVERY_REGIME else Tone.QUIET
+        return row(self.judge, self.family, count(self.n), *figures, tone=tone)
 
 
 class TiltView(View):
@@ -184,13 +180,11 @@ class TiltsView(View):
 
 class TradeCalibrationView(LearningView):
     outcomes: int
-    """Closed trades that were scored."""
     records: tuple[JudgeRecordView, ...] = ()
     agents: tuple[Reliability, ...]
     tilts: TiltsView | None = None
     """Null: no day was scored yet."""
     file: str | None = None
-    """The picture."""
 
     def to_document(self) -> Document:
         rows = (
@@ -215,34 +209,19 @@ class TradeCalibrationView(LearningView):
             if agent.regime == "all"
         )
         columns = ("agent", "n", "Brier", "skill", "ECE", "spoke", "regime")
+        records = table(("judge", "family", "n", "slope", "±", "λ"), [record.write_row() for record in self.records])
         return self.write(
             "Calibration",
             table(columns, rows, spare=("ECE", "spoke")) if self.agents else None,
             section("Claimed → came (n), over all regimes", facts(*bins)) if self.agents else None,
-            section("Record by judge: λ decides, families do not", self._write_records()) if self.records else None,
+            section("Record by judge: λ decides, families do not", records) if self.records else None,
             None if self.tilts is None else self.tilts.write_section(),
             pictures=() if self.file is None else (Picture(self.file),),
         )
 
-    def _write_records(self) -> Table:
-        rows = (
-            row(
-                record.judge,
-                record.family,
-                count(record.n),
-                number(record.beta, signed=True),
-                number(record.error),
-                number(record.weight, 3),
-                tone=Tone.PLAIN if record.family == EVERY_REGIME else Tone.QUIET,
-            )
-            for record in self.records
-        )
-        return table(("judge", "family", "n", "slope", "±", "λ"), rows)
-
 
 class VetoesView(LearningView):
     outcomes: int
-    """Decisions that were scored."""
     rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
     """The newest."""

@@ -47,8 +47,6 @@ class SleeveLedgerView(BalancesView):
 
 
 class LedgerView(AccountView):
-    """Postings newest first."""
-
     ledgers: tuple[LedgerBalancesView, ...]
     sleeves: tuple[SleeveLedgerView, ...]
     postings: tuple[PostingView, ...]

@@ -3,9 +3,10 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import product
 from typing import Literal, NamedTuple
 
-from zuno.kernel.accounts import short_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
@@ -15,14 +16,7 @@ from zuno.markets.venues import VENUES, Venue, sort_venues
 from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, DEBATE_ALONE, TREND
-from zuno.trading.model.trade_events import (
-    DEMO_ACCOUNT,
-    LIVE_ACCOUNT,
-    Mandate,
-    MandatedSleeve,
-    MandateGranted,
-    account_mode,
-)
+from zuno.trading.model.trade_events import Mandate, MandatedSleeve, MandateGranted
 from zuno.trading.ports.trade_log import TradeRecord
 from zuno.trading.rules.calibration import LIVE_TRADES, list_closed_trades
 from zuno.trading.rules.performance import AccountLog
@@ -35,16 +29,13 @@ Confirm = Callable[[str, str], bool]
 @dataclass(frozen=True, slots=True)
 class LiveBackends:
     enabled: bool
-    """`ZUNO_LIVE`."""
     market_live: bool
     policy: EvPolicy
-    """`ZUNO_EV`."""
     demo: Callable[[Venue], bool]
     """Whether the keys of the venue's own settings are of demo trading."""
     keys: Callable[[str], Mapping[Venue, str]]
     """The settings that hold the keys of an account's venues."""
     keyed: Callable[[str], Sequence[Venue]]
-    """Venues of an account that have keys."""
     routed: Sequence[Venue]
     """Venues that a route goes to."""
     find_stale: Callable[[Venue], Awaitable[str | None]]
@@ -171,9 +162,8 @@ class LiveStart:
 
     def _permit_watch(self, account: str, why: str, confirm: Confirm) -> StartPermit:
         what = "what is held is watched, protected and closed, and nothing is opened"
-        if account_mode(account) == "live" and not confirm(
-            "live", f"The desk looks after REAL MONEY: {what}, because {why}."
-        ):
+        terms = f"The desk looks after REAL MONEY: {what}, because {why}."
+        if account_mode(account) == "live" and not confirm("live", terms):
             raise Refused("The word was not typed; nothing was begun.")
         return StartPermit(account, (f"WATCH ONLY: {why}; {what}",), why)
 
@@ -242,12 +232,8 @@ class LiveStart:
         return gaps
 
     async def _find_carry_gaps(self, account: str, venues: Sequence[Venue], keyed: Sequence[Venue]) -> list[str]:
-        pairs = [
-            (spot, perpetual)
-            for spot in venues
-            for perpetual in venues
-            if spot.spot and perpetual.shorts and (spot.house, spot.currency) == (perpetual.house, perpetual.currency)
-        ]
+        sides = product((each for each in venues if each.spot), (each for each in venues if each.shorts))
+        pairs = [(a, b) for a, b in sides if (a.house, a.currency) == (b.house, b.currency)]
         if not pairs:
             return ["the spot and the perpetuals of one exchange in the mandate"]
         both = [pair for pair in pairs if all(venue in keyed for venue in pair)]
@@ -263,19 +249,13 @@ class LiveStart:
         mandate = granted.mandate
         if self._why_mandate_is_over(granted) is not None:
             return [f"a mandate that is good now, not until {iso(mandate.expires)}: {grant}"]
-        found = [
-            f"a mandate for {symbol}; the one that stands is for {', '.join(mandate.symbols)}: {grant}"
-            for symbol in symbols
-            if symbol not in mandate.symbols
-        ]
-        demo = account_mode(account) == "demo"
+        stands, demo = ", ".join(mandate.symbols), account_mode(account) == "demo"
+        strange = (symbol for symbol in symbols if symbol not in mandate.symbols)
+        found = [f"a mandate for {symbol}; the one that stands is for {stands}: {grant}" for symbol in strange]
         if self._with.policy == "seed" != mandate.policy and not demo:
             found.append(f"`--policy seed` in the mandate, or ZUNO_EV=record: {grant}")
-        found += [
-            f"a mandate without {venue}, which has no demo trading: {grant}"
-            for venue in mandate.venues
-            if demo and not venue.sandbox
-        ]
+        unfit = (venue for venue in mandate.venues if demo and not venue.sandbox)
+        found += [f"a mandate without {venue}, which has no demo trading: {grant}" for venue in unfit]
         watched = [venue for venue in mandate.venues if not venue.holds_stops]
         if watched and mandate.stops != "watched" and not demo:
             found.append(f"`--stops watched` in the mandate, because {watched[0]} has no stop orders: {grant}")
@@ -325,7 +305,6 @@ def _is_in_use(book: TradingBook) -> bool:
 
 
 def list_used_exchanges(book: TradingBook) -> tuple[Venue, ...]:
-    """Where something is held, ordered or wanted."""
     used = {trade.exchange for trade in book.trades.values()}
     used |= {order.request.exchange for order in book.open_orders.values()}
     used |= {leg.exchange for tracked in book.open_intents.values() for leg in tracked.intent.legs}

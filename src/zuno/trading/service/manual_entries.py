@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from zuno.kernel import arguments
 from zuno.kernel.canonical import canonical, digest
@@ -14,17 +14,8 @@ from zuno.kernel.numbers_text import price_text, quantity_text
 from zuno.kernel.text import plain_text
 from zuno.markets.market import Symbol, parse_symbol
 from zuno.markets.venues import Venue, parse_venue
-from zuno.trading.model.account import (
-    BookChange,
-    Holding,
-    LiquidityStated,
-    OrderCancelled,
-    OrderPlaced,
-    PositionClosed,
-    PositionOpened,
-    RestingOrder,
-)
-from zuno.trading.model.known import Missing
+from zuno.trading.model import account
+from zuno.trading.model.known import Missing, pick
 from zuno.trading.model.market import Side, parse_hours
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.rules.inputs import Fees
@@ -40,7 +31,7 @@ MAX_ORDER_AWAY: Final = 0.50
 
 
 class ManualEntry(Protocol):
-    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
+    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[account.BookChange], Sequence[str]]:
         """The changes of an account at its page's moment, and what they are in words. `Refused` where there can be
         none. Fees are the taker's: what is written by hand is done at once."""
 
@@ -103,7 +94,7 @@ class OpeningEntry:
             pending,
         )
 
-    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
+    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[account.BookChange], Sequence[str]]:
         price, source = _find_price(page, self.symbol, self.exchange, self.entry, "--entry")
         self._check_levels(page, price)
         quantity = self.margin * self.leverage / price
@@ -111,22 +102,16 @@ class OpeningEntry:
         _check_free(page, self.exchange, self.margin, fee)
         words = (self.symbol, self.exchange, self.side, quantity, price, self.leverage, page.at, self.pending)
         name = digest(canonical([page.name, page.book.count + 1, *words]))[:8]
-        shape: dict[str, Any] = {
-            "id": f"{'ord' if self.pending else 'pos'}_{name}",
-            "symbol": self.symbol,
-            "exchange": self.exchange,
-            "side": self.side,
-            "quantity": quantity,
-            "leverage": self.leverage,
-        }
+        shape = pick(self, "symbol", "exchange", "side", "leverage")
+        shape |= {"id": f"{'ord' if self.pending else 'pos'}_{name}", "quantity": quantity}
         if self.pending:
-            order = RestingOrder(**shape, price=price, placed=page.at)
-            change: BookChange = OrderPlaced(at=page.at, order=order)
+            order = account.RestingOrder(**shape, price=price, placed=page.at)
+            change: account.BookChange = account.OrderPlaced(at=page.at, order=order)
             done = f"{order.id} rests"
         else:
             exits = {"stop": self.stop, "take": self.target, "hold": self.hold}
-            position = Holding(**shape, entry=price, opened=page.at, **exits)
-            change = PositionOpened(at=page.at, position=position, fee=fee)
+            position = account.Holding(**shape, entry=price, opened=page.at, **exits)
+            change = account.PositionOpened(at=page.at, position=position, fee=fee)
             done = f"{position.id} is open, for a fee of {format_money(fee, self.exchange)}"
         line = (
             f"{done}: {self.side} {quantity_text(quantity)} {self.symbol.base} at {price_text(price)} ({source}), "
@@ -168,7 +153,7 @@ class ClosingEntry:
     def parse(cls, which: str, at: str | None) -> ClosingEntry:
         return cls(plain_text(which, 64).strip(), _parse_price(at))
 
-    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
+    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[account.BookChange], Sequence[str]]:
         book, symbol = page.book, None
         with suppress(UsageError):
             symbol = parse_symbol(self.which, page.symbols)
@@ -184,16 +169,14 @@ class ClosingEntry:
                 raise NotFound(f"Nothing of {symbol} is open or rests at {format_moment(page.at)}.")
             if self.price is not None and len({trade.exchange.currency for trade in trades}) > 1:
                 raise UsageError(f"{symbol} is held in several currencies; close each by its id, with its own price.")
-        changes: list[BookChange] = [OrderCancelled(at=page.at, id=order.id) for order in orders]
+        changes: list[account.BookChange] = [account.OrderCancelled(at=page.at, id=order.id) for order in orders]
         report = [f"{order.id} rests no longer" for order in orders]
         for trade in trades:
             price, source = _find_price(page, trade.symbol, trade.exchange, self.price, "--at")
             fee = float(trade.quantity) * price * fees.at(trade.exchange).taker / 100
-            changes.append(PositionClosed(at=page.at, id=trade.id, price=price, fee=fee))
-            net, paid = (
-                format_money(amount, trade.exchange)
-                for amount in (float(trade.unrealised_pnl(to_decimal(price))) - fee, fee)
-            )
+            changes.append(account.PositionClosed(at=page.at, id=trade.id, price=price, fee=fee))
+            gain = float(trade.unrealised_pnl(to_decimal(price))) - fee
+            net, paid = (format_money(amount, trade.exchange) for amount in (gain, fee))
             report.append(f"{trade.id} is closed at {price_text(price)} ({source}): {net} after a fee of {paid}")
         return changes, report
 
@@ -211,8 +194,8 @@ class LiquidityAmount:
         nothing = "0" in digits and not digits.strip("0.")
         return cls(parse_symbol(symbol, markets), 0.0 if nothing else float(arguments.parse_amount(quantity)))
 
-    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[BookChange], Sequence[str]]:
-        change = LiquidityStated(at=page.at, symbol=self.symbol, quantity=self.quantity)
+    def plan(self, page: AccountPage, fees: Fees) -> tuple[Sequence[account.BookChange], Sequence[str]]:
+        change = account.LiquidityStated(at=page.at, symbol=self.symbol, quantity=self.quantity)
         return [change], [f"liquidity positions hold {self.quantity:g} {self.symbol.base}"]
 
 

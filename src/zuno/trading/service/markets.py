@@ -24,8 +24,6 @@ MOST_SHOWN: Final = 60
 
 
 class MarketRowView(View):
-    """One market by its venue's rules."""
-
     name: ForeignText
     kind: Kind
     tick: float
@@ -45,8 +43,6 @@ class MarketRowView(View):
 
 
 class VenueListView(View):
-    """The list of one venue."""
-
     venue: Venue
     source: str
     """The venue itself, or the built-in rules where its list was never read."""
@@ -160,13 +156,9 @@ class MarketDesk:
             near = find_near(search.upper(), sorted(bases), 3, 0.4)
             names = f"; the nearest: {', '.join(near)}" if near else ""
             raise NotFound(f"No market is called {plain_text(search, 40)!r}{names}.")
-        return MarketsView(
-            ok=not failures,
-            lists=tuple(
-                self._view_list(catalogue, asked, failures.get(asked, ""), skipped.get(asked, ())) for asked in places
-            ),
-            markets=tuple(derive(MarketRowView, market) for market in markets),
-        )
+        lists = (self._view_list(catalogue, asked, failures.get(asked, ""), skipped.get(asked, ())) for asked in places)
+        rows = (derive(MarketRowView, market) for market in markets)
+        return MarketsView(ok=not failures, lists=tuple(lists), markets=tuple(rows))
 
     async def _ask(self, venue: Venue) -> Sequence[Market] | str:
         try:

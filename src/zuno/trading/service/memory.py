@@ -86,9 +86,8 @@ class MemoryDesk:
             hit = likeness.get(memory.id)
             similarity = max(round(held / len(words), 4), (hit and hit.similarity) or 0.0)
             if held or similarity >= LEAST_ALIKE:
-                ranked.append(
-                    (memory.origin != origin, -similarity, -hit.score if hit else 0.0, -memory.closed, memory.id)
-                )
+                score = hit.score if hit else 0.0
+                ranked.append((memory.origin != origin, -similarity, -score, -memory.closed, memory.id))
         elsewhere = bool(ranked) and min(ranked)[0]
         notes = [note_memory(known[id], -rank) for other, rank, _, _, id in sorted(ranked) if other == elsewhere]
         if not notes:  # a store that is down answers with the most recent
@@ -117,12 +116,10 @@ class MemoryDesk:
     async def forget(self, id_: str) -> ForgottenView:
         """Removes it from files and indexes; the journal keeps the request, and a new index is built without it."""
         post_mortem = await self._find(id_)
-        journal = await self.journal()
-        await journal.append_once(
-            kind=MEMORY_FORGOTTEN, author=OWNER, payload=MemoryForgotten(id=post_mortem.id), request_id=post_mortem.id
-        )
-        await self.index.remove(post_mortem.id)
-        return ForgottenView(id=post_mortem.id, symbol=post_mortem.symbol)
+        journal, id = await self.journal(), post_mortem.id
+        await journal.append_once(kind=MEMORY_FORGOTTEN, author=OWNER, payload=MemoryForgotten(id=id), request_id=id)
+        await self.index.remove(id)
+        return derive(ForgottenView, post_mortem)
 
     async def _find(self, id_: str) -> PostMortem:
         memory = await self.book.find(plain_text(id_, 64))

@@ -25,20 +25,23 @@ from zuno.trading.model.memory import LessonReview, LessonStanding, PostMortem, 
 _NONE: Final = "No trade was learned from yet; `zuno trade evaluate` learns from every trade that has closed."
 
 
-class MemoryView(View):
-    """A post-mortem that was recalled."""
+class LearnedView(View):
+    """What a closed trade taught."""
 
     id: str
     symbol: str
+    side: str
     closed: IsoTime
-    setup: ForeignText
+    verdict: str
     outcome: ForeignText
     constraint: ForeignText
+
+
+class MemoryView(LearnedView):
+    setup: ForeignText
     r: float | None
     similarity: float | None
     """Null: found by its age alone."""
-    side: str
-    verdict: str
 
     @property
     def trade(self) -> str:
@@ -46,9 +49,7 @@ class MemoryView(View):
 
     @property
     def likeness(self) -> Value:
-        if self.similarity is None:
-            return Value("the most recent")
-        return number(self.similarity)
+        return Value("the most recent") if self.similarity is None else number(self.similarity)
 
     def to_facts(self) -> Facts:
         return facts(
@@ -100,24 +101,17 @@ class SearchView(View):
         return document(foreign(f"Memory: {self.query}"), nothing, *memories, notes=notes)
 
 
-class PostMortemView(View):
+class PostMortemView(LearnedView):
     """A post-mortem in full: SETUP / OUTCOME / FUTURE CONSTRAINT, and the path it was labelled from."""
 
-    id: str
     market: str
     account: str
-    symbol: str
-    side: str
     mode: str | None
     regime: str | None
     exchange: str
     opened: IsoTime
-    closed: IsoTime
     exit_reason: str
     setup: ForeignText
-    outcome: ForeignText
-    constraint: ForeignText
-    verdict: str
     path: RealisedPath
     fees: str
     funding: str
@@ -162,8 +156,6 @@ class PostMortemView(View):
 
 
 class LessonStandingView(LessonView):
-    """A lesson as it stands after the newest close."""
-
     state: str
     since: IsoTime
     against: tuple[str, ...]
@@ -227,17 +219,11 @@ class ReadMemoryView(View):
     def to_blocks(self) -> Iterator[Block]:
         if self.memories:
             yield _memory_table(self.memories, recalled=True)
-        lessons = (
-            (
-                f"lesson {lesson.id}",
-                foreign(f"{lesson.side}, {lesson.verdict}, {len(lesson.cases)} cases: {lesson.text}"),
-            )
-            for lesson in self.lessons
-        )
+        said = {each.id: f"{each.side}, {each.verdict}, {len(each.cases)} cases: {each.text}" for each in self.lessons}
         alike = None if self.memories or self.note else ("memory", "no closed trade had a setup like this one")
         yield facts(
             alike,
-            *lessons,
+            *((f"lesson {id}", foreign(text)) for id, text in said.items()),
             ("changed", foreign(self.changed or "nothing by rule")),
             ("cited", ", ".join(self.cited)) if self.cited else None,
             ("asked", foreign(f"{self.source}: {self.note}" if self.note else self.source)),

@@ -16,7 +16,6 @@ from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable, UsageE
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, IsoTime, View
-from zuno.markets.venues import Kind
 from zuno.present.document import Document, document, facts, section, table
 from zuno.present.values import foreign, number, quiet, share
 from zuno.trading.data.daily_histories import read_days
@@ -26,13 +25,7 @@ from zuno.trading.model.own_strategies import OWN_ANSWER, OWN_STRATEGY, OwnAnswe
 from zuno.trading.model.sleeves import LP_HEDGE, WITH_SHARES, SleeveShares, find_unknown
 from zuno.trading.ports.own_strategies import OwnStrategy
 from zuno.trading.service.features import TradingDesk
-from zuno.trading.strategies.own_targets import (
-    COST,
-    LEAST_SHADOW_DAYS,
-    check_targets,
-    encode_view,
-    measure_shadow,
-)
+from zuno.trading.strategies.own_targets import COST, LEAST_SHADOW_DAYS, check_targets, encode_view, measure_shadow
 from zuno.trading.strategies.port import StrategyView
 from zuno.trading.strategies.scaler import SizedTarget, adjust_weight, scale_by_drawdown
 
@@ -212,9 +205,7 @@ class OwnStrategies:
     async def _read_view(self, end: Millis, known_by: Millis) -> StrategyView:
         """The closed days of every market. `Unavailable` where the last one is not known of any."""
         symbols, last = self.desk.markets, Millis(end - DAY_MS)
-        histories = await read_days(
-            self.desk.store, symbols, known_by, spot=lambda symbol: symbol.venue.kind is Kind.SPOT
-        )
+        histories = await read_days(self.desk.store, symbols, known_by, spot=lambda symbol: symbol.venue.spot)
         markets = {history.name: history for history in histories if history.days}
         if not any(history.days[-1] == last for history in markets.values()):
             raise Unavailable(f"The day that ended at {iso(end)} is not known of any market yet.")

@@ -165,7 +165,6 @@ class PerformanceView(DrawdownView):
     """Equity of the account at the closes that are stored, and how far it fell."""
 
     file: str | None
-    """Where the picture is."""
     whole: ProfitRowView
     start_usd: float | None
     equity_usd: float | None

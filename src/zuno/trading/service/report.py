@@ -10,21 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.numbers_text import format_number, format_signed, format_span
 from zuno.markets.market import Symbol
-from zuno.trading.service.run_view import (
-    ARROW,
-    SPOKE,
-    STANCE,
-    RunView,
-    bias_text,
-    expert_entries,
-    feed_ages,
-    headline_notes,
-    judge_reasons,
-    key_factors,
-    price_distances,
-    shared_reason,
-)
-from zuno.trading.service.runs_view import run_view
+from zuno.trading.service import run_view, runs_view
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -35,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    view: RunView
+    view: run_view.RunView
     page: str
     image: bytes | None
     """The market's chart, a PNG; None if the run drew none."""
@@ -81,29 +67,29 @@ class Reports:
 
 def build_report(record: RunRecord, trade: bytes | None = None) -> Report:
     """`trade` is the picture of the planned trade. A chart that is no PNG is left out."""
-    view = run_view(record)
+    view = runs_view.run_view(record)
     chart = None if record.outcome is None else record.outcome.chart
     image = record.picture if chart is not None and chart.media_type == "image/png" else None
     return Report(view, page(view, image, trade), image, trade)
 
 
-def page(view: RunView, image: bytes | None, trade: bytes | None = None) -> str:
+def page(view: run_view.RunView, image: bytes | None, trade: bytes | None = None) -> str:
     """One self-contained HTML document: no script, nothing fetched, all text escaped."""
     return _page_template().render(
         run=view,
         picture=None if image is None else _data_url(image),
         trade_picture=None if trade is None else _data_url(trade),
-        arrow=ARROW,
-        stance=STANCE,
-        experts=expert_entries(view),
-        ages=feed_ages(view.sources),
-        legs=price_distances(view.decision),
-        reasons=tuple(judge_reasons(view)),
-        factors=key_factors(view),
+        arrow=run_view.ARROW,
+        stance=run_view.STANCE,
+        experts=run_view.expert_entries(view),
+        ages=run_view.feed_ages(view.sources),
+        legs=run_view.price_distances(view.decision),
+        reasons=tuple(run_view.judge_reasons(view)),
+        factors=run_view.key_factors(view),
         base=Symbol(view.symbol).base,
         cost=view.llm_cost_usd,
-        headline=headline_notes(view),
-        shared=shared_reason(view),
+        headline=run_view.headline_notes(view),
+        shared=run_view.shared_reason(view),
     )
 
 
@@ -114,9 +100,8 @@ def _page_template() -> Template:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= _FILTERS
-    return environment.from_string(
-        (files("zuno.trading.service") / "templates" / "run.html").read_text(encoding="utf-8")
-    )
+    template = files("zuno.trading.service") / "templates" / "run.html"
+    return environment.from_string(template.read_text(encoding="utf-8"))
 
 
 def _data_url(image: bytes) -> str:
@@ -124,9 +109,9 @@ def _data_url(image: bytes) -> str:
 
 
 _FILTERS: Final = {
-    "leaning": bias_text,
+    "leaning": run_view.bias_text,
     "number": format_number,
     "signed": format_signed,
     "span": format_span,
-    "spoke": SPOKE.__getitem__,
+    "spoke": run_view.SPOKE.__getitem__,
 }

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -29,7 +30,7 @@ from zuno.trading.agents.prompt_facts import build_sheet
 from zuno.trading.agents.risk_manager import account_section, change_lines, draft_lines
 from zuno.trading.model.bundle import Bundle
 from zuno.trading.model.cycle import STARTED, Decision, Node, Outcome, Part, content_for_hash, recorded_content
-from zuno.trading.model.known import derive, pick
+from zuno.trading.model.known import derive
 from zuno.trading.model.memory import Exploration
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.run import record
@@ -49,9 +50,10 @@ def compute_run_view(
     facts, bundle = run_facts(case, outcome), case.bundle
     # The risk officer's reasons cite facts.
     changes = [change.model_copy(update={"why": render(change.why, facts)}) for change in outcome.ruling.changes]
-    view = RunView(
-        **pick(outcome, "origin", "run_id", "symbol", "mode", "hash", "code", "notes"),
-        synthetic=bundle.synthetic,
+    view = derive(
+        RunView,
+        outcome,
+        bundle,
         live=live,
         as_of=iso(outcome.as_of),
         bundle_hash=outcome.bundle,
@@ -107,11 +109,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 def run_facts(case: Case, outcome: Outcome) -> FactSheet:
     decision = outcome.decision
-    before_review = []
-    for change in outcome.ruling.changes:
-        if change.by == RuleName.TIGHTENED.value:
-            break
-        before_review.append(change)
+    before_review = [*takewhile(lambda change: change.by != RuleName.TIGHTENED.value, outcome.ruling.changes)]
     sizes = {"allocation_pct": float(decision.allocation_pct), "leverage": float(decision.leverage)}
     sizes |= {
         change.field: float(change.to)
@@ -127,9 +125,8 @@ def run_facts(case: Case, outcome: Outcome) -> FactSheet:
 def sanitise_part(part: P, facts: FactSheet | None = None) -> P:
     """The same part with every text in it safe for a screen, and its figures printed. Why a model was not heard is no
     text of an agent, and quotes what was wrong with one."""
-    return part.model_copy(
-        update={name: _sanitise_value(value, None if name == "why" else facts) for name, value in part}
-    )
+    safe = {name: _sanitise_value(value, None if name == "why" else facts) for name, value in part}
+    return part.model_copy(update=safe)
 
 
 def _sanitise_value(value: Any, facts: FactSheet | None) -> Any:
@@ -149,23 +146,17 @@ def read_memory_view(bundle: Bundle, decision: Decision, facts: FactSheet) -> Re
     names |= {lesson_id(place): note.id for place, note in enumerate(feedback.lessons, 1)}
     argued = decision.model_dump(include={"reasoning", "ev_rationale", "key_factors"})
     used = {id_.partition(".")[0] for id_ in cited_ids(_texts(argued))}
+    side = decision.decision.side
+    # The rules' Judge claims less by a rule of its own; a model's words say it themselves.
+    cut = None if side is None or decision.source in ("model", "repaired") else find_cut(bundle, side)
     return derive(
         ReadMemoryView,
         recalled,
         memories=tuple(derive(MemoryView, note) for note in recalled.memories),
         lessons=tuple(derive(LessonView, note) for note in feedback.lessons),
         cited=tuple(id_ for name, id_ in names.items() if name in used),
-        changed=sanitise(render(_describe_change(bundle, decision), facts)),
+        changed=sanitise(render("" if cut is None else describe_cut(cut), facts)),
     )
-
-
-def _describe_change(bundle: Bundle, decision: Decision) -> str:
-    """Of the rules, whose Judge claims less by a rule of its own; a model's words say it themselves."""
-    side = decision.decision.side
-    if side is None or decision.source in ("model", "repaired"):
-        return ""
-    cut = find_cut(bundle, side)
-    return "" if cut is None else describe_cut(cut)
 
 
 @dataclass(frozen=True, slots=True)

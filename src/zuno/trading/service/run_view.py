@@ -5,8 +5,8 @@ Every text in it may be a model's: one printable line, bounded.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final
+from dataclasses import replace
+from typing import Any, ClassVar, Final, NamedTuple
 
 from pydantic import FieldSerializationInfo, field_serializer
 
@@ -79,8 +79,6 @@ STANCE: Final = {1: "▲ up", 0: "● neither", -1: "▼ down"}
 
 
 class RulingExecutionView(View):
-    """What came of a ruling at the order gate."""
-
     state: str
     """held, refused, working, open, closing, closed or ended."""
     reason: ForeignText
@@ -90,8 +88,6 @@ class RulingExecutionView(View):
 
 
 class RunView(OriginView, RecordedView):
-    """A run that has ended."""
-
     VERSION: ClassVar = 2
     """From 2 on with the gross of its expectancy and the policy."""
     run_id: str
@@ -117,9 +113,7 @@ class RunView(OriginView, RecordedView):
     trade_chart: str | None = None
     """Where the picture of the trade was put; null where nothing was to be opened."""
     report: str | None
-    """Where the page was put."""
     code: str
-    """The version of Zuno that decided it."""
     notes: tuple[ForeignText, ...] = ()
     execution: RulingExecutionView | None = None
     """Null where nobody was to act on the ruling."""
@@ -143,13 +137,8 @@ class RunView(OriginView, RecordedView):
 
     def to_document(self) -> Document:
         """Everything, from the ruling down to the age of the data it stands on."""
-        record = facts(
-            ("run", id_(self.run_id)),
-            ("page", self.report or "none"),
-            ("outcome", self.hash),
-            ("bundle", self.bundle_hash),
-            ("decided by", f"Zuno {self.code}"),
-        )
+        names = (("page", self.report or "none"), ("outcome", self.hash), ("bundle", self.bundle_hash))
+        record = facts(("run", id_(self.run_id)), *names, ("decided by", f"Zuno {self.code}"))
         data = section("Data", _age_table(self.sources))
         return self._write_document(*self.to_sections(self.ruling.changes), data, section("On record", record))
 
@@ -179,10 +168,8 @@ class RunView(OriginView, RecordedView):
         )
 
     def to_experts_document(self) -> Document:
-        """What each expert wrote, and where they disagree."""
-        return document(
-            f"{self.label} · Experts on {self.symbol}", *_board_sections(self), context=self.context, as_of=self.as_of
-        )
+        headline = f"{self.label} · Experts on {self.symbol}"
+        return document(headline, *_board_sections(self), context=self.context, as_of=self.as_of)
 
     def to_sections(self, rules: Sequence[cycle.RuleChange]) -> Iterator[Section]:
         """The ruling and the argument behind it, in the order it was had."""
@@ -215,8 +202,7 @@ class RunView(OriginView, RecordedView):
         return {**dict.fromkeys(names), "llm_cost_usd": self.llm_cost_usd}
 
 
-@dataclass(frozen=True, slots=True)
-class FeedAges:
+class FeedAges(NamedTuple):
     feed: str
     sources: str
     series: int
@@ -275,7 +261,6 @@ def key_factors(view: RunView) -> tuple[str, ...]:
 
 
 def _rationales(view: RunView) -> frozenset[str]:
-    """What stands on the page above the Judge's own words."""
     entries = (entry for _, entry, _ in expert_entries(view) if entry is not None)
     return frozenset(text.rstrip(". ") for text in (view.meta.rationale, *(entry.rationale for entry in entries)))
 
@@ -317,7 +302,6 @@ def feed_ages(sources: Sequence[SourceView]) -> tuple[FeedAges, ...]:
 
 
 def call_text(call: str | None) -> str:
-    """With its arrow."""
     if call is None:
         return "–"
     return f"{ARROW.get(call, '')} {'CLOSE' if call == cycle.Call.CANCEL_AND_CLOSE else call}".strip()
@@ -337,15 +321,12 @@ def model_cost(usd: float | None) -> Value:
 
 def _ruling_facts(view: RunView) -> Facts:
     ruling, base = view.ruling, Symbol(view.symbol).base
+    done, sized = view.execution, bool(ruling.allocation_pct)
+    acts = {"position": "closes", "order": "cancels"}
     ends = [
-        (
-            "closes" if close.what == "position" else "cancels",
-            f"{close.venue} {close.what} {close.id}: {close.side} {quantity_text(close.quantity)} {base}",
-        )
-        for close in ruling.closes
+        (acts[end.what], f"{end.venue} {end.what} {end.id}: {end.side} {quantity_text(end.quantity)} {base}")
+        for end in ruling.closes
     ]
-    done = view.execution
-    sized = bool(ruling.allocation_pct)
     return facts(
         ("ruling", strong(call_text(ruling.decision))),
         None if ruling.veto is None else ("Judge", call_text(view.decision.decision)),
@@ -485,9 +466,8 @@ def _worth_facts(view: RunView) -> Facts:
         return facts(("EV", "nothing was to be opened"), cost)
     if isinstance(ev, cycle.FirstExpectation):
         sum_ = f"{ev.p:.3f} × {ev.profit_pct:.3f} % − {1 - ev.p:.3f} × {ev.loss_pct:.3f} %, less models"
-        parts: tuple[tuple[str, str | Value] | None, ...] = (
-            ("p", f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift"),
-        )
+        shrunk = f"{ev.p:.3f}: the Judge's {ev.p_judge:.3f} shrunk towards {ev.p0:.3f}, the rate without drift"
+        parts: tuple[tuple[str, str | Value] | None, ...] = (("p", shrunk),)
     else:
         spread = f"({ev.profit_pct:.3f} + {ev.loss_pct:.3f}) %"
         filled = "" if ev.fill == 1 else f", × {ev.fill:.3f} that it is filled"
@@ -519,10 +499,8 @@ def _worth_facts(view: RunView) -> Facts:
 
 
 def _rule_table(rules: Sequence[cycle.RuleChange]) -> Table:
-    rows = [
-        (rule.by, rule.field, foreign(f"{format_number(rule.from_)} → {format_number(rule.to)}"), foreign(rule.why))
-        for rule in rules
-    ]
+    changes = ((rule, f"{format_number(rule.from_)} → {format_number(rule.to)}") for rule in rules)
+    rows = [(rule.by, rule.field, foreign(change), foreign(rule.why)) for rule, change in changes]
     return table(("by", "what", "from → to", "why"), rows)
 
 
@@ -561,5 +539,4 @@ def _voice_blocks(view: RunView) -> tuple[Table, Lines | None]:
 
 
 def _aside(value: Value, words: str) -> Value:
-    """The figure with words behind it."""
     return replace(value, text=f"{value.text} {words}")

@@ -10,14 +10,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from zuno.journal.decision_view import (
-    DECISION_VIEW,
-    DecisionRecord,
-    JournalUpgradeView,
-    ReplayView,
-    pack_view,
-    store_missing_views,
-)
+from zuno.journal import decision_view
 from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
@@ -37,7 +30,7 @@ from zuno.trading.execute.order_gate import ExecutionResult, OrderGate
 from zuno.trading.measure.frames import FrameCache
 from zuno.trading.model.account import Account
 from zuno.trading.model.bundle import Bundle, Slot, add_slots
-from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, EvPolicy, Node, NodeEvent, Outcome
+from zuno.trading.model.cycle import EDITION, STARTED, Chart, Decision, EvPolicy, Node, Outcome
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import parse_mode
 from zuno.trading.model.memory import CASE_RECORD, CaseRecord, ClosedTrade, DeskRecord, Exploration, make_slot
@@ -95,10 +88,6 @@ Recall = Callable[[Case], Awaitable[Sequence[Slot]]]
 """What the desk remembers of a case: slots that its bundle did not have."""
 
 
-def _ignore_event(event: NodeEvent) -> None:
-    """Nobody listens: everything is on record all the same."""
-
-
 @dataclass(frozen=True, slots=True)
 class RunBackends:
     journal: Callable[[], Awaitable[Journal]]
@@ -141,7 +130,7 @@ class Cycles:
         symbol: str,
         mode: str = "swing",
         as_of: str | None = None,
-        listen: Listen = _ignore_event,
+        listen: Listen = lambda event: None,
         *,
         chart: bool = True,
         account: str | None = None,
@@ -187,7 +176,7 @@ class Cycles:
         return (await self._open_journal(run_id)).read_execution()
 
     @logged_by_id
-    async def resume(self, run_id: str, listen: Listen = _ignore_event) -> Outcome:
+    async def resume(self, run_id: str, listen: Listen = lambda event: None) -> Outcome:
         """Take a run up where it was cut off; what is on record is not said again. One that ended is as it was. One of
         an older edition ends `expired`, which is `Refused`."""
         notebook = await self._open_journal(run_id)
@@ -234,15 +223,15 @@ class Cycles:
         """The argument of a run; no model is asked."""
         return why_view(await self.record(run_id))
 
-    async def store_missing_views(self) -> JournalUpgradeView:
+    async def store_missing_views(self) -> decision_view.JournalUpgradeView:
         """Store the view of every ended run that has none, as this Zuno computes it."""
         journal = await self._with.journal()
 
-        async def load(run_id: str) -> DecisionRecord[RunView]:
+        async def load(run_id: str) -> decision_view.DecisionRecord[RunView]:
             notebook = await RunJournal(journal, run_id).open()
             return run_decision(notebook, _ended_outcome(notebook))
 
-        return await store_missing_views(journal, ENDED, DESK, load)
+        return await decision_view.store_missing_views(journal, ENDED, DESK, load)
 
     async def paint_trade(self, record: RunRecord) -> bytes | None:
         """The trade of a run, drawn as a PNG; None where nothing was to be opened, or the run was without a chart."""
@@ -280,7 +269,7 @@ class Cycles:
             lines.append(run_line_view(run_id, entry.at, asked, end or moment, end))
         return RunsView(runs=tuple(lines), more=len(entries) > most)
 
-    async def replay(self, run_id: str) -> ReplayView:
+    async def replay(self, run_id: str) -> decision_view.ReplayView:
         """Argue again from what is on record, with no key and no network, and compare what is decided.
 
         Nothing is written, and nobody is kept from running.
@@ -309,9 +298,9 @@ class Cycles:
             expired = outcome is not reported
             await notebook.keep(ENDED, summarise_run(outcome, expired=expired, account=asked.account))
             outcome = _ended_outcome(notebook)
-            shown = pack_view(*view_run_journal(notebook, outcome, await cycle.load_case()))
+            shown = decision_view.pack_view(*view_run_journal(notebook, outcome, await cycle.load_case()))
             journal, run_id = notebook.journal, notebook.run_id
-            await journal.append_once(kind=DECISION_VIEW, author=DESK, payload=shown, request_id=run_id)
+            await journal.append_once(kind=decision_view.DECISION_VIEW, author=DESK, payload=shown, request_id=run_id)
             await saver.adelete_thread(run_id)  # a finished run is in the journal as a whole
         return outcome
 
@@ -480,17 +469,12 @@ def _ended_outcome(notebook: RunJournal) -> Outcome:
 
 async def _new_cases(past: PastRuns, asked: RunRequest, moment: MarketMoment) -> tuple[str, ...]:
     """Trades of the account in this symbol that were closed and labelled between the run before and this one."""
-    runs = [
-        run.as_of
-        for run in await past.list_ended()
-        if (run.symbol, run.account) == (asked.symbol, asked.account) and run.as_of < moment.as_of
-    ]
-    since = max(runs, default=0)
-    cases = [
-        CaseRecord.model_validate(dict(entry.payload), strict=False)
-        for entry in await past.journal.latest(MOST_CASES, kind=CASE_RECORD)
-    ]
-    ours = [case for case in cases if (case.account, case.symbol) == (asked.account, asked.symbol)]
+    about = asked.symbol, asked.account
+    runs = (run.as_of for run in await past.list_ended() if (run.symbol, run.account) == about)
+    since = max((as_of for as_of in runs if as_of < moment.as_of), default=0)
+    entries = await past.journal.latest(MOST_CASES, kind=CASE_RECORD)
+    cases = [CaseRecord.model_validate(dict(entry.payload), strict=False) for entry in entries]
+    ours = (case for case in cases if (case.symbol, case.account) == about)
     return tuple(case.id for case in ours if since <= case.closed < moment.as_of)
 
 

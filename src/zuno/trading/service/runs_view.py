@@ -17,8 +17,6 @@ from zuno.trading.service.run_view import RunView, call_text, headline_notes, mo
 
 
 class AttemptView(View):
-    """One question to one model."""
-
     role: str
     attempt: int
     model: ForeignText
@@ -56,30 +54,21 @@ class CycleWhyView(OriginView):
 
     def to_document(self) -> Document:
         run = self.run
-        started = ("started", f"{self.started}, {self.state}")
+        named = (("run", id_(self.run_id)), ("started", f"{self.started}, {self.state}"))
         label = "SYNTHETIC" if self.synthetic else "PAPER" if run is None else run.label
         asked = section("What models were asked", *self._attempt_blocks())
         headline = f"{label} · Why: {self.symbol} {self.mode}"
         context = foreign(f"as of {self.as_of} · {self.market}")
         if run is None:
-            reached = facts(
-                ("run", id_(self.run_id)),
-                started,
-                ("on record", ", ".join(self.reached)),
-                ("not reached", bad(", ".join(self.waiting))),
-            )
+            steps = (("on record", ", ".join(self.reached)), ("not reached", bad(", ".join(self.waiting))))
             again = f"it has not ended; `zuno trade resume {self.run_id}` takes it up again"
-            return document(headline, reached, asked, context=context, notes=(again,), as_of=self.as_of)
+            return document(headline, facts(*named, *steps), asked, context=context, notes=(again,), as_of=self.as_of)
+        record = facts(*named, ("outcome", run.hash), ("bundle", self.bundle_hash or "none"))
         return document(
             headline,
             *run.to_sections(self.rules),
             asked,
-            section(
-                "On record",
-                facts(
-                    ("run", id_(self.run_id)), started, ("outcome", run.hash), ("bundle", self.bundle_hash or "none")
-                ),
-            ),
+            section("On record", record),
             context=context,
             urgent=[foreign(note, Tone.BAD) for note in headline_notes(run)],
             notes=run.ending_notes,
@@ -205,16 +194,15 @@ def why_view(record: RunRecord) -> CycleWhyView:
         synthetic=bool(line.synthetic),
         as_of=line.as_of or "",
         bundle_hash=None if run is None else run.bundle_hash,
-        attempts=tuple(map(_attempt_view, record.attempts)),
+        attempts=tuple(
+            derive(AttemptView, attempt, said=attempt.raw, tokens=attempt.tokens_in + attempt.tokens_out)
+            for attempt in record.attempts
+        ),
         rules=() if run is None else run.ruling.changes,
         run=run,
         reached=record.nodes,
         waiting=tuple(node for node in Node if node not in record.nodes),
     )
-
-
-def _attempt_view(attempt: Attempt) -> AttemptView:
-    return derive(AttemptView, attempt, said=attempt.raw, tokens=attempt.tokens_in + attempt.tokens_out)
 
 
 def run_line_view(

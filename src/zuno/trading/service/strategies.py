@@ -75,8 +75,6 @@ class SleeveTargetsView(View):
 
 
 class StrategyTargetsView(View):
-    """What sleeves would hold at a moment, from nothing."""
-
     synthetic: bool
     origin: str
     account: str
@@ -98,8 +96,6 @@ class StrategyTargetsView(View):
 
 @dataclass(frozen=True, slots=True)
 class SleeveAccount:
-    """The account whose sleeves are asked for."""
-
     name: str
     shares: SleeveShares
     equity_usd: Decimal | None
@@ -116,17 +112,13 @@ class StrategyDesk:
     async def list(self) -> SleevesListView:
         account = await self.read_account()
         rules = {name: strategy.rule for name, strategy in STRATEGIES.items()} | {DEBATE: DEBATE_RULE}
-        names = dict.fromkeys([*rules, *account.shares])
-        return SleevesListView(
-            account=account.name,
-            sleeves=tuple(
-                SleeveLineView(name=name, share=float(account.shares.of(name)), rule=rules.get(name, OWN_RULE))
-                for name in names
-            ),
+        sleeves = (
+            SleeveLineView(name=name, share=float(account.shares.of(name)), rule=rules.get(name, OWN_RULE))
+            for name in dict.fromkeys([*rules, *account.shares])
         )
+        return SleevesListView(account=account.name, sleeves=tuple(sleeves))
 
     async def show(self, name: str, as_of: str | None = None) -> StrategyTargetsView:
-        """One strategy and its targets, whether or not the account has such a sleeve."""
         if name not in STRATEGIES:
             near = find_near(name, tuple(STRATEGIES))
             hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(STRATEGIES)}"
@@ -153,10 +145,7 @@ class StrategyDesk:
             strategy, part = STRATEGIES[name], account.shares.of(name)
             capital = None if account.equity_usd is None or not part else float(account.equity_usd * part)
             sized = size_targets(strategy, view)
-            rows = [
-                _view_target(strategy, view.markets[market], target, capital, catalogue)
-                for market, target in sized.items()
-            ]
+            rows = (_view_target(strategy, view.markets[market], sized[market], capital, catalogue) for market in sized)
             sleeves.append(
                 SleeveTargetsView(
                     name=name,

@@ -31,17 +31,9 @@ from zuno.trading.model.trade_events import DAY_SUMMARY, DaySummary, account_mod
 from zuno.trading.ports.trade_log import TradeLog
 from zuno.trading.rules.protections import describe_lock
 from zuno.trading.rules.trading_book import TradingBook
+from zuno.trading.service import desk_view
 from zuno.trading.service.account_page import require_account
 from zuno.trading.service.daily_targets import TARGETS_DAY, DailyTargets, TargetsDay
-from zuno.trading.service.desk_view import (
-    DeskEvent,
-    DeskEventKind,
-    DeskRunView,
-    DeskStopView,
-    LedgerTotals,
-    describe_post_mortem,
-    protection_view,
-)
 from zuno.trading.service.features import TradingDesk
 from zuno.trading.service.live_start import Confirm, StartPermit, check_account_choice
 from zuno.trading.service.own_strategies import OwnStrategies
@@ -73,7 +65,7 @@ class StopRequest(Wire):
     at: int
 
 
-Hear = Callable[[DeskEvent], None]
+Hear = Callable[[desk_view.DeskEvent], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,6 @@ class DeskBackends:
     log: TradeLog
     desk: TradingDesk
     live: bool
-    """Whether the market is read live."""
     open_gate: Callable[[str, Callable[[], Millis], str | None], Awaitable[OrderGate]]
     """The gate of an account, by a clock. It places entries unless a reason not to is given."""
     cycles: Callable[[OrderGate], Cycles]
@@ -137,7 +128,7 @@ class TradeDesk:
         until: str | None = None,
         live: bool = False,
         confirm: Confirm = lambda word, what: False,
-    ) -> DeskRunView:
+    ) -> desk_view.DeskRunView:
         """Run the desk until `stop`, or through recorded time (`speed` max, from and until given moments). `live`: with
         money, once everything is there and the word was typed."""
         desk = self._with.desk
@@ -165,7 +156,6 @@ class TradeDesk:
             return await self._run_live(plan, name, hear, stop, notes)
 
     def _describe_limits(self) -> list[str]:
-        """What venues of the routes cannot do."""
         return [describe_venue(venue) for venue in self._with.venues if describe_limits(venue)]
 
     @asynccontextmanager
@@ -201,14 +191,14 @@ class TradeDesk:
         origin = self._with.desk.origin
         return await self._with.permit(account, symbols, origin, paper_account(origin), confirm)
 
-    async def stop(self, account: str | None = None) -> DeskStopView:
+    async def stop(self, account: str | None = None) -> desk_view.DeskStopView:
         """Ask the desk of an account to end, wherever it runs; stops at the venue stay."""
         account = self._with.find_account(account)
         name = account_name(self._with.desk.origin, account)
         await require_account(self._with.log, self._with.desk.origin, account)
         journal = await self._with.journal()
         await journal.append(kind=STOP_REQUEST, author=_OWNER, payload=StopRequest(account=name, at=self._with.now()))
-        return DeskStopView(
+        return desk_view.DeskStopView(
             account=name,
             said=f"The desk of {name} ends within seconds, if it runs. Stops that an exchange holds stay there; where "
             "the desk watches them, nobody does until it runs again.",
@@ -218,11 +208,9 @@ class TradeDesk:
 
     async def _run_recorded(
         self, plan: DeskPlan, account: str, since: str | None, until: str | None, hear: Hear, stop: asyncio.Event
-    ) -> DeskRunView:
-        moments = [await self._with.desk.moment(symbol, since or "24h") for symbol in plan.symbols]
-        ends = [await self._with.desk.moment(symbol, until) for symbol in plan.symbols]
-        begin = max(moment.as_of for moment in moments)
-        end = min(moment.as_of for moment in ends)
+    ) -> desk_view.DeskRunView:
+        begin = max([(await self._with.desk.moment(symbol, since or "24h")).as_of for symbol in plan.symbols])
+        end = min([(await self._with.desk.moment(symbol, until)).as_of for symbol in plan.symbols])
         if begin >= end:
             raise UsageError(f"--from {iso(begin)} is not before the end, {iso(end)}.")
         clock = MarketClock(begin)
@@ -230,8 +218,7 @@ class TradeDesk:
         book = await gate.refresh()
         if book.recorded is False or (book.recorded is None and book.count and self._with.live):
             raise Refused(f"The account {account} goes by real time; give --account NAME for one in recorded time.")
-        newest = book.newest
-        notes: tuple[str, ...] = ()
+        newest, notes = book.newest, tuple[str, ...]()
         if newest > begin:
             if newest >= end:
                 raise Refused(
@@ -266,7 +253,7 @@ class TradeDesk:
         stop: asyncio.Event,
         notes: tuple[str, ...],
         watch_only: str | None = None,
-    ) -> DeskRunView:
+    ) -> desk_view.DeskRunView:
         began = self._with.now()
         gate = await self._with.open_gate(account, self._with.now, watch_only)
         check_real_time(await gate.refresh(), account)
@@ -296,8 +283,6 @@ class TradeDesk:
 
 
 class _DeskRun:
-    """The jobs of one run of the desk, and the events it reports."""
-
     def __init__(
         self, backends: DeskBackends, gate: OrderGate, plan: DeskPlan, account: str, hear: Hear, *, live: bool
     ) -> None:
@@ -307,16 +292,13 @@ class _DeskRun:
         self._cycles = backends.cycles(gate)
         # A live market's shadows are of its days as they happen.
         self._shadow = backends.shadow if live or not backends.live else None
-        self._ran = 0
-        self._closed_before = self._told_closed = 0
+        self._ran = self._closed_before = self._told_closed = self._stop_seen = 0
         self._opened: dict[str, bool] = {}
         self._told_locks: set[tuple[str, str | None, int | None]] = set()
-        self._stop_seen = 0
 
     async def start(self) -> None:
         book = await self._gate.refresh()
-        self._closed_before = len(book.closed)
-        self._told_closed = len(book.closed)
+        self._closed_before = self._told_closed = len(book.closed)
         self._opened = dict.fromkeys(book.trades, False)
         journal = await self._with.journal()
         latest = await journal.latest(1, kind=STOP_REQUEST)
@@ -341,8 +323,7 @@ class _DeskRun:
             self._with.targets is None or {DEBATE, LP_HEDGE}.issuperset(self._gate.book.sleeves)
         ):
             return True
-        kinds = {JobKind.DAILY_SUMMARY: DAY_SUMMARY, JobKind.TARGETS: TARGETS_DAY}
-        kind = kinds.get(job.kind, EVALUATED)
+        kind = {JobKind.DAILY_SUMMARY: DAY_SUMMARY, JobKind.TARGETS: TARGETS_DAY}.get(job.kind, EVALUATED)
         journal = await self._with.journal()
         return bool(await journal.latest(1, request_id=_job_id(job, self._account), kind=kind))
 
@@ -362,14 +343,9 @@ class _DeskRun:
         assert job.symbol is not None
         assert job.mode is not None
         as_of = None if self._live and self._with.desk.live(None) else str(at)
-        outcome = await self._cycles.run(
-            job.symbol.value,
-            job.mode.value,
-            as_of,
-            chart=False,
-            account=self._account,
-            run_id=_run_id(job, self._account),
-        )
+        about = job.symbol.value, job.mode.value, as_of
+        run_id = _run_id(job, self._account)
+        outcome = await self._cycles.run(*about, chart=False, account=self._account, run_id=run_id)
         self._ran += 1
         ruling = outcome.ruling
         done = await self._cycles.execution(outcome.run_id)
@@ -439,7 +415,7 @@ class _DeskRun:
 
     def _tell_learned(self, learned: Evaluation) -> None:
         for post_mortem in learned.post_mortems:
-            self._tell("learned", describe_post_mortem(post_mortem), post_mortem.symbol)
+            self._tell("learned", desk_view.describe_post_mortem(post_mortem), post_mortem.symbol)
         for lesson in learned.lessons:
             self._tell("learned", f"lesson {lesson.id} from {len(lesson.cases)} trades: {lesson.text}")
         for note in learned.notes:
@@ -468,16 +444,16 @@ class _DeskRun:
                 self._told_locks.add(key)
                 self._tell("lock", describe_lock(lock), lock.symbol)
 
-    def _tell(self, what: DeskEventKind, said: str, symbol: Symbol | None = None) -> None:
+    def _tell(self, what: desk_view.DeskEventKind, said: str, symbol: Symbol | None = None) -> None:
         _LOG.info("%s %s", symbol or "desk", said)
         at = iso(self._gate.now())
-        self._hear(DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
+        self._hear(desk_view.DeskEvent(at=at, what=what, symbol=None if symbol is None else symbol.value, said=said))
 
-    async def summarise(self, since: Millis, until: Millis, notes: tuple[str, ...]) -> DeskRunView:
+    async def summarise(self, since: Millis, until: Millis, notes: tuple[str, ...]) -> desk_view.DeskRunView:
         self.tell_changes()
         book, locks = self._gate.book, await self._gate.locks()
         closed = len(book.closed) - self._closed_before
-        return DeskRunView(
+        return desk_view.DeskRunView(
             synthetic=self._with.desk.synthetic,
             origin=self._with.desk.origin,
             live=self._live,
@@ -493,7 +469,7 @@ class _DeskRun:
             exploration=sum(self._opened.values()),
             ledger=await ledger_totals(self._gate, book),
             invariants=find_broken_invariant(book) or "ok",
-            protections=tuple(map(protection_view, locks)),
+            protections=tuple(map(desk_view.protection_view, locks)),
             said=f"The desk ended at {iso(until)}; cycles: {self._ran}, trades closed: {closed}, "
             f"positions open: {len(book.trades)}.",
             notes=notes,
@@ -512,20 +488,18 @@ async def _end_entries(gate: OrderGate, reason: str) -> str | None:
     return f"NOT CANCELLED at the exchange: {', '.join(left)} ({why}). Cancel them there, or start the desk again."
 
 
-async def ledger_totals(gate: OrderGate, book: TradingBook) -> LedgerTotals:
+async def ledger_totals(gate: OrderGate, book: TradingBook) -> desk_view.LedgerTotals:
     marks = await gate.marks()
     equity: dict[str, float | None] = {}
     for exchange in book.venues:
         known = {symbol: price for (at, symbol), price in marks.items() if at is exchange}
         whole = all(trade.symbol in known for trade in book.trades_at(exchange))
         before = equity.get(exchange.currency, 0.0)
-        equity[exchange.currency] = (
-            float(book.equity(exchange, known)) + before if whole and before is not None else None
-        )
-    ledger = book.ledger
-    return LedgerTotals(
-        debits=_by_currency(ledger.debits),
-        credits=_by_currency(ledger.credits),
+        worth = float(book.equity(exchange, known)) if whole else None
+        equity[exchange.currency] = None if worth is None or before is None else before + worth
+    return desk_view.LedgerTotals(
+        debits=_by_currency(book.ledger.debits),
+        credits=_by_currency(book.ledger.credits),
         cash=_by_currency({venue: book.cash(venue) + book.margin(venue) for venue in book.venues}),
         equity=equity,
     )
