@@ -192,11 +192,11 @@ class BatchWriter:
 
     async def _write(self, pending: Sequence[_PendingBatch]) -> None:
         batches = [Batch(batch.series, batch.rows, batch.known) for batch in pending if batch.done is not None]
-        streamed: dict[Series[Any], list[Any]] = {}
+        streamed, now = dict[Series[Any], list[Any]](), self._now()
         for batch in pending:
             if batch.done is None:
                 streamed.setdefault(batch.series, []).extend(batch.rows)
-        batches += [Batch(series, rows, self._now()) for series, rows in streamed.items()]
+        batches += [Batch(series, rows, now) for series, rows in streamed.items()]
         self.rows += await self._write_batches(batches)
         for batch in pending:
             if batch.done is not None and not batch.done.done():  # whoever asked may be gone

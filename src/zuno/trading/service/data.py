@@ -16,7 +16,7 @@ from zuno.trading.data.check import Check, Fetch, Now, count_missing, find_doubl
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import Series
 from zuno.trading.model.wanted import is_read
-from zuno.trading.ports.series import Origin, RenewedStore, SeriesStore, Span
+from zuno.trading.ports.series import Flaw, Origin, RenewedStore, SeriesStore, Span
 from zuno.trading.service.origin_view import OriginView
 
 Invent: TypeAlias = Callable[[int, Sequence[Symbol]], Awaitable[RenewedStore]]
@@ -231,15 +231,11 @@ class DataDesk:
     async def check(self, *, repair: bool = False) -> DataCheckView:
         flaws, before = await Check(self.store, self.now, repair=repair, fetch=self.fetch).run()
         mended = sum(flaw.mended is not None for flaw in flaws)
-        places = [format_stretch(flaw.first, flaw.last) for flaw in flaws]
         return DataCheckView(
             ok=mended == len(flaws),
             **_origin_fields(self.store.origin),
             checked=len(await self.store.spans()),
-            flaws=tuple(
-                derive(FlawView, flaw, series=str(flaw.series), place=place, rule=rule_for(flaw))
-                for flaw, place in zip(flaws, places, strict=True)
-            ),
+            flaws=tuple(map(_flaw_view, flaws)),
             mended=mended,
             remaining=len(flaws) - mended,
             settled_before=before,
@@ -270,6 +266,11 @@ class DataDesk:
             said=f"{begun.origin.label}: {count:,} rows of {len(begun.spans)} series, up to {format_minute(last)} UTC.",
             notes=("its injected faults are listed by `zuno data check`", *elsewhere),
         )
+
+
+def _flaw_view(flaw: Flaw) -> FlawView:
+    place = format_stretch(flaw.first, flaw.last)
+    return derive(FlawView, flaw, series=str(flaw.series), place=place, rule=rule_for(flaw))
 
 
 def _origin_fields(origin: Origin) -> dict[str, bool | str]:

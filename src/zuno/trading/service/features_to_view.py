@@ -233,10 +233,8 @@ def _levels(bundle: Bundle, frames: Iterable[Frame]) -> Iterable[dict[str, Any]]
 
 
 def _age(block: Block | None) -> dict[str, Any]:
-    return {
-        "asOf": None if block is None else iso(block.as_of),
-        "ageSeconds": None if block is None else block.age,
-    }
+    as_of, age = (None, None) if block is None else (iso(block.as_of), block.age)
+    return {"asOf": as_of, "ageSeconds": age}
 
 
 def _group(bundle: Bundle, series: Iterable[Series[Any]], value: Any) -> dict[str, Any]:

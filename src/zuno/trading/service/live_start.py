@@ -12,7 +12,7 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol, describe_venue
-from zuno.markets.venues import VENUES, Venue, sort_venues
+from zuno.markets.venues import Venue, sort_venues
 from zuno.trading.model.cycle import EvPolicy
 from zuno.trading.model.market import DAY_MS
 from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, DEBATE_ALONE, TREND
@@ -283,11 +283,8 @@ class LiveStart:
 
 def find_traded_exchanges(mandates: Sequence[Mandate]) -> tuple[Venue, ...]:
     """Exchanges that a mandate of the account ever opened: what is held there is watched when it has ended, too."""
-    return tuple(
-        venue
-        for venue in VENUES
-        if any(venue in mandate.venues and (venue.holds_stops or mandate.stops == "watched") for mandate in mandates)
-    )
+    named = ((mandate, venue) for mandate in mandates for venue in mandate.venues)
+    return sort_venues(venue for mandate, venue in named if venue.holds_stops or mandate.stops == "watched")
 
 
 def check_account_choice(account: str | None, *, live: bool) -> str | None:

@@ -59,9 +59,7 @@ def compute_run_view(
         bundle_hash=outcome.bundle,
         meta=sanitise_part(outcome.meta, facts),
         regime=outcome.meta.regime,
-        anomalies=tuple(
-            anomaly_view(bundle, anomaly.rule, anomaly.label, sanitise(anomaly.said)) for anomaly in outcome.anomalies
-        ),
+        anomalies=tuple(anomaly_view(bundle, each.rule, each.label, sanitise(each.said)) for each in outcome.anomalies),
         blackboard=sanitise_part(outcome.board, facts),
         decision=sanitise_part(outcome.decision, facts),
         ev=outcome.expectation,
