@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_bars, fetch_irregular, pick_period, read_closes
-from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
+from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape
 from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -156,7 +156,7 @@ class BinanceTape(VenueTape):
         stream = StreamAddress("Binance", f"{self.url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
         proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
-        return listen_to(stream, _parse_message, proven, self.steady, self.timing)
+        return self.listen_to(stream, _parse_message, proven)
 
 
 def _parse_message(message: VendorJson) -> StreamEvent:

@@ -155,7 +155,7 @@ class BybitTape(streams.VenueTape):
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = streams.StreamAddress("Bybit", f"{self.url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return streams.listen_to(stream, _parse_message, proven, self.steady, self.timing)
+        return self.listen_to(stream, _parse_message, proven)
 
 
 class _UnknownTopic(Unavailable):

@@ -31,7 +31,7 @@ class Deribit(ExchangeFeed):
             summary = await self._exchange.ask("publicGetGetBookSummaryByCurrency", "summary", **asked)
         terms = {item.text("instrument_name"): _terms(item) for item in listed.children("result")}
         quotes = tuple(_quote(item, terms) for item in summary.children("result"))
-        return OptionChain(summary.moment_of_micros("usOut"), quotes)
+        return OptionChain(summary.moment("usOut", per_second=1_000_000), quotes)
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Each close at the moment its hour ended; the hour that still runs by the venue's clock is left out."""

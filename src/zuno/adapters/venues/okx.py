@@ -175,7 +175,7 @@ class OkxTape(streams.VenueTape):
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
         stream = streams.StreamAddress("OKX", f"{self.url}/ws/v5/public", hello, ping="ping", pong="pong")
         proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
-        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self.steady, self.timing):
+        async for item in self.listen_to(stream, partial(_parse_message, sizes), proven):
             yield item
 
 
