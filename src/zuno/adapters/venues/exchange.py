@@ -134,7 +134,8 @@ class ExchangeClient:
                 raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
                 await self._reach()
-                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(_copy(params)))
+                own = dict(params) if isinstance(params, Mapping) else [*map(dict, params)]  # ccxt adds fields to them
+                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(own))
             except RateLimited as asked:
                 self._quiet_until = self.monotonic() + asked.seconds
                 raise
@@ -209,11 +210,6 @@ class ExchangeClient:
                 }
             self._ccxt = opened
         return self._ccxt
-
-
-def _copy(params: Params) -> dict[str, object] | list[dict[str, object]]:
-    """ccxt adds fields of its own."""
-    return dict(params) if isinstance(params, Mapping) else [dict(part) for part in params]
 
 
 class ExchangeFeed:

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
@@ -50,7 +51,7 @@ from zuno.trading.model.trade_events import (
     OrderUpdated,
     TradeEvent,
 )
-from zuno.trading.rules.book_state import USUAL_CASH, OpenTrade, TrackedOrder
+from zuno.trading.rules.book_state import USUAL_CASH, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
 from zuno.trading.rules.trading_book import TradingBook
@@ -189,8 +190,9 @@ class PaperExchange:
         """Cash that no position or order has taken, less open losses and the taker's fees of open orders."""
         free = self.book.cash(self.exchange)
         if not self.spot:
-            lost = sum((self._unrealised_pnl(trade) for trade in self.book.positions.values()), ZERO)
-            free += min(ZERO, lost)
+            marks = ((trade, self.market_state[trade.symbol].mark) for trade in self.book.positions.values())
+            pnls = (trade.unrealised_pnl(to_decimal(mark)) for trade, mark in marks if mark is not None)
+            free += min(ZERO, sum(pnls, ZERO))
         return free - sum(map(self._reserved_margin, self.book.open_orders.values()), ZERO)
 
     # -- orders
@@ -246,8 +248,7 @@ class PaperExchange:
             raise _Rejection(f"the newest price of {request.symbol} is stale")
         if request.quantity < filters.min_quantity or request.quantity % filters.lot:
             raise _Rejection(f"a quantity of {request.quantity} is not in lots of {filters.lot}")
-        conditional = request.type in _TRIGGERED
-        price = request.trigger if conditional else request.price
+        price = request.trigger if request.type in _TRIGGERED else request.price
         if request.type is not OrderType.LIMIT and request.quantity > filters.max_quantity:
             raise _Rejection(f"a quantity of {request.quantity} is above {filters.max_quantity}")
         if (price is None) != (request.type is OrderType.MARKET):
@@ -389,10 +390,8 @@ class PaperExchange:
         down_first = bar.close >= bar.open if held is None else held.side is Side.LONG
         extremes = (bar.low, bar.high) if down_first else (bar.high, bar.low)
         self._match_at(symbol, bar.open, bar.at, bar.start)
-        place = bar.open
-        for turn in (*extremes, bar.close):
-            self._match_segment(symbol, place, turn, bar)
-            place = turn
+        for start, end in pairwise((bar.open, *extremes, bar.close)):
+            self._match_segment(symbol, start, end, bar)
         self._match_at(symbol, bar.close, bar.at, None)
 
     def _match_segment(self, symbol: Symbol, start: float, end: float, bar: Bar) -> None:
@@ -530,9 +529,12 @@ class PaperExchange:
             if needed > self.available() + self._reserved_margin(order):
                 self._end_order(order, OrderStatus.EXPIRED, at, "margin is insufficient")
                 return
-        if closable and not self.spot and self._is_bankrupt(request.symbol, price):
-            self._liquidate(request.symbol, at)
-            return
+        if closable and not self.spot:
+            held = self.book.positions[self.exchange, request.symbol, DEBATE]
+            end = bankruptcy_price(held.side, held.quantity, held.cost, held.margin)
+            if price < end if held.side is Side.LONG else price > end:  # it would cost more than the margin
+                self._liquidate(request.symbol, at)
+                return
         number = len(self.fills[request.symbol]) + 1
         fill = Fill(
             **pick(request, "client_id", "exchange", "symbol", "side"),
@@ -587,12 +589,6 @@ class PaperExchange:
             liquidation=True,
         )
         self._emit(FillBooked(at=at, fill=fill))
-
-    def _is_bankrupt(self, symbol: Symbol, price: Decimal) -> bool:
-        """Whether a close at this price would cost more than the margin."""
-        held = self.book.positions[self.exchange, symbol, DEBATE]
-        end = bankruptcy_price(held.side, held.quantity, held.cost, held.margin)
-        return price < end if held.side is Side.LONG else price > end
 
     def _settle_funding(self, symbol: Symbol, settled: FundingRate) -> None:
         held = self.book.position(self.exchange, symbol)
@@ -655,10 +651,6 @@ class PaperExchange:
             return price
         moved = to_decimal(market_state.price) - (to_decimal(depth.bids[0].price) + to_decimal(depth.asks[0].price)) / 2
         return _to_grid(price + moved, self.tick(symbol), ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
-
-    def _unrealised_pnl(self, trade: OpenTrade) -> Decimal:
-        mark = self.market_state[trade.symbol].mark
-        return ZERO if mark is None else trade.unrealised_pnl(to_decimal(mark))
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:
         """What a taker pays without a book, on the tick against it."""

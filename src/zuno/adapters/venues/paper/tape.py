@@ -124,21 +124,15 @@ class SeriesTape:
         self._newest_bar: dict[Symbol, Millis] = {}
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        seen = self._newest_bar.get(symbol)
-        since = after if seen is None or not self._live else min(after, seen)
+        since = min(after, self._newest_bar.get(symbol, after))
         selected: list[Tick] = []
         for day in range(since // market.DAY_MS, until // market.DAY_MS + 1):
             ticks, times = await self._read_day(symbol, day, until)
-            first, last = bisect_right(times, since), bisect_right(times, until)
-            if since == after:
-                selected += ticks[first:last]
-            else:
-                selected += [
-                    tick for tick in ticks[first:last] if tick.at > after or (type(tick) is Bar and tick.at > since)
-                ]
-        newest = max((tick.at for tick in selected if type(tick) is Bar), default=None) if self._live else None
-        if newest is not None:
-            self._newest_bar[symbol] = newest
+            selected += ticks[bisect_right(times, since) : bisect_right(times, until)]
+        if since < after:
+            selected = [tick for tick in selected if tick.at > after or (type(tick) is Bar and tick.at > since)]
+        if self._live and (bars := [tick.at for tick in selected if type(tick) is Bar]):
+            self._newest_bar[symbol] = max(bars)
         return selected
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
@@ -149,9 +143,8 @@ class SeriesTape:
         if not any(type(tick) is Bar for tick in latest):
             earlier, _ = await self._read_day(symbol, day - 1, moment)
             latest = [*earlier, *latest]
-        newest = max((tick.at for tick in latest if type(tick) is Bar), default=None) if self._live else None
-        if newest is not None:
-            self._newest_bar.setdefault(symbol, newest)
+        if self._live and (bars := [tick.at for tick in latest if type(tick) is Bar]):
+            self._newest_bar.setdefault(symbol, max(bars))
         return latest
 
     async def _read_day(self, symbol: Symbol, day: int, now: Millis) -> tuple[list[Tick], list[int]]:
