@@ -306,15 +306,17 @@ class _ChartRenderer:
         rising = close >= opened
         foot, head = np.floor(frame.y(np.minimum(opened, close))), np.floor(frame.y(np.maximum(opened, close)))
         head = np.maximum(head, foot + 1)
-        half = self._layout.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             wicks = zip(self._middle[some], frame.y(low[some]), frame.y(high[some]), strict=True)
             self._canvas.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
-            left, right = self._middle[some] - half, self._middle[some] + half
-            if some is rising and self._layout.hollow:
-                self._canvas.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
-            else:
-                self._canvas.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
+            self._bodies(some, foot[some], head[some] + 1, rose=some is rising)
+
+    def _bodies(self, some: NDArray[np.bool_], low: Floats, high: Floats, *, rose: bool) -> None:
+        left, right = self._middle[some] - self._layout.body / 2, self._middle[some] + self._layout.body / 2
+        if rose and self._layout.hollow:
+            self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=BLUE)
+        else:
+            self._canvas.boxes(left, low, right, high, PALE_BLUE if rose else VERMILLION)
 
     def _curves(self, panel: PricePanel, frame: PanelFrame) -> None:
         for curve in panel.curves:
@@ -358,16 +360,12 @@ class _ChartRenderer:
             self._canvas.text(LAST + 8, frame.top - 10 - 15 * place, line, self._canvas.fonts.plain, VERMILLION)
 
     def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: PanelFrame) -> None:
-        zero, half = np.floor(frame.at(0.0)), self._layout.body / 2
-        for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
+        zero = np.floor(frame.at(0.0))
+        for some in (rising, ~rising):
             held = some & np.isfinite(values)
             ends = np.floor(frame.y(values[held]))
-            left, right = self._middle[held] - half, self._middle[held] + half
-            low, high = np.minimum(ends, zero), np.maximum(np.maximum(ends, zero), np.minimum(ends, zero) + 1)
-            if some is rising and self._layout.hollow:
-                self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
-            else:
-                self._canvas.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
+            low = np.minimum(ends, zero)
+            self._bodies(held, low, np.maximum(np.maximum(ends, zero), low + 1), rose=some is rising)
         self._canvas.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:

@@ -87,8 +87,12 @@ class TextTable(RecognisedFile):
         if not any(map(bytes.strip, lines)):
             raise Refused("It is empty.")
         self._dialect = _sniff([line.decode("utf-8", "replace") for line in lines])
-        rows = list(_split(self._dialect, lines[self._dialect.skip :]))
-        self._layout = find_layout(_describe(name, self._dialect, rows, self._read_times(lines)), series, asked)
+        names, width = self._dialect.names, self._dialect.width
+        whole = (row for row in _split(self._dialect, lines[self._dialect.skip :]) if len(row) == width)
+        first, symbol = next(whole, None), symbol_column(names)
+        own = None if symbol is None or first is None else first[symbol]
+        head = FileHead(name, names, width, own, common_step(self._read_times(lines)))
+        self._layout = find_layout(head, series, asked)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -429,13 +433,6 @@ def _is_number(text: str) -> bool:
 
 def _split(dialect: Dialect, lines: Sequence[bytes]) -> Iterator[list[str]]:
     return (_split_line(line.decode("utf-8", "replace"), dialect.delimiter) for line in lines)
-
-
-def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]], times: Sequence[int]) -> FileHead:
-    whole = [row for row in rows if len(row) == dialect.width]
-    symbol = symbol_column(dialect.names)
-    first_symbol = whole[0][symbol] if symbol is not None and whole else None
-    return FileHead(name, dialect.names, dialect.width, first_symbol, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:

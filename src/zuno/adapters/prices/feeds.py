@@ -176,7 +176,8 @@ class DeepestPool:
     async def _choose(self, pair: Pair) -> PoolHistory:
         info = self._chain.info
         names = {token.address: market_name(token) for token in info.tokens}
-        keys = [key for key in curated_keys(info) if {names[key.currency0], names[key.currency1]} == {*_legs(pair)}]
+        legs = {unwrap_symbol(pair.base), unwrap_symbol(pair.quote)}
+        keys = [key for key in curated_keys(info) if {names[key.currency0], names[key.currency1]} == legs]
         pools = [pool for pool in await asyncio.gather(*map(self._read, keys)) if pool is not None and pool.liquidity]
         if not pools:
             raise Unavailable(f"{info.title} has no usual pool of {pair} with liquidity")
@@ -188,10 +189,6 @@ class DeepestPool:
             return await self._chain.pool(HexId(own_id))
         except Refused:
             return None
-
-
-def _legs(pair: Pair) -> tuple[str, str]:
-    return unwrap_symbol(pair.base), unwrap_symbol(pair.quote)
 
 
 def _pair_of(pool: PoolState) -> Pair:

@@ -155,7 +155,8 @@ class AxlTransport:
             return False
         if status != _OK or "X-From-Peer-Id" not in headers:
             raise self._note_fault("not AXL", f"HTTP {status} for its inbox")
-        sender = self._sender(headers["X-From-Peer-Id"])
+        padded_id = headers["X-From-Peer-Id"].lower()
+        sender = self._roles.get(_address(padded_id)) if _PEER_ID.fullmatch(padded_id) else None
         if sender is None or not body.startswith(_MARK):
             self.strangers += sender is None
             self.dropped += 1
@@ -200,11 +201,6 @@ class AxlTransport:
             raise error(self._with_state(f"The AXL node {words.format(to)} (HTTP {status})."))
         else:
             raise self._note_fault("not AXL", f"HTTP {status} to a message, and not how many bytes were sent")
-
-    def _sender(self, padded_id: str) -> Role | None:
-        if not _PEER_ID.fullmatch(padded_id.lower()):
-            return None
-        return self._roles.get(_address(padded_id))
 
     async def _exchange(
         self,

@@ -382,12 +382,8 @@ class RecordedChain:
         world = self.world
         asked = dict.fromkeys(ids)
         held = {world.position_id: world.position(RECORDED.name)} if world.range is not None else {}
-        missing = tuple(
-            port.Missing(position_id, "no such position") for position_id in asked if position_id not in held
-        )
-        return port.Snapshot(
-            world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing
-        )
+        missing = tuple(port.Missing(id, "no such position") for id in asked if id not in held)
+        return port.Snapshot(world.head, tuple(held[id] for id in asked if id in held), missing)
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
         if block != self.world.head:
