@@ -121,15 +121,12 @@ class FileLock:
             limit = max(self.timeout, _LOOK_SECONDS) if only_looked_at else self.timeout
             if time.monotonic() - began >= limit:
                 signature = parse_process(os.pread(handle, 200, 0)) if self.signed else None
-                raise self._busy("another process" if signature is None else f"process {signature.pid}")
+                holder = "another process" if signature is None else f"process {signature.pid}"
+                if self.refusal:
+                    raise Refused(self.refusal.format(holder))
+                whose = f"{holder.capitalize()} holds {self.path}"
+                raise Unavailable(f"{whose} for more than {self.timeout:g} s; find it and end it.")
             time.sleep(_POLL_SECONDS)
-
-    def _busy(self, holder: str) -> Refused | Unavailable:
-        if self.refusal:
-            return Refused(self.refusal.format(holder))
-        return Unavailable(
-            f"{holder.capitalize()} holds {self.path} for more than {self.timeout:g} s; find it and end it."
-        )
 
 
 def _lock_at(place: str, refusal: str) -> Callable[[Path], FileLock]:

@@ -32,8 +32,7 @@ def read_pool_record(folder: Path) -> PoolRecord:
     files = list_files(folder)
     names = set(read_names(files[0]))
     if names.issuperset(EVENT_COLUMNS):
-        rows = _read_all(files, EVENT_COLUMNS, _read_event, lambda event: event and event.at)
-        events = [event for event in rows if event is not None]
+        events = [event for event in _read_all(files, EVENT_COLUMNS, _read_event, _time_of) if event is not None]
         if not any(isinstance(event, TapeSwap) for event in events):
             raise Malformed(f"{files[0].name} holds no swap.")
         return PoolTape(tuple(events))
@@ -58,6 +57,10 @@ def _read_all(
             last = last if at is None else at
             rows.append(row)
     return rows
+
+
+def _time_of(event: TapeSwap | TapeChange | None) -> int | None:
+    return None if event is None else event.at
 
 
 def _read_event(fields: tuple[str, ...]) -> TapeSwap | TapeChange | None:

@@ -33,8 +33,6 @@ _CHANNELS: Final = tuple(Channel)
 _CODES: Final = {channel.value: code for code, channel in enumerate(_CHANNELS)}
 _SPARE: Final = 1.5
 """Room is taken for so many times what is there, so that additions one by one are not copied each time."""
-
-
 _THIRDS: Final = {False: 1, True: 2}
 """Of a similarity that words make up, and phrases of a setup."""
 

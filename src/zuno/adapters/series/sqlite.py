@@ -89,10 +89,9 @@ class SqliteSeries:
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:
-        def act(connection: sqlite3.Connection) -> ColumnsWritten:
-            return self._put_columns(connection, columns, source, file, now, replace)
-
-        return await asyncio.to_thread(self._file.write, act)
+        return await self._file.run(
+            lambda connection: self._put_columns(connection, columns, source, file, now, replace)
+        )
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         def act(connection: sqlite3.Connection) -> Columns | None:
@@ -591,12 +590,10 @@ class SqliteSeries:
     def _seal(self, before: Millis) -> int:
         """Month by month, each its own transaction, so that nobody waits long and a crash costs one month."""
         self._file.write(self._tidy)
-        return sum(self._seal_table(table, before) for table in tables.OWN)
-
-    def _seal_table(self, table: str, before: Millis) -> int:
         moved = 0
-        while count := self._file.write(lambda connection: self._seal_month(connection, table, before)):
-            moved += count
+        for table in tables.OWN:
+            while count := self._file.write(partial(self._seal_month, table=table, before=before)):
+                moved += count
         return moved
 
     def _seal_month(self, connection: sqlite3.Connection, table: str, before: Millis) -> int:

@@ -37,14 +37,8 @@ class Deribit(ExchangeFeed):
         """Each close at the moment its hour ended; the hour that still runs by the venue's clock is left out."""
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            answer = await self._exchange.ask(
-                "publicGetGetVolatilityIndexData",
-                "volatility index",
-                currency=currency,
-                start_timestamp=low,
-                end_timestamp=high,
-                resolution="3600",
-            )
+            asked = {"currency": currency, "start_timestamp": low, "end_timestamp": high, "resolution": "3600"}
+            answer = await self._exchange.ask("publicGetGetVolatilityIndexData", "volatility index", **asked)
             return [Level(row.moment(0), row.number(4)) for row in answer.child("result").children("data")]
 
         now = (await self._exchange.ask("publicGetGetTime", "time")).moment("result")

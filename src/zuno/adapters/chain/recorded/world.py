@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
 from itertools import pairwise
@@ -408,13 +408,9 @@ class RecordedChain:
         self._check_pool(pool_id)
         # A mark stands at the end of its minute, so what it tells was traded the second before.
         hourly = {(mark.block.timestamp - 1) // step: mark for mark in self.world.marks if mark.block.timestamp > since}
-        return tuple(
-            PricedBlock(
-                Block(mark.block.number, mark.block.hash, Seconds(mark.block.timestamp - 1)),
-                SqrtPriceX96(mark.sqrt_price_x96),
-            )
-            for mark in hourly.values()
-        )
+        blocks = (replace(mark.block, timestamp=Seconds(mark.block.timestamp - 1)) for mark in hourly.values())
+        prices = (SqrtPriceX96(mark.sqrt_price_x96) for mark in hourly.values())
+        return tuple(map(PricedBlock, blocks, prices))
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         raise Unavailable("a record of minutes has no swaps")

@@ -204,12 +204,8 @@ class PaperExchange:
             return known
         at = max(at, self.book.newest)
         self.open(at)
-        order = Order(
-            request=request,
-            venue_id=f"{self.exchange[:1]}{len(self.book.orders) + 1}",
-            status=OrderStatus.OPEN,
-            updated=at,
-        )
+        venue_id = f"{self.exchange[:1]}{len(self.book.orders) + 1}"
+        order = Order(request=request, venue_id=venue_id, status=OrderStatus.OPEN, updated=at)
         try:
             self._check_request(request, at)
         except _Rejection as error:
@@ -414,17 +410,11 @@ class PaperExchange:
     def _match_at(self, symbol: Symbol, price: float, at: Millis, since: Millis | None) -> None:
         """What a price that stands there has passed; `since`: only what was there by then."""
         while True:
-            passed = next(
-                (
-                    level
-                    for level in self._levels_of(symbol)
-                    if _is_beyond(level, price) and (since is None or self._was_there(level, symbol, since))
-                ),
-                None,
-            )
-            if passed is None:
+            passed = (level for level in self._levels_of(symbol) if _is_beyond(level, price))
+            first = next((level for level in passed if since is None or self._was_there(level, symbol, since)), None)
+            if first is None:
                 return
-            self._reach(symbol, passed, price, at)
+            self._reach(symbol, first, price, at)
 
     def _match_point(self, symbol: Symbol, at: Millis, depth: Depth | None) -> None:
         """At a mark; at a look at the book also what rests, with what stands against it. A mark is no trade."""

@@ -146,9 +146,9 @@ class _SignalPlanter:
 
     def _lean(self, book: Book) -> Book:
         """Bids become heavier where it is to be bought, else asks."""
-        heavy = "bids" if self._side is Side.LONG else "asks"
-        enlarged = (quote._replace(size=round(LEANING * quote.size, 3)) for quote in getattr(book, heavy))
-        return replace(book, **{heavy: tuple(enlarged)})
+        heavy = book.bids if self._side is Side.LONG else book.asks
+        enlarged = tuple(quote._replace(size=round(LEANING * quote.size, 3)) for quote in heavy)
+        return replace(book, bids=enlarged) if self._side is Side.LONG else replace(book, asks=enlarged)
 
     def _alter(self, batch: Batch[Any], change: Callable[[Any, SetupSignals], Any]) -> Batch[Any]:
         signs = ((row, SETUP_SIGNALS.get(self._setup_at(row.at) or "ordinary")) for row in batch.rows)
