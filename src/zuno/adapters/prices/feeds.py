@@ -44,13 +44,7 @@ def window(hours: int, now: Seconds) -> range:
 
 
 def history_fact(
-    closes: Mapping[int, Fraction],
-    pair: Pair,
-    hours: int,
-    now: Seconds,
-    source: str,
-    limit: Seconds,
-    notes: tuple[str, ...] = (),
+    closes: Mapping[int, Fraction], pair: Pair, hours: int, now: Seconds, source: str, notes: tuple[str, ...] = ()
 ) -> Fact[PriceSeries]:
     """The `closes` of the window, its missing hours counted; `Unavailable` when none is left."""
     wanted = window(hours, now)
@@ -59,7 +53,7 @@ def history_fact(
         known = f"; its last close is dated {max(closes)}" if closes else ""
         raise Unavailable(f"{source} has no hourly close of {pair} from {wanted[0]} to {wanted[-1]}{known}")
     series = PriceSeries(pair, points, gaps=hours - len(points))
-    return Fact(series, source, points[-1].at, now, limit, notes)
+    return Fact(series, source, points[-1].at, now, HISTORY_LIMIT, notes)
 
 
 Record = tuple[Seconds, Fraction]
@@ -79,7 +73,7 @@ class SeededFeed:
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         # Ends round up; the last stays.
         closes = {-(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)}
-        return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
+        return history_fact(closes, pair, hours, now, self.source)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         known = self._records_by(pair, now)
@@ -144,7 +138,7 @@ class PoolHistory:
         closes, quiet = _closes(path, ended)
         notes = (f"{quiet} of {len(closes)} hours had no swap: the price stood still",) if quiet else ()
         priced = {close: _whole_price(sqrt_price, pool, inverse) for close, sqrt_price in closes.items()}
-        return history_fact(priced, pair, hours, now, self.source, HISTORY_LIMIT, notes)
+        return history_fact(priced, pair, hours, now, self.source, notes)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         try:

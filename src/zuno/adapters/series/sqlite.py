@@ -106,7 +106,7 @@ class SqliteSeries:
         asked = Slice(series, since, until, newest)
 
         def act(connection: sqlite3.Connection) -> tuple[R, ...]:
-            return self._slice(connection, asked, tables.find_number(connection, series), known_by)
+            return self._slice(connection, asked, tables.find_number(connection, series), known_by, cached=False)
 
         return await asyncio.to_thread(self._read_retrying, act) or ()
 
@@ -452,20 +452,15 @@ class SqliteSeries:
             )
 
     def _slice(
-        self,
-        connection: sqlite3.Connection,
-        asked: Slice[R],
-        number: int | None,
-        known_by: Millis,
-        cache: tables.RowCache | None = None,
+        self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis, cached: bool
     ) -> tuple[R, ...]:
-        series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
-        if number is None or newest == 0:
+        if number is None or asked.newest == 0:
             return ()
-        if series.row is MacroRelease:
-            prints = newest_prints(self._rows(connection, series, number, span, known_by, None, cache))
-            return tuple(prints if newest is None else prints[-newest:])
-        return tuple(self._rows(connection, series, number, span, known_by, newest, cache))
+        if asked.series.row is MacroRelease:
+            whole = Slice(asked.series, asked.since, asked.until)
+            prints = newest_prints(self._rows(connection, whole, number, known_by, cached))
+            return tuple(prints if asked.newest is None else prints[-asked.newest :])
+        return tuple(self._rows(connection, asked, number, known_by, cached))
 
     def _slice_in_runs(
         self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
@@ -477,19 +472,13 @@ class SqliteSeries:
                 runs = tables.read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
-        return self._slice(connection, asked, number, known_by, self._cache)
+        return self._slice(connection, asked, number, known_by, cached=True)
 
     def _rows(
-        self,
-        connection: sqlite3.Connection,
-        series: Series[Any],
-        number: int,
-        span: tuple[Millis, Millis],
-        known_by: Millis,
-        newest: int | None,
-        cache: tables.RowCache | None,
+        self, connection: sqlite3.Connection, wanted: Slice[Any], number: int, known_by: Millis, cached: bool
     ) -> Iterable[Any]:
         """The rows of that time known by then, oldest first, from table and files."""
+        series, span, newest = wanted.series, (wanted.since, wanted.until), wanted.newest
         shape = tables.shape_of(series.row)
         asked = tables.TableRead(*span, known_by, newest)
 
@@ -509,7 +498,7 @@ class SqliteSeries:
         sealed = list(self._sealed_files(connection, number, span))
         if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
             pending = partial(tables.find_pending, connection, shape.table, number)
-            return read_table(asked) if cache is None else cache.read(number, asked, read_table, pending)
+            return self._cache.read(number, asked, read_table, pending) if cached else read_table(asked)
         live = tables.select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:

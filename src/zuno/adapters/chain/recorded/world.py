@@ -60,16 +60,6 @@ class RecordedMarket:
         return PoolKey(self.token0.address, self.token1.address, self.fee, self.tick_spacing)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolMark:
-    block: Block
-    sqrt_price_x96: int
-    tick: int
-    liquidity: int
-    growth0: int
-    growth1: int
-
-
 class RecordedWorld:
     """The pool after the last minute that was played. Balances are what the wallet holds beside its position."""
 
@@ -80,8 +70,9 @@ class RecordedWorld:
         self.range: Range | None = None
         self.position_id = 0
         self.events: list[PositionEvent | WalletSwap] = []
-        self.marks: list[PoolMark] = []
-        self.pool_id = HexId(identity.pool_id(*astuple(market.key)))
+        self.marks: list[PoolState] = []
+        self._key = market.key
+        self.pool_id = HexId(identity.pool_id(*astuple(self._key)))
         self._edge = MAX_TICK // market.tick_spacing * market.tick_spacing
         self._others = 0
         start = cached_sqrt_price_at_tick(first.open_tick)
@@ -112,12 +103,7 @@ class RecordedWorld:
         self._move_to(cached_sqrt_price_at_tick(before))  # what the wallet moved is traded back
         self._trade(minute, before)
         self.head = self._next_block(Seconds(minute.at // 1000 + 60))
-        self.marks.append(self._mark())
-
-    def _mark(self) -> PoolMark:
-        pool, slot0 = self._pool, self._pool.slot0
-        growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
-        return PoolMark(self.head, slot0.sqrt_price_x96, slot0.tick, pool.liquidity, *growth)
+        self.marks.append(self.state())
 
     def _trade(self, minute: PoolMinute, before: int) -> None:
         """Swap along the minute's path and pay its fees on the way, a tick's worth for every tick."""
@@ -268,12 +254,10 @@ class RecordedWorld:
     # -- reading
 
     def state(self) -> PoolState:
-        return self.state_of(self._mark())
-
-    def state_of(self, mark: PoolMark) -> PoolState:
-        market, growth = self.market, (mark.growth0, mark.growth1)
-        tokens, slot0 = (market.token0, market.token1), Slot0(mark.sqrt_price_x96, mark.tick, 0, market.fee)
-        return build_pool_state(self.pool_id, market.key, tokens, slot0, mark.liquidity, growth, mark.block)
+        market, pool = self.market, self._pool
+        tokens, growth = (market.token0, market.token1), (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+        slot0 = Slot0(pool.slot0.sqrt_price_x96, pool.slot0.tick, 0, market.fee)
+        return build_pool_state(self.pool_id, self._key, tokens, slot0, pool.liquidity, growth, self.head)
 
     def position(self, chain: str) -> LpPosition:
         held, info = self._held(), self._info()
@@ -302,7 +286,7 @@ class RecordedWorld:
             end=None if self.range is None else self._standing(),
             events=tuple(self.events),
             path=tuple(
-                PricedBlock(mark.block, SqrtPriceX96(mark.sqrt_price_x96))
+                PricedBlock(mark.block, mark.sqrt_price_x96)
                 for mark in self.marks
                 if mark.block.number > opened.number and mark.block.timestamp % HOUR == 0
             ),
@@ -361,7 +345,7 @@ class RecordedChain:
         place = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
         if not place:
             raise Unavailable(f"the record begins after {moment}")
-        return self.world.state_of(self.world.marks[place - 1])
+        return self.world.marks[place - 1]
 
     async def owned(self, owner: Address) -> port.OwnedPositions:
         ids = (self.world.position_id,) if self._holds(owner) else ()
@@ -409,8 +393,7 @@ class RecordedChain:
         # A mark stands at the end of its minute, so what it tells was traded the second before.
         hourly = {(mark.block.timestamp - 1) // step: mark for mark in self.world.marks if mark.block.timestamp > since}
         blocks = (replace(mark.block, timestamp=Seconds(mark.block.timestamp - 1)) for mark in hourly.values())
-        prices = (SqrtPriceX96(mark.sqrt_price_x96) for mark in hourly.values())
-        return tuple(map(PricedBlock, blocks, prices))
+        return tuple(map(PricedBlock, blocks, (mark.sqrt_price_x96 for mark in hourly.values())))
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         raise Unavailable("a record of minutes has no swaps")

@@ -19,13 +19,13 @@ from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
+from zuno.adapters.venues.paper.tape import Bar, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.markets.market import Catalogue, Market, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
+from zuno.trading.model.market import DAY_MS, STALE_AFTER, Book, Feed, Quote, Side
 from zuno.trading.model.orders import (
     ZERO,
     ClientId,
@@ -335,7 +335,7 @@ class PaperExchange:
                     self._match_bar(symbol, tick)
                 case FundingRate():
                     self._settle_funding(symbol, tick)
-                case Depth():
+                case Book():
                     self._match_point(symbol, tick.at, tick)
                 case Mark():
                     self._match_point(symbol, tick.at, None)
@@ -416,7 +416,7 @@ class PaperExchange:
                 return
             self._reach(symbol, first, price, at)
 
-    def _match_point(self, symbol: Symbol, at: Millis, depth: Depth | None) -> None:
+    def _match_point(self, symbol: Symbol, at: Millis, depth: Book | None) -> None:
         """At a mark; at a look at the book also what rests, with what stands against it. A mark is no trade."""
         mark = self.market_state[symbol].mark
         for level in list(self._levels_of(symbol)):
@@ -492,7 +492,7 @@ class PaperExchange:
             price = min(price, limit) if request.side is OrderSide.BUY else max(price, limit)
         self._fill(order, order.left, price, at, maker=False)
 
-    def _fill_resting(self, order: TrackedOrder, depth: Depth) -> None:
+    def _fill_resting(self, order: TrackedOrder, depth: Book) -> None:
         """What rests is filled at its own price by what was traded through it, as far as that goes."""
         request = order.request
         assert request.price is not None
@@ -618,13 +618,13 @@ class PaperExchange:
             case OrderUpdated():
                 self._levels.pop(event.order.request.symbol, None)
 
-    def _fresh_depth(self, symbol: Symbol, now: Millis) -> Depth | None:
+    def _fresh_depth(self, symbol: Symbol, now: Millis) -> Book | None:
         depth = self.market_state[symbol].depth
         if depth is None or not depth.bids or not depth.asks or not 0 <= now - depth.at <= _BOOK_MS:
             return None
         return depth
 
-    def _taken_quantity(self, symbol: Symbol, side: OrderSide, depth: Depth) -> Decimal:
+    def _taken_quantity(self, symbol: Symbol, side: OrderSide, depth: Book) -> Decimal:
         """What we took of a look at the book already."""
         taken = ZERO
         for fill in reversed(self.fills[symbol]):
@@ -634,7 +634,7 @@ class PaperExchange:
                 taken += fill.quantity
         return taken
 
-    def _level_price(self, depth: Depth, level: Quote, side: OrderSide, symbol: Symbol) -> Decimal:
+    def _level_price(self, depth: Book, level: Quote, side: OrderSide, symbol: Symbol) -> Decimal:
         """What a taker pays at a level: as it was shown, or moved with the price since, on the tick against it."""
         market_state, price = self.market_state[symbol], to_decimal(level.price)
         if market_state.at <= depth.at or market_state.price is None:

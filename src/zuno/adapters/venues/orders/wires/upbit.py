@@ -190,8 +190,7 @@ class UpbitOrders(VenueAccount):
         flat["average"] = funds / executed if funds and executed else row["price"]
         state = row.choice("state", list(self.wire.statuses))
         flat["state"] = "done" if executed and not left else state
-        cells = Cells(VendorJson(row.what, {**_fields(row), **flat}), self.wire.order)
-        return await self.build_order(cells, self.wire.statuses, self.symbol_of(row))
+        return await self.build_order(Cells(VendorJson(row.what, {**_fields(row), **flat}), self.wire.order))
 
     async def _confirm(self, order: Order) -> Order:
         return order  # an order lists its own trades
