@@ -89,9 +89,40 @@ class SqliteSeries:
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:
-        return await self._file.run(
-            lambda connection: self._put_columns(connection, columns, source, file, now, replace)
-        )
+        """New rows go into Parquet files by month, or into the table if few; replacing rows go row by row."""
+
+        def act(connection: sqlite3.Connection) -> ColumnsWritten:
+            import numpy as np
+
+            from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
+
+            series = columns.series
+            if not len(columns):
+                nothing = np.zeros(0, dtype=bool)
+                return ColumnsWritten(nothing, nothing, nothing)
+            tables.add_known_column(connection)
+            self._declare(connection, (source,))
+            number = tables.ensure_number(connection, series)
+            span = (int(columns.at[0]), int(columns.at[-1]))
+            standing = self._standing_columns(connection, series, number, span)
+            fresh, other = compare_rows(columns, standing)
+            late = tables.among_collected(connection, number, columns.at)
+            known = np.where(late, now, complete_times(series, columns.at))
+            changed = other & replace
+            if fresh.any():
+                new = take_rows(columns, fresh)
+                tables.raise_latest(connection, "rows", number, int(known[fresh].max()))
+                self._cache.forget(number, int(new.at[0]))
+                self._append(connection, number, new, known[fresh])
+                if not self._wanted.synthetic:
+                    tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
+            for chosen, at in ((changed & late, now), (changed & ~late, None)):
+                batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
+                for _, sound in check_batches([batch]):
+                    self._put_batch(connection, batch, sound)
+            return ColumnsWritten(fresh, changed, other & ~changed)
+
+        return await self._file.run(act)
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         def act(connection: sqlite3.Connection) -> Columns | None:
@@ -325,46 +356,6 @@ class SqliteSeries:
             tables.note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
         tables.write_notes(connection, number, batch.series, result.notes)
         return result.counts
-
-    def _put_columns(
-        self,
-        connection: sqlite3.Connection,
-        columns: Columns,
-        source: Source,
-        file: str,
-        now: Millis,
-        replace: NDArray[np.bool_] | bool,
-    ) -> ColumnsWritten:
-        """New rows go into Parquet files by month, or into the table if few; replacing rows go row by row."""
-        import numpy as np
-
-        from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
-
-        series = columns.series
-        if not len(columns):
-            nothing = np.zeros(0, dtype=bool)
-            return ColumnsWritten(nothing, nothing, nothing)
-        tables.add_known_column(connection)
-        self._declare(connection, (source,))
-        number = tables.ensure_number(connection, series)
-        span = (int(columns.at[0]), int(columns.at[-1]))
-        standing = self._standing_columns(connection, series, number, span)
-        fresh, other = compare_rows(columns, standing)
-        late = tables.among_collected(connection, number, columns.at)
-        known = np.where(late, now, complete_times(series, columns.at))
-        changed = other & replace
-        if fresh.any():
-            new = take_rows(columns, fresh)
-            tables.raise_latest(connection, "rows", number, int(known[fresh].max()))
-            self._cache.forget(number, int(new.at[0]))
-            self._append(connection, number, new, known[fresh])
-            if not self._wanted.synthetic:
-                tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
-        for chosen, at in ((changed & late, now), (changed & ~late, None)):
-            batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
-            for _, sound in check_batches([batch]):
-                self._put_batch(connection, batch, sound)
-        return ColumnsWritten(fresh, changed, other & ~changed)
 
     def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
         import numpy as np

@@ -37,7 +37,6 @@ class Tables(Protocol):
         """Which database it is that is read; empty where a home has but one."""
 
     def exists(self) -> bool: ...
-    def last(self) -> Row | DamagedRow | None: ...
     def insert(self, *rows: Row) -> None:
         """Commit durably, all or none; `Broken` when a number is taken, `Refused` when this process lost a lease."""
 
@@ -273,12 +272,16 @@ class TableStore:
 
     def _look(self, held: HeldLock) -> Tail:
         head = self._head_file
-        last, broken = self._tables.last(), head.read_damage(self._tables.name)
+        last, broken = read_last(self._tables), head.read_damage(self._tables.name)
         return Tail(last, head.head(), held.read_note(), self._tables.exists(), broken=broken)
 
     def _mark_broken(self, why: str | None) -> None:
         with self._head_file.alone():
             self._head_file.mark_broken(why, self._tables.name)
+
+
+def read_last(tables: Tables) -> Row | DamagedRow | None:
+    return next(iter(tables.page(None, None, None, None, 1, True)), None)
 
 
 def read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | str | None:

@@ -33,6 +33,6 @@ def build_funds(venues: Mapping[Venue, object]) -> BinanceFunds | None:
 def build_account(
     venue: Venue, keys: ApiKeys, symbols: Sequence[Symbol], url: str | None = None, page: int = 0, **options: Any
 ) -> VenueAccount:
-    """`url` replaces the exchange's address; `page`: rows of an answer. The options are those of an `ExchangeClient`."""
+    """`url` replaces the exchange's address; `page`: rows of an answer. `options`: of an `ExchangeClient`."""
     account = ACCOUNTS[venue]
     return account(TradingClient(account.wire, keys, url, **options), symbols, page)
