@@ -20,7 +20,7 @@ from zuno.adapters.home_files import (
 )
 from zuno.adapters.kill_lock import FILE as KILL_LOCK
 from zuno.adapters.store.sqlite import SqliteTables, open_archive
-from zuno.adapters.store.table_store import PAGE, HeadFile, HeldLock, Tables, TableStore, read_last, read_stored
+from zuno.adapters.store.table_store import PAGE, HeadFile, JournalLock, Tables, TableStore, read_last, read_stored
 from zuno.journal.blocks import build_recipe
 from zuno.journal.port import Row
 from zuno.kernel.canonical import digest
@@ -31,7 +31,7 @@ VerifyFolder = Callable[[Path], Awaitable[int]]
 
 
 @contextmanager
-def _stop_writers(home: Path, heads: HeadFile) -> Iterator[HeldLock]:
+def _stop_writers(home: Path, heads: HeadFile) -> Iterator[JournalLock]:
     """Nobody may be at work here; whoever begins meanwhile waits for the journal."""
     if running := find_running(home):
         raise Refused(f"Something runs in {home} ({', '.join(running)}): stop it first, then move. Nothing was moved.")

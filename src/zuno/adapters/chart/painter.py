@@ -118,7 +118,7 @@ class MatplotlibPainter:
 
 
 def paint_png(picture: Picture) -> bytes:
-    return _to_png(lambda: draw_figure(picture))
+    return _to_png(lambda: ChartRenderer(picture).draw())
 
 
 def _to_png(draw: Callable[[], Figure]) -> bytes:
@@ -130,10 +130,6 @@ def _to_png(draw: Callable[[], Figure]) -> bytes:
         canvas: Any = FigureCanvasAgg(draw())
         canvas.print_png(out, metadata={"Software": None})
     return out.getvalue()
-
-
-def draw_figure(picture: Picture) -> Figure:
-    return _ChartRenderer(picture).draw()
 
 
 def _unusual() -> dict[Any, Any]:
@@ -152,7 +148,7 @@ class _Label:
     bold: bool
 
 
-class _ChartRenderer:
+class ChartRenderer:
     def __init__(self, picture: Picture) -> None:
         self._canvas = ChartCanvas()
         self._picture = picture

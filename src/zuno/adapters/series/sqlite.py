@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -118,8 +118,8 @@ class SqliteSeries:
                     tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
             for chosen, at in ((changed & late, now), (changed & ~late, None)):
                 batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
-                for _, sound in check_batches([batch]):
-                    self._put_batch(connection, batch, sound)
+                for sound in check_batches([batch]):
+                    self._put_batch(connection, sound)
             return ColumnsWritten(fresh, changed, other & ~changed)
 
         return await self._file.run(act)
@@ -311,15 +311,10 @@ class SqliteSeries:
             self._file.write(self._tidy)
         return begun
 
-    def _put_all(
-        self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
-    ) -> WriteCounts:
+    def _put_all(self, connection: sqlite3.Connection, offered: Sequence[CheckedBatch]) -> WriteCounts:
         tables.add_known_column(connection)
         self._declare(connection, sources_of(offered))
-        done = _NOTHING
-        for batch, sound in offered:
-            done = add_counts(done, self._put_batch(connection, batch, sound))
-        return done
+        return reduce(add_counts, (self._put_batch(connection, sound) for sound in offered), _NOTHING)
 
     def _declare(self, connection: sqlite3.Connection, sources: Collection[Source]) -> None:
         kept = tables.read_origin(connection) or self._wanted
@@ -329,9 +324,9 @@ class SqliteSeries:
         if declared != kept:
             tables.write_origin(connection, declared)
 
-    def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
-        number = tables.ensure_number(connection, batch.series)
-        standing = self._stored_rows(connection, batch.series, number, sound)
+    def _put_batch(self, connection: sqlite3.Connection, sound: CheckedBatch) -> WriteCounts:
+        batch, number = sound.batch, tables.ensure_number(connection, sound.batch.series)
+        standing = self._stored_rows(connection, number, sound)
         replaced = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
         changed = set(connection.execute(replaced, (number, *sound.span()))) if standing else ()
         result = merge_batch(sound, standing, changed)
@@ -407,12 +402,10 @@ class SqliteSeries:
         order = np.argsort(at, kind="stable")
         return Columns(series, at[order], tuple(table[1:, order]))
 
-    def _stored_rows(
-        self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: CheckedBatch
-    ) -> dict[Key, StoredRow]:
+    def _stored_rows(self, connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> dict[Key, StoredRow]:
         if not sound.rows:
             return {}
-        span = sound.span()
+        series, span = sound.batch.series, sound.span()
         shape = tables.shape_of(series.row)
         query = f"SELECT id, known, {', '.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:

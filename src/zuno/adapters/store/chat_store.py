@@ -92,13 +92,9 @@ class SqliteChatStore:
         tidy = self._writes % _TIDY_EVERY == 0
 
         def write(connection: sqlite3.Connection) -> T:
-            if tidy:
-                _tidy(connection)
+            for table, kept in KEPT.items() if tidy else ():
+                old = f"number <= (SELECT MAX(number) FROM {table}) - ?"
+                connection.execute(f"DELETE FROM {table} WHERE {old}", (kept,))
             return act(connection)
 
         return await self._file.run(write)
-
-
-def _tidy(connection: sqlite3.Connection) -> None:
-    for table, kept in KEPT.items():
-        connection.execute(f"DELETE FROM {table} WHERE number <= (SELECT MAX(number) FROM {table}) - ?", (kept,))

@@ -136,18 +136,12 @@ class AxlTransport:
                 pause = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE).delay(empty)
             except (Unavailable, Malformed):  # `node` says why
                 pause = LONGEST_PAUSE
-            if pause and await self._wait_for_traffic(pause):
-                empty = 0
-
-    async def _wait_for_traffic(self, pause: float) -> bool:
-        """Whether something was sent during this pause, which ends it."""
-        try:
-            async with asyncio.timeout(pause):
-                await self._traffic.wait()
-        except TimeoutError:
-            return False
-        self._traffic.clear()
-        return True
+            if pause:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):  # something that is sent ends it
+                        await self._traffic.wait()
+                        self._traffic.clear()
+                        empty = 0
 
     async def _fetch_one(self) -> bool:
         status, body, headers = await self._ask_own_node("/recv", NODE_LIMIT, self.patience)

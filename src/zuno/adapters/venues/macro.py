@@ -144,7 +144,10 @@ def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of two rows
     of one day (its bar, and the last trade) the later counts."""
     meta = chart.child("meta")
-    zone = _zone(meta)
+    try:  # the offset beside its name is of today alone
+        zone = ZoneInfo(meta.text("exchangeTimezoneName"))
+    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
+        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
     last_trade = meta.moment("regularMarketTime", per_second=1)
     session = meta.child("currentTradingPeriod").child("regular")
     start, end = session.moment("start", per_second=1), session.moment("end", per_second=1)
@@ -161,14 +164,6 @@ def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     for day, value in by_day.items():
         if day < today or (day == today and session_over):
             yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
-
-
-def _zone(meta: VendorJson) -> ZoneInfo:
-    """The exchange's time zone; the offset beside its name is of today alone."""
-    try:
-        return ZoneInfo(meta.text("exchangeTimezoneName"))
-    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
-        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
 
 
 def _date(at: Millis, zone: tzinfo) -> date:

@@ -16,7 +16,6 @@ from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS,
     ZONES,
-    Coin,
     Ints,
     Path,
     PathZone,
@@ -56,12 +55,6 @@ class MarketPrecision:
 
     def size(self, lots: Any) -> Any:
         return lots / self.lots
-
-
-def _won_precision(coin: Coin) -> MarketPrecision:
-    """A price has about five digits."""
-    power = exponent_of(coin.start * KRW_START) - 4
-    return MarketPrecision(10 ** max(0, -power), coin.won_lots, step=10 ** max(0, power))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +120,8 @@ def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
 
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market without empty bars and without taker volume."""
-    grain = _won_precision(made.path.coin)
+    power = exponent_of(made.path.coin.start * KRW_START) - 4  # a price has about five digits
+    grain = MarketPrecision(10 ** max(0, -power), made.path.coin.won_lots, step=10 ** max(0, power))
     draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
     for zone in ZONES:
