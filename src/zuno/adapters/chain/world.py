@@ -5,6 +5,7 @@ is sized on our own pool; because our integers are the contracts' integers, the 
 wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -257,11 +258,7 @@ def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
         last = sum(size if size > reach else reach for size in sizes)
         return (2 * spec.noise_trips - 1) * reach * len(sizes) + last
 
-    low, high = 0, BILLION // 10
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if travel(middle) <= wanted else (low, middle)
-    return low
+    return max(0, bisect_right(range(BILLION // 10), wanted, key=travel) - 1)
 
 
 def _trade(

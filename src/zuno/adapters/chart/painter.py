@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
@@ -138,14 +137,6 @@ def _unusual() -> dict[Any, Any]:
 
     named = (name for name in rcParamsDefault if not name.startswith(("backend", "interactive", "toolbar")))
     return {name: rcParamsDefault[name] for name in named if rcParams[name] != rcParamsDefault[name]}
-
-
-@dataclass(frozen=True, slots=True)
-class _Label:
-    y: float
-    text: str
-    colour: str
-    bold: bool
 
 
 class ChartRenderer:
@@ -326,15 +317,20 @@ class ChartRenderer:
                 self._canvas.line(*self._over_places(heights), colour, wide, frame)
 
     def _labels(self, panel: PricePanel, frame: PanelFrame) -> None:
-        """Price and name of everything that has one price now, right of the panel, each joined to its height."""
-        labels = [*_price_labels(panel, frame)]
-        places = spread_labels([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
-        for label, y in zip(labels, places, strict=True):
-            self._canvas.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
-            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
-            self._canvas.text(
-                LAST + 24, y, label.text, self._canvas.fonts.bold if label.bold else self._canvas.fonts.plain, BLACK
-            )
+        """Price and name of everything that has one price now, right of the panel, each joined to its height; beyond
+        the panel to its edge, with an arrow."""
+        labels = [(mark.price, mark.label, _MARKS[mark.kind][0], mark.kind in _BOLD) for mark in panel.marks]
+        labels += [(slant.price, slant.label, VERMILLION, True) for slant in panel.slants]
+        labels += [(curve.last, curve.label, _CURVES[curve.kind][0], True) for curve in panel.curves]
+        heights = [frame.at(price) if price > 0 else float(frame.bottom) for price, *_ in labels]
+        inside = [min(max(height, float(frame.bottom)), float(frame.top)) for height in heights]
+        places = spread_labels(inside, APART, frame.bottom + 7, frame.top - 7)
+        for (price, name, colour, bold), height, edge, y in zip(labels, heights, inside, places, strict=True):
+            beyond = " ↑" if height > frame.top else " ↓" if height < frame.bottom else ""
+            font = self._canvas.fonts.bold if bold else self._canvas.fonts.plain
+            self._canvas.lines([[(LAST + 1, edge), (LAST + 4, edge), (LAST + 12, y)]], colour, 1.0)
+            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], colour, 3.0 if bold else 1.5)
+            self._canvas.text(LAST + 24, y, f"{price_text(price)} {name}{beyond}", font, BLACK)
 
     # -- below it
 
@@ -369,23 +365,6 @@ class ChartRenderer:
         whole = np.full(self._picture.width, np.nan)
         whole[self._places.astype(int)] = heights
         return self._layout.middle(np.arange(self._picture.width, dtype=float)), whole
-
-
-def _price_labels(panel: PricePanel, frame: PanelFrame) -> Iterator[_Label]:
-    for mark in panel.marks:
-        yield _label(frame, mark.price, mark.label, _MARKS[mark.kind][0], bold=mark.kind in _BOLD)
-    for slant in panel.slants:
-        yield _label(frame, slant.price, slant.label, VERMILLION, bold=True)
-    for curve in panel.curves:
-        yield _label(frame, curve.last, curve.label, _CURVES[curve.kind][0], bold=True)
-
-
-def _label(frame: PanelFrame, price: float, name: str, colour: str, *, bold: bool) -> _Label:
-    """The label of a price beyond the panel is put at its edge, with an arrow."""
-    y = frame.at(price) if price > 0 else float(frame.bottom)
-    beyond = " ↑" if y > frame.top else " ↓" if y < frame.bottom else ""
-    inside = min(max(y, float(frame.bottom)), float(frame.top))
-    return _Label(inside, f"{price_text(price)} {name}{beyond}", colour, bold)
 
 
 def _key(layout: BarLayout) -> str:

@@ -1,6 +1,7 @@
 """Price feeds that need no service: a pool's own swaps, a seeded series, the chain's gas; and feeds made of others."""
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -194,18 +195,10 @@ def _pair_of(pool: PoolState) -> Pair:
 def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, SqrtPriceX96], int]:
     """The price at each of the `ended` hours once one is known, and how many of those hours had no swap. An hour is
     [start, end): a swap in the very second it ends belongs to the next one."""
-    closes: dict[int, SqrtPriceX96] = {}
-    quiet = 0
-    swaps = iter(path)
-    upcoming = next(swaps, None)
-    latest: PricedBlock | None = None
-    for close in ended:
-        while upcoming is not None and upcoming.block.timestamp < close:
-            latest, upcoming = upcoming, next(swaps, None)
-        if latest is not None:
-            closes[close] = latest.sqrt_price_x96
-            quiet += latest.block.timestamp < close - HOUR
-    return closes, quiet
+    places = {close: bisect_left(path, close, key=lambda swap: swap.block.timestamp) for close in ended}
+    latest = {close: path[place - 1] for close, place in places.items() if place}
+    quiet = sum(swap.block.timestamp < close - HOUR for close, swap in latest.items())
+    return {close: swap.sqrt_price_x96 for close, swap in latest.items()}, quiet
 
 
 def _whole_price(sqrt_price: SqrtPriceX96, pool: PoolState, inverse: bool) -> Fraction:
