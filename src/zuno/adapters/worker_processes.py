@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
@@ -155,7 +155,12 @@ async def _run_here(work: Work[T, R], tasks: Sequence[T], hear: Callable[[R], No
             async for result in work(task):
                 hear(result)
 
-    running, waiter = asyncio.ensure_future(run()), asyncio.ensure_future(stop.wait())
+    await _run_until(stop, run())
+
+
+async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run work to its end, or give it up once `stop` is set."""
+    running, waiter = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({running, waiter}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -277,27 +282,21 @@ class DaskCluster:
         except (OSError, TimeoutError) as error:
             discard_plan(tasks)
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
-        waiter = asyncio.ensure_future(stop.wait())
         try:
             planned = await tasks if isinstance(tasks, Awaitable) else tasks
             own = version("zuno")
             futures = [client.submit(run_task, own, work, task, pure=False) for task in planned]
-            done = as_completed(futures, with_results=True, loop=client.loop)
-            while not stop.is_set():
-                coming = asyncio.ensure_future(anext(done, None))
-                await asyncio.wait({coming, waiter}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.gather(coming, return_exceptions=True)
-                    break
-                completed = coming.result()
-                if completed is None:
-                    break
-                for result in completed[1]:
-                    hear(result)
+
+            async def hear_all() -> None:
+                async for _, results in as_completed(futures, with_results=True, loop=client.loop):
+                    if stop.is_set():
+                        return
+                    for result in results:
+                        hear(result)
+
+            await _run_until(stop, hear_all())
             await client.cancel(futures)
         finally:
-            waiter.cancel()
             await client.close()
 
 

@@ -92,9 +92,10 @@ class SqliteChatStore:
         tidy = self._writes % _TIDY_EVERY == 0
 
         def write(connection: sqlite3.Connection) -> T:
-            for table, kept in KEPT.items() if tidy else ():
-                old = f"number <= (SELECT MAX(number) FROM {table}) - ?"
-                connection.execute(f"DELETE FROM {table} WHERE {old}", (kept,))
+            if tidy:
+                for table, kept in KEPT.items():
+                    newest = f"(SELECT MAX(number) FROM {table})"
+                    connection.execute(f"DELETE FROM {table} WHERE number <= {newest} - ?", (kept,))
             return act(connection)
 
         return await self._file.run(write)

@@ -72,9 +72,8 @@ class StreamSign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PingAnswered:
-    """A ping was answered, and when it was sent."""
-
     asked: Millis
+    """When the ping was sent."""
 
 
 StreamEvent: TypeAlias = StreamMessage | StreamSign

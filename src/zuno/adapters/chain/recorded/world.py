@@ -393,7 +393,9 @@ class RecordedChain:
         # A mark stands at the end of its minute, so what it tells was traded the second before.
         hourly = {(mark.block.timestamp - 1) // step: mark for mark in self.world.marks if mark.block.timestamp > since}
         blocks = (replace(mark.block, timestamp=Seconds(mark.block.timestamp - 1)) for mark in hourly.values())
-        return tuple(map(PricedBlock, blocks, (mark.sqrt_price_x96 for mark in hourly.values())))
+        return tuple(
+            PricedBlock(block, mark.sqrt_price_x96) for block, mark in zip(blocks, hourly.values(), strict=True)
+        )
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:
         raise Unavailable("a record of minutes has no swaps")
