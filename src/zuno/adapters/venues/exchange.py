@@ -135,7 +135,7 @@ class ExchangeClient:
             try:
                 await self._reach()
                 own = dict(params) if isinstance(params, Mapping) else [*map(dict, params)]  # ccxt adds fields to them
-                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(own))
+                return VendorJson(f"{self.name}'s {what}", await getattr(self.opened, endpoint)(own))
             except RateLimited as asked:
                 self._quiet_until = self.monotonic() + asked.seconds
                 raise
@@ -183,7 +183,9 @@ class ExchangeClient:
             self._quiet_until = self.monotonic() + PAUSE
         return tree(f"{self.name} {words} ({what}; {type(error).__name__})"), kind in WORTH_RETRYING
 
-    def _open(self) -> Any:
+    @property
+    def opened(self) -> Any:
+        """ccxt's own client."""
         if self._ccxt is None:
             try:
                 import ccxt.async_support as vendors

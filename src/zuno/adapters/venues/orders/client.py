@@ -75,10 +75,6 @@ class TradingClient(ExchangeClient):
         opened = self.opened
         return Millis(opened.milliseconds() - int(opened.options.get("timeDifference", 0)))
 
-    @property
-    def opened(self) -> Any:
-        return self._open()
-
     def response_header(self, name: str) -> str | None:
         headers: Mapping[str, str] = self.opened.last_response_headers or {}
         return next((value for header, value in headers.items() if header.lower() == name), None)
