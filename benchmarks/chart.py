@@ -24,7 +24,7 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from benchmarks.figure import report
-from zuno.adapters.chart.painter import draw_figure, paint_png
+from zuno.adapters.chart.painter import ChartRenderer, paint_png
 from zuno.kernel.units import Millis, Seconds
 from zuno.markets.feeds import BINANCE, PERPETUALS
 from zuno.markets.market import Symbol
@@ -129,7 +129,7 @@ def best_times(*jobs: Callable[[], object]) -> list[float]:
 def measured(mode: Mode) -> bool:
     bundle = market(mode)
     picture = describe(bundle)
-    figure = draw_figure(picture)
+    figure = ChartRenderer(picture).draw()
     ready, images = list(makers(figure)), list(figure.images)
     png = paint_png(picture)
     if bare(ready, images) != png:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from zuno.adapters.account.trade_log import MemoryTradeLog
-from zuno.adapters.venues.paper.tape import Depth, FundingRate, Mark, Tick
+from zuno.adapters.venues.paper.tape import FundingRate, Mark, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.model.market import DAY_MS, HOUR_MS, Quote
+from zuno.trading.model.market import DAY_MS, HOUR_MS, Book, Quote
 from zuno.trading.model.orders import OrderStatus
 from zuno.trading.model.trade_events import Adopted, OrderUpdated
 from zuno.trading.rules.inputs import FeeRates, Fees
@@ -38,9 +38,9 @@ class ListTape:
         return [tick for tick in self.market[symbol] if tick.at <= moment]
 
 
-def depth(at: int, bid: object, ask: object, size: object = 1_000, ask_size: object = None) -> Depth:
+def depth(at: int, bid: object, ask: object, size: object = 1_000, ask_size: object = None) -> Book:
     """A quote."""
-    return Depth(
+    return Book(
         Millis(at),
         (Quote(float(str(bid)), float(str(size))),),
         (Quote(float(str(ask)), float(str(size if ask_size is None else ask_size))),),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -55,23 +55,19 @@ async def sqlite_checkpoints(path: Path) -> AsyncIterator[BaseCheckpointSaver[st
 def _open_saver(path: Path, thread: ThreadPoolExecutor) -> BaseCheckpointSaver[str]:
     from langgraph.checkpoint.sqlite import SqliteSaver
 
+    def in_thread(act: Callable[..., Any]) -> Callable[..., Any]:
+        async def call(*given: Any) -> Any:
+            return await asyncio.get_running_loop().run_in_executor(thread, act, *given)
+
+        return call
+
     class ThreadedSaver(SqliteSaver):
         """The library's saver in one thread, each write one call: a cancelled caller cuts none in two."""
 
-        async def aget_tuple(self, *given: Any) -> Any:
-            return await self._call(self.get_tuple, *given)
-
-        async def aput(self, *given: Any) -> Any:
-            return await self._call(self.put, *given)
-
-        async def aput_writes(self, *given: Any) -> None:
-            await self._call(self.put_writes, *given)
-
-        async def adelete_thread(self, *given: Any) -> None:
-            await self._call(self.delete_thread, *given)
-
-        async def _call(self, act: Any, *given: Any) -> Any:
-            return await asyncio.get_running_loop().run_in_executor(thread, act, *given)
+        aget_tuple: Any = in_thread(SqliteSaver.get_tuple)
+        aput: Any = in_thread(SqliteSaver.put)
+        aput_writes: Any = in_thread(SqliteSaver.put_writes)
+        adelete_thread: Any = in_thread(SqliteSaver.delete_thread)
 
     connection = sqlite3.connect(path, timeout=30)
     try:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
@@ -84,8 +84,9 @@ class FileLock:
         if self._handle is None:
             raise Refused(f"{self.path.stem} is not locked by this process.")
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Self:
         self.take()
+        return self
 
     def __exit__(self, *exception: object) -> None:
         self.leave()
@@ -121,15 +122,12 @@ class FileLock:
             limit = max(self.timeout, _LOOK_SECONDS) if only_looked_at else self.timeout
             if time.monotonic() - began >= limit:
                 signature = parse_process(os.pread(handle, 200, 0)) if self.signed else None
-                raise self._busy("another process" if signature is None else f"process {signature.pid}")
+                holder = "another process" if signature is None else f"process {signature.pid}"
+                if self.refusal:
+                    raise Refused(self.refusal.format(holder))
+                whose = f"{holder.capitalize()} holds {self.path}"
+                raise Unavailable(f"{whose} for more than {self.timeout:g} s; find it and end it.")
             time.sleep(_POLL_SECONDS)
-
-    def _busy(self, holder: str) -> Refused | Unavailable:
-        if self.refusal:
-            return Refused(self.refusal.format(holder))
-        return Unavailable(
-            f"{holder.capitalize()} holds {self.path} for more than {self.timeout:g} s; find it and end it."
-        )
 
 
 def _lock_at(place: str, refusal: str) -> Callable[[Path], FileLock]:

@@ -20,7 +20,7 @@ from zuno.adapters.home_files import (
 )
 from zuno.adapters.kill_lock import FILE as KILL_LOCK
 from zuno.adapters.store.sqlite import SqliteTables, open_archive
-from zuno.adapters.store.table_store import PAGE, HeadFile, HeldLock, Tables, TableStore, read_stored
+from zuno.adapters.store.table_store import PAGE, HeadFile, JournalLock, Tables, TableStore, read_last, read_stored
 from zuno.journal.blocks import build_recipe
 from zuno.journal.port import Row
 from zuno.kernel.canonical import digest
@@ -31,7 +31,7 @@ VerifyFolder = Callable[[Path], Awaitable[int]]
 
 
 @contextmanager
-def _stop_writers(home: Path, heads: HeadFile) -> Iterator[HeldLock]:
+def _stop_writers(home: Path, heads: HeadFile) -> Iterator[JournalLock]:
     """Nobody may be at work here; whoever begins meanwhile waits for the journal."""
     if running := find_running(home):
         raise Refused(f"Something runs in {home} ({', '.join(running)}): stop it first, then move. Nothing was moved.")
@@ -78,7 +78,7 @@ def _copy_all(home: Path, folder: Path, target: Path) -> int:
 
 def copy_rows(source: Tables, target: Tables, upto: int | None = None) -> int:
     """Every row and bundle, byte for byte, to tables that hold none or the first of them; the number of the newest."""
-    last = target.last()
+    last = read_last(target)
     seq = 0 if last is None else last.seq
     while page := source.page(seq, upto, None, None, PAGE, False):
         rows = [row for row in page if isinstance(row, Row)]
@@ -129,7 +129,7 @@ async def move_to_postgres(home: Path, target: Tables, verify: Callable[[TableSt
 def export_journal(source: Tables, heads: HeadFile, folder: Path) -> None:
     """A journal in Postgres as a SQLite one in a folder: its rows, its bundles and its head, as of one moment."""
     with heads.alone() as held:
-        head, note, last = heads.head(), held.read_note(), source.last()
+        head, note, last = heads.head(), held.read_note(), read_last(source)
     if head is None:
         raise Refused("This home has no journal in Postgres yet.")
     with closing(SqliteTables(folder / "journal.db")) as target:

@@ -120,7 +120,12 @@ class HttpClient:
                     return _RetryableFailure(reason, asked_wait(response.headers))
                 if response.status_code not in self.reads:
                     return HttpAnswer(response.status_code)
-                return HttpAnswer(response.status_code, await self._body(response))
+                body = bytearray()
+                async for chunk in response.aiter_bytes():
+                    body += chunk
+                    if len(body) > self.patience.max_bytes:
+                        raise Malformed(f"{self.name} answered with more than {self.patience.max_bytes} bytes")
+                return HttpAnswer(response.status_code, bytes(body))
         except (TimeoutError, httpx2.TimeoutException):
             return _RetryableFailure(f"did not answer within {self.patience.timeout:g} s")
         except httpx2.ConnectError:
@@ -129,14 +134,6 @@ class HttpClient:
             return _RetryableFailure(f"broke off ({type(error).__name__})")
         except httpx2.DecodingError as error:
             raise Malformed(f"{self.name} answered in bytes that do not decompress") from error
-
-    async def _body(self, response: httpx2.Response) -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > self.patience.max_bytes:
-                raise Malformed(f"{self.name} answered with more than {self.patience.max_bytes} bytes")
-        return bytes(body)
 
 
 class SecretFilter(logging.Filter):

@@ -127,16 +127,10 @@ def read_log(home: Path) -> tuple[LogLine, ...]:
             at, level, where, id, text = parts.groups()
             lines.append(LogLine(at, level, where, text, "" if id in (None, "-") else id))
         elif line.startswith("{"):
-            lines += _read_json_line(line)
+            with suppress(ValueError, KeyError, TypeError):  # it is cut off, or not ours
+                fields = json.loads(line)
+                values = [fields[name] for name in _FIELDS]
+                lines += [LogLine(*values)] if all(isinstance(value, str) for value in values) else []
         elif lines:
             lines[-1] = replace(lines[-1], text=f"{lines[-1].text}\n{line.strip()}")
     return tuple(lines)
-
-
-def _read_json_line(line: str) -> list[LogLine]:
-    """None of what is cut off or not ours."""
-    try:
-        fields = [json.loads(line)[name] for name in _FIELDS]
-    except (ValueError, KeyError, TypeError):
-        return []
-    return [LogLine(*fields)] if all(isinstance(value, str) for value in fields) else []

@@ -6,7 +6,7 @@ import asyncio
 import os
 import pickle
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.kernel.text import plain_text
@@ -34,6 +34,12 @@ ENV: Final = {
 returning it after every task costs page faults."""
 
 
+Work: TypeAlias = Callable[[T], AsyncIterator[R]]
+"""A module's function; it, tasks and results are pickled."""
+Tasks: TypeAlias = Sequence[T] | Awaitable[Sequence[T]]
+"""An awaitable: they are still being planned."""
+
+
 class TaskRunner(Protocol):
     """Promises to callers:
 
@@ -41,16 +47,10 @@ class TaskRunner(Protocol):
     - What a task raises is raised here, and the others are given up.
     - Once `stop` is set the rest is given up; what was heard stays.
     - Tasks that are still being planned are waited for; what planning raises is raised here.
-    - `work` is a module's function, tasks and results are plain values: they are pickled.
     """
 
     async def __call__(
-        self,
-        work: Callable[[T], AsyncIterator[R]],
-        tasks: Sequence[T] | Awaitable[Sequence[T]],
-        workers: int,
-        hear: Callable[[R], None],
-        stop: asyncio.Event,
+        self, work: Work[T, R], tasks: Tasks[T], workers: int, hear: Callable[[R], None], stop: asyncio.Event
     ) -> None: ...
 
 
@@ -61,11 +61,7 @@ def discard_plan(tasks: object) -> None:
 
 
 async def run_in_processes(
-    work: Callable[[T], AsyncIterator[R]],
-    tasks: Sequence[T] | Awaitable[Sequence[T]],
-    workers: int,
-    hear: Callable[[R], None],
-    stop: asyncio.Event,
+    work: Work[T, R], tasks: Tasks[T], workers: int, hear: Callable[[R], None], stop: asyncio.Event
 ) -> None:
     """A `TaskRunner`. One worker is this process itself. Processes start, and load what the work needs, while its tasks
     are still being planned; whatever temporary files they leave behind go with them."""
@@ -136,10 +132,8 @@ class Worker:
 
 
 def _start(count: int, folder: str) -> list[Worker]:
-    context = get_context("spawn")
-    started = []
-    env = {**ENV, "TMPDIR": folder}
-    before = {name: os.environ.get(name) for name in env}
+    context, started = get_context("spawn"), list[Worker]()
+    before, env = dict(os.environ), {**ENV, "TMPDIR": folder}
     os.environ.update(env)  # some of it is read before the first line of Python
     try:
         for _ in range(count):
@@ -149,23 +143,24 @@ def _start(count: int, folder: str) -> list[Worker]:
             theirs.close()  # the worker's end alone stays open, so that its death is the end of the pipe
             started.append(Worker(process, ours))
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        for name in env:
+            del os.environ[name]
+        os.environ.update({name: before[name] for name in env.keys() & before.keys()})
     return started
 
 
-async def _run_here(
-    work: Callable[[T], AsyncIterator[R]], tasks: Sequence[T], hear: Callable[[R], None], stop: asyncio.Event
-) -> None:
+async def _run_here(work: Work[T, R], tasks: Sequence[T], hear: Callable[[R], None], stop: asyncio.Event) -> None:
     async def run() -> None:
         for task in tasks:
             async for result in work(task):
                 hear(result)
 
-    running, waiter = asyncio.ensure_future(run()), asyncio.ensure_future(stop.wait())
+    await _run_until(stop, run())
+
+
+async def _run_until(stop: asyncio.Event, work: Coroutine[Any, Any, None]) -> None:
+    """Run work to its end, or give it up once `stop` is set."""
+    running, waiter = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait({running, waiter}, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -190,16 +185,16 @@ class _ParentGone(Exception):
     """Nobody waits for results any more."""
 
 
-async def _work(work: Callable[[T], AsyncIterator[R]], task: T, report: _Report) -> None:
+async def _work(work: Work[T, R], task: T, report: _Report) -> None:
+    failure = None
     try:
         async for result in work(task):
             report.add(result)
     except _ParentGone:
         raise
     except Exception as error:
-        report.finish(error)
-    else:
-        report.finish(None)
+        failure = error
+    report.finish(failure)
 
 
 class _Report:
@@ -275,12 +270,7 @@ class DaskCluster:
         self._address = address
 
     async def __call__(
-        self,
-        work: Callable[[T], AsyncIterator[R]],
-        tasks: Sequence[T] | Awaitable[Sequence[T]],
-        workers: int,
-        hear: Callable[[R], None],
-        stop: asyncio.Event,
+        self, work: Work[T, R], tasks: Tasks[T], workers: int, hear: Callable[[R], None], stop: asyncio.Event
     ) -> None:
         try:
             from distributed import Client, as_completed
@@ -292,31 +282,25 @@ class DaskCluster:
         except (OSError, TimeoutError) as error:
             discard_plan(tasks)
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
-        waiter = asyncio.ensure_future(stop.wait())
         try:
             planned = await tasks if isinstance(tasks, Awaitable) else tasks
             own = version("zuno")
             futures = [client.submit(run_task, own, work, task, pure=False) for task in planned]
-            done = as_completed(futures, with_results=True, loop=client.loop)
-            while not stop.is_set():
-                coming = asyncio.ensure_future(anext(done, None))
-                await asyncio.wait({coming, waiter}, return_when=asyncio.FIRST_COMPLETED)
-                if not coming.done():
-                    coming.cancel()
-                    await asyncio.gather(coming, return_exceptions=True)
-                    break
-                completed = coming.result()
-                if completed is None:
-                    break
-                for result in completed[1]:
-                    hear(result)
+
+            async def hear_all() -> None:
+                async for _, results in as_completed(futures, with_results=True, loop=client.loop):
+                    if stop.is_set():
+                        return
+                    for result in results:
+                        hear(result)
+
+            await _run_until(stop, hear_all())
             await client.cancel(futures)
         finally:
-            waiter.cancel()
             await client.close()
 
 
-def run_task(own: str, work: Callable[[Any], AsyncIterator[Any]], task: Any) -> list[Any]:
+def run_task(own: str, work: Work[Any, Any], task: Any) -> list[Any]:
     if version("zuno") != own:
         raise Refused(f"A worker of the cluster has Zuno {version('zuno')}, and this is {own}.")
 

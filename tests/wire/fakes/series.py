@@ -59,10 +59,11 @@ class MemorySeries:
     async def write(self, batches: Sequence[Batch[Any]]) -> WriteCounts:
         return self._put_batches(check_batches(batches))
 
-    def _put_batches(self, offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> WriteCounts:
+    def _put_batches(self, offered: Sequence[CheckedBatch]) -> WriteCounts:
         done = WriteCounts(0, 0, 0, 0)
         self.origin = declare_origin(self.origin, self._wanted, sources_of(offered), empty=not self._rows)
-        for batch, sound in offered:
+        for sound in offered:
+            batch = sound.batch
             pasts = self._pasts.setdefault(batch.series, {})
             result = merge_batch(sound, self._rows.get(batch.series, {}), pasts)
             for past in result.pasts:

@@ -5,6 +5,7 @@ is sized on our own pool; because our integers are the contracts' integers, the 
 wei. Nothing here is market data; it is labelled `seed` wherever it is shown.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -257,11 +258,7 @@ def _noise_reach(spec: PoolSpec, path: tuple[int, ...]) -> int:
         last = sum(size if size > reach else reach for size in sizes)
         return (2 * spec.noise_trips - 1) * reach * len(sizes) + last
 
-    low, high = 0, BILLION // 10
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if travel(middle) <= wanted else (low, middle)
-    return low
+    return max(0, bisect_right(range(BILLION // 10), wanted, key=travel) - 1)
 
 
 def _trade(
@@ -303,20 +300,16 @@ def _other_people(index: int, spec: PoolSpec, price: int) -> Iterator[OpeningSte
 
 def _late_positions(specs: tuple[PoolSpec, ...], price: int, final: int) -> Iterator[MintStep]:
     """Position 1 ends near its edge (chosen knowing how the script ends), 2 sits well inside, 3 is another wallet's."""
-    first, native = specs[0], specs[2]
-    gap = abs(price - final)
-    width = max(final * 8 // 100, gap * 5 // 4)
-    if final <= price:
-        low = final - width * 8 // 100
-        lower, upper = _range_between(first, low, low + width)
-    else:
-        high = final + width * 8 // 100
-        lower, upper = _range_between(first, high - width, high)
-    yield MintStep(0, lower, upper, _liquidity_worth(first, price, lower, upper, 20_000 * 10**6), WALLET)
-    lower, upper = _range_between(native, min(price, final) * 82 // 100, max(price, final) * 122 // 100)
-    yield MintStep(2, lower, upper, _liquidity_worth(native, price, lower, upper, 12_000 * 10**6), WALLET)
-    lower, upper = _range_between(specs[1], price * 88 // 100, price * 113 // 100)
-    yield MintStep(1, lower, upper, _liquidity_worth(specs[1], price, lower, upper, 45_000 * 10**6), OTHERS)
+
+    def mint(pool: int, low: int, high: int, usdc: int, owner: Address) -> MintStep:
+        lower, upper = _range_between(specs[pool], low, high)
+        return MintStep(pool, lower, upper, _liquidity_worth(specs[pool], price, lower, upper, usdc * 10**6), owner)
+
+    width = max(final * 8 // 100, abs(price - final) * 5 // 4)
+    low = final - width * 8 // 100 if final <= price else final + width * 8 // 100 - width
+    yield mint(0, low, low + width, 20_000, WALLET)
+    yield mint(2, min(price, final) * 82 // 100, max(price, final) * 122 // 100, 12_000, WALLET)
+    yield mint(1, price * 88 // 100, price * 113 // 100, 45_000, OTHERS)
 
 
 def _range_between(spec: PoolSpec, low: int, high: int) -> tuple[int, int]:

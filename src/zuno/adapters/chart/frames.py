@@ -108,16 +108,11 @@ def spread_labels(wanted: Sequence[float], apart: float, low: float, high: float
             before, many = heaps.pop()
             sum_, count = before + sum_ - count * many * gap, many + count
         heaps.append((sum_, count))
-    places = [
-        start + step * gap
-        for sum_, count in heaps
-        for start in (_start(sum_, count, gap, low, high),)
-        for step in range(count)
-    ]
-    in_order = [0.0] * len(wanted)
-    for place, at in zip(order, places, strict=True):
-        in_order[place] = at
-    return in_order
+    places: list[float] = []
+    for sum_, count in heaps:
+        start = _start(sum_, count, gap, low, high)
+        places += [start + step * gap for step in range(count)]
+    return [at for _, at in sorted(zip(order, places, strict=True))]
 
 
 def _start(sum_: float, count: int, gap: float, low: float, high: float) -> float:

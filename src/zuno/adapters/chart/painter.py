@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from io import BytesIO
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final
@@ -118,7 +117,7 @@ class MatplotlibPainter:
 
 
 def paint_png(picture: Picture) -> bytes:
-    return _to_png(lambda: draw_figure(picture))
+    return _to_png(lambda: ChartRenderer(picture).draw())
 
 
 def _to_png(draw: Callable[[], Figure]) -> bytes:
@@ -132,10 +131,6 @@ def _to_png(draw: Callable[[], Figure]) -> bytes:
     return out.getvalue()
 
 
-def draw_figure(picture: Picture) -> Figure:
-    return _ChartRenderer(picture).draw()
-
-
 def _unusual() -> dict[Any, Any]:
     """The styles of this process that are not matplotlib's own, with matplotlib's values."""
     from matplotlib import rcParams, rcParamsDefault
@@ -144,15 +139,7 @@ def _unusual() -> dict[Any, Any]:
     return {name: rcParamsDefault[name] for name in named if rcParams[name] != rcParamsDefault[name]}
 
 
-@dataclass(frozen=True, slots=True)
-class _Label:
-    y: float
-    text: str
-    colour: str
-    bold: bool
-
-
-class _ChartRenderer:
+class ChartRenderer:
     def __init__(self, picture: Picture) -> None:
         self._canvas = ChartCanvas()
         self._picture = picture
@@ -306,15 +293,17 @@ class _ChartRenderer:
         rising = close >= opened
         foot, head = np.floor(frame.y(np.minimum(opened, close))), np.floor(frame.y(np.maximum(opened, close)))
         head = np.maximum(head, foot + 1)
-        half = self._layout.body / 2
         for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
             wicks = zip(self._middle[some], frame.y(low[some]), frame.y(high[some]), strict=True)
             self._canvas.lines([[(x, y0), (x, max(y1, y0 + 1))] for x, y0, y1 in wicks], colour, 1.0)
-            left, right = self._middle[some] - half, self._middle[some] + half
-            if some is rising and self._layout.hollow:
-                self._canvas.boxes(left + 0.5, foot[some] + 0.5, right - 0.5, head[some] + 0.5, WHITE, edge=colour)
-            else:
-                self._canvas.boxes(left, foot[some], right, head[some] + 1, PALE_BLUE if some is rising else colour)
+            self._bodies(some, foot[some], head[some] + 1, rose=some is rising)
+
+    def _bodies(self, some: NDArray[np.bool_], low: Floats, high: Floats, *, rose: bool) -> None:
+        left, right = self._middle[some] - self._layout.body / 2, self._middle[some] + self._layout.body / 2
+        if rose and self._layout.hollow:
+            self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=BLUE)
+        else:
+            self._canvas.boxes(left, low, right, high, PALE_BLUE if rose else VERMILLION)
 
     def _curves(self, panel: PricePanel, frame: PanelFrame) -> None:
         for curve in panel.curves:
@@ -328,15 +317,20 @@ class _ChartRenderer:
                 self._canvas.line(*self._over_places(heights), colour, wide, frame)
 
     def _labels(self, panel: PricePanel, frame: PanelFrame) -> None:
-        """Price and name of everything that has one price now, right of the panel, each joined to its height."""
-        labels = [*_price_labels(panel, frame)]
-        places = spread_labels([label.y for label in labels], APART, frame.bottom + 7, frame.top - 7)
-        for label, y in zip(labels, places, strict=True):
-            self._canvas.lines([[(LAST + 1, label.y), (LAST + 4, label.y), (LAST + 12, y)]], label.colour, 1.0)
-            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], label.colour, 3.0 if label.bold else 1.5)
-            self._canvas.text(
-                LAST + 24, y, label.text, self._canvas.fonts.bold if label.bold else self._canvas.fonts.plain, BLACK
-            )
+        """Price and name of everything that has one price now, right of the panel, each joined to its height; beyond
+        the panel to its edge, with an arrow."""
+        labels = [(mark.price, mark.label, _MARKS[mark.kind][0], mark.kind in _BOLD) for mark in panel.marks]
+        labels += [(slant.price, slant.label, VERMILLION, True) for slant in panel.slants]
+        labels += [(curve.last, curve.label, _CURVES[curve.kind][0], True) for curve in panel.curves]
+        heights = [frame.at(price) if price > 0 else float(frame.bottom) for price, *_ in labels]
+        inside = [min(max(height, float(frame.bottom)), float(frame.top)) for height in heights]
+        places = spread_labels(inside, APART, frame.bottom + 7, frame.top - 7)
+        for (price, name, colour, bold), height, edge, y in zip(labels, heights, inside, places, strict=True):
+            beyond = " ↑" if height > frame.top else " ↓" if height < frame.bottom else ""
+            font = self._canvas.fonts.bold if bold else self._canvas.fonts.plain
+            self._canvas.lines([[(LAST + 1, edge), (LAST + 4, edge), (LAST + 12, y)]], colour, 1.0)
+            self._canvas.lines([[(LAST + 12, y), (LAST + 21, y)]], colour, 3.0 if bold else 1.5)
+            self._canvas.text(LAST + 24, y, f"{price_text(price)} {name}{beyond}", font, BLACK)
 
     # -- below it
 
@@ -358,16 +352,12 @@ class _ChartRenderer:
             self._canvas.text(LAST + 8, frame.top - 10 - 15 * place, line, self._canvas.fonts.plain, VERMILLION)
 
     def _columns(self, values: Floats, rising: NDArray[np.bool_], frame: PanelFrame) -> None:
-        zero, half = np.floor(frame.at(0.0)), self._layout.body / 2
-        for some, colour in ((rising, BLUE), (~rising, VERMILLION)):
+        zero = np.floor(frame.at(0.0))
+        for some in (rising, ~rising):
             held = some & np.isfinite(values)
             ends = np.floor(frame.y(values[held]))
-            left, right = self._middle[held] - half, self._middle[held] + half
-            low, high = np.minimum(ends, zero), np.maximum(np.maximum(ends, zero), np.minimum(ends, zero) + 1)
-            if some is rising and self._layout.hollow:
-                self._canvas.boxes(left + 0.5, low + 0.5, right - 0.5, high - 0.5, WHITE, edge=colour)
-            else:
-                self._canvas.boxes(left, low, right, high, PALE_BLUE if some is rising else colour)
+            low = np.minimum(ends, zero)
+            self._bodies(held, low, np.maximum(np.maximum(ends, zero), low + 1), rose=some is rising)
         self._canvas.lines([[(LEFT, zero + 0.5), (LAST, zero + 0.5)]], GREY, 1.0)
 
     def _over_places(self, heights: Floats) -> tuple[Floats, Floats]:
@@ -375,23 +365,6 @@ class _ChartRenderer:
         whole = np.full(self._picture.width, np.nan)
         whole[self._places.astype(int)] = heights
         return self._layout.middle(np.arange(self._picture.width, dtype=float)), whole
-
-
-def _price_labels(panel: PricePanel, frame: PanelFrame) -> Iterator[_Label]:
-    for mark in panel.marks:
-        yield _label(frame, mark.price, mark.label, _MARKS[mark.kind][0], bold=mark.kind in _BOLD)
-    for slant in panel.slants:
-        yield _label(frame, slant.price, slant.label, VERMILLION, bold=True)
-    for curve in panel.curves:
-        yield _label(frame, curve.last, curve.label, _CURVES[curve.kind][0], bold=True)
-
-
-def _label(frame: PanelFrame, price: float, name: str, colour: str, *, bold: bool) -> _Label:
-    """The label of a price beyond the panel is put at its edge, with an arrow."""
-    y = frame.at(price) if price > 0 else float(frame.bottom)
-    beyond = " ↑" if y > frame.top else " ↓" if y < frame.bottom else ""
-    inside = min(max(y, float(frame.bottom)), float(frame.top))
-    return _Label(inside, f"{price_text(price)} {name}{beyond}", colour, bold)
 
 
 def _key(layout: BarLayout) -> str:

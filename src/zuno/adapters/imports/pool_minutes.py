@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, TextIO, TypeVar
+from typing import Any, Final, TextIO, TypeVar
 
 from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import Malformed, Refused, Unavailable
@@ -42,20 +42,21 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     """Every CSV file of a folder, taken together. `Refused` where there is none, `Malformed` for a bad row."""
     files = list_files(folder)
     by_time: dict[Millis, PoolMinute] = {}
-    rows = widened = sorted_rows = repeated = contradicted = 0
+    counts: dict[str, Any] = dict.fromkeys(("rows", "sorted_rows", "widened", "repeated", "contradicted"), 0)
     last: Millis | None = None
     for path in files:
         for _, minute in read_rows(path, COLUMNS, _read_minute):
-            rows += 1
+            counts["rows"] += 1
             low = min(minute.lowest_tick, minute.open_tick, minute.close_tick)
             high = max(minute.highest_tick, minute.open_tick, minute.close_tick)
             if (low, high) != (minute.lowest_tick, minute.highest_tick):
-                widened, minute = widened + 1, replace(minute, lowest_tick=low, highest_tick=high)
+                counts["widened"] += 1
+                minute = replace(minute, lowest_tick=low, highest_tick=high)
             before = by_time.setdefault(minute.at, minute)
             if before is not minute:
-                repeated, contradicted = repeated + (before == minute), contradicted + (before != minute)
+                counts["repeated" if before == minute else "contradicted"] += 1
             elif last is not None and minute.at < last:
-                sorted_rows += 1
+                counts["sorted_rows"] += 1
             last = minute.at if last is None else max(last, minute.at)
     if not by_time:
         raise Refused(f"{plain_text(str(folder), 200)} holds no row.")
@@ -66,12 +67,8 @@ def read_pool_minutes(folder: Path) -> PoolMinutes:
     return PoolMinutes(
         minutes,
         MinuteRepairs(
+            **counts,
             files=len(files),
-            rows=rows,
-            sorted_rows=sorted_rows,
-            widened=widened,
-            repeated=repeated,
-            contradicted=contradicted,
             missing=(minutes[-1].at - minutes[0].at) // MINUTE_MS + 1 - len(minutes),
             missing_days=tuple(f"{_to_utc(Millis(day * _DAY_MS)):%Y-%m-%d}" for day in missing_days),
             without_liquidity=sum(minute.liquidity == 0 for minute in minutes),

@@ -56,12 +56,21 @@ class ColumnTable(RecognisedFile):
         self._duck.close()
 
     def blocks(self) -> Iterator[ImportBlock]:
-        places = self._layout.places
-        size = ROWS_A_BLOCK if self._layout.targets[0].parts == 1 else self._count
+        targets, places = self._layout.targets, self._layout.places
+        size = ROWS_A_BLOCK if targets[0].parts == 1 else self._count
         for low in range(0, self._count, size):
             times, symbols, *numbers = self._read(low, size, places)
-            by_place = dict(zip(places, numbers, strict=True))
-            yield build_block(self._layout.targets, times, symbols, by_place, low, (low + len(times)) / self._count)
+            by_place, count = dict(zip(places, numbers, strict=True)), len(times)
+            lines = np.arange(low + 1, low + 1 + count, dtype=np.int64)
+            unread: list[UnreadLine] = []
+            if symbols is not None:  # rows of another symbol are named
+                own = {symbol: is_about(str(symbol), targets[0].series) for symbol in set(symbols.tolist())}
+                mine = np.array([own[symbol] for symbol in symbols.tolist()], dtype=bool)
+                unread = [UnreadLine(int(line), f"it is about {symbols[line - low - 1]}") for line in lines[~mine]]
+                times, lines = times[mine], lines[mine]
+                by_place = {place: column[mine] for place, column in by_place.items()}
+            columns = tuple(build_columns(target, times, by_place) for target in targets)
+            yield ImportBlock(columns, lines, tuple(unread), count, (low + count) / self._count, targets[0].parts)
 
     def _read(self, low: int, count: int, places: Sequence[int]) -> list[Any]:
         """Times in milliseconds, symbols, and these columns as numbers."""
@@ -97,27 +106,6 @@ def _open_arrow(path: Path) -> Any:
         return dataset.dataset(str(path), format="feather")
     except (ArrowInvalid, OSError) as error:
         raise Malformed("It is damaged, or no feather file.") from error
-
-
-def build_block(
-    targets: Sequence[Any],
-    times: NDArray[np.int64],
-    symbols: NDArray[Any] | None,
-    numbers: dict[int, NDArray[np.float64]],
-    low: int,
-    done: float,
-) -> ImportBlock:
-    """Rows of a table; those of another symbol are named."""
-    lines = np.arange(low + 1, low + 1 + len(times), dtype=np.int64)
-    unread: list[UnreadLine] = []
-    if symbols is not None:
-        own = {symbol: is_about(str(symbol), targets[0].series) for symbol in set(symbols.tolist())}
-        mine = np.array([own[symbol] for symbol in symbols.tolist()], dtype=bool)
-        unread = [UnreadLine(int(line), f"it is about {symbols[line - low - 1]}") for line in lines[~mine]]
-        times, lines = times[mine], lines[mine]
-        numbers = {place: column[mine] for place, column in numbers.items()}
-    columns = tuple(build_columns(target, times, numbers) for target in targets)
-    return ImportBlock(columns, lines, tuple(unread), len(times) + len(unread), done, targets[0].parts)
 
 
 def _moments(values: Any, kind: str, dates: str, low: int) -> NDArray[np.int64]:

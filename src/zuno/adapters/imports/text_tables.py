@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from sys import maxsize
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zipfile import BadZipFile
 
 import numpy as np
@@ -53,6 +53,8 @@ _CLOCK: Final = (
 )
 _TIME: Final = re.compile(r"(\d{4})[-/](\d\d)[-/](\d\d)" + _CLOCK)
 _LOCAL_TIME: Final = re.compile(r"(\d\d?)[-/.](\d\d?)[-/.](\d{4})" + _CLOCK)
+_Rows: TypeAlias = tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.int64], list[UnreadLine]]
+"""Times, numbers by their column, lines in the file, and the lines that could not be read."""
 _ORDER: Final = {ISO: (0, 1, 2), DAY_FIRST: (2, 1, 0), MONTH_FIRST: (2, 0, 1)}
 """Where year, month and day stand."""
 
@@ -87,8 +89,12 @@ class TextTable(RecognisedFile):
         if not any(map(bytes.strip, lines)):
             raise Refused("It is empty.")
         self._dialect = _sniff([line.decode("utf-8", "replace") for line in lines])
-        rows = list(_split(self._dialect, lines[self._dialect.skip :]))
-        self._layout = find_layout(_describe(name, self._dialect, rows, self._read_times(lines)), series, asked)
+        names, width = self._dialect.names, self._dialect.width
+        whole = (row for row in _split(self._dialect, lines[self._dialect.skip :]) if len(row) == width)
+        first, symbol = next(whole, None), symbol_column(names)
+        own = None if symbol is None or first is None else first[symbol]
+        head = FileHead(name, names, width, own, common_step(self._read_times(lines)))
+        self._layout = find_layout(head, series, asked)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -157,22 +163,15 @@ class TextTable(RecognisedFile):
 
     def _read_block(self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, line: int) -> ImportBlock:
         count = text.count(b"\n")
-        block = self._read_columns(duck, path, text, count)
-        if block is not None:
-            times, numbers = block
-            lines = np.arange(line, line + count, dtype=np.int64)
-            unread: list[UnreadLine] = []
-        else:
-            times, numbers, lines, unread = self._read_lines(text, line)
+        block = self._read_columns(duck, path, text, line) or self._read_lines(text, line)
+        times, numbers, lines, unread = block
         columns = tuple(build_columns(target, times, numbers) for target in self._layout.targets)
         return ImportBlock(columns, lines, tuple(unread), count, self._done(), self._layout.targets[0].parts)
 
     # -- in columns
 
-    def _read_columns(
-        self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, count: int
-    ) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]]] | None:
-        """The block's times and numbers; None where it has to be read line by line."""
+    def _read_columns(self, duck: duckdb.DuckDBPyConnection, path: Path, text: bytes, line: int) -> _Rows | None:
+        """None where the block has to be read line by line."""
         import duckdb
 
         if self._dialect.decimal_comma or b"\r" in text:
@@ -202,40 +201,33 @@ class TextTable(RecognisedFile):
         except duckdb.Error:
             return None
         moments = arrays["moment"]
-        if len(moments) != count or isinstance(moments, np.ma.MaskedArray) or not np.all(arrays["sure"]):
+        if len(moments) != text.count(b"\n") or isinstance(moments, np.ma.MaskedArray) or not np.all(arrays["sure"]):
             return None
         times = moments_of_numbers(moments) if as_number else moments.astype(np.int64)
-        return times, {place: np.ma.filled(arrays[f"c{place}"], np.nan) for place in wanted}
+        numbers = {place: np.ma.filled(arrays[f"c{place}"], np.nan) for place in wanted}
+        return times, numbers, np.arange(line, line + len(times), dtype=np.int64), []
 
     def _is_own(self, symbol: str | None) -> bool:
         return is_about(symbol or "", self._layout.targets[0].series)
 
     # -- line by line
 
-    def _read_lines(
-        self, text: bytes, line: int
-    ) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]], NDArray[np.int64], list[UnreadLine]]:
+    def _read_lines(self, text: bytes, line: int) -> _Rows:
         places = self._layout.places
-        times: list[int] = []
-        lines: list[int] = []
         rows: list[list[float]] = []
         unread: list[UnreadLine] = []
         for place, fields in enumerate(_split(self._dialect, text.split(b"\n")[:-1]), line):
             if not any(fields):
                 continue
             try:
-                at, numbers = self._read_fields(fields, places, place)
+                rows.append([place, *self._read_fields(fields, places, place)])
             except ValueError as error:
                 unread.append(UnreadLine(place, str(error)))
-                continue
-            times.append(at)
-            lines.append(place)
-            rows.append(numbers)
-        table = np.array(rows, dtype=np.float64).reshape(-1, len(places)).T
-        numbers_by_place = {place: table[index] for index, place in enumerate(places)}
-        return np.array(times, dtype=np.int64), numbers_by_place, np.array(lines, dtype=np.int64), unread
+        lines, times, *numbers = np.array(rows, dtype=np.float64).reshape(-1, 2 + len(places)).T
+        return times.astype(np.int64), dict(zip(places, numbers, strict=True)), lines.astype(np.int64), unread
 
-    def _read_fields(self, fields: Sequence[str], places: Sequence[int], line: int) -> tuple[int, list[float]]:
+    def _read_fields(self, fields: Sequence[str], places: Sequence[int], line: int) -> list[float]:
+        """Its time, and the numbers in these places."""
         if len(fields) != self._dialect.width:
             raise ValueError(f"it has {len(fields)} fields, the others have {self._dialect.width}")
         names = self._dialect.names
@@ -247,7 +239,7 @@ class TextTable(RecognisedFile):
         at = read_time(fields[self._layout.time], self._dates, line)
         if at is None:
             raise ValueError(f"{plain_text(fields[self._layout.time], 40)!r} is no time")
-        return at, [self._read_number(fields[place]) for place in places]
+        return [at, *(self._read_number(fields[place]) for place in places)]
 
     def _read_number(self, text: str) -> float:
         if not text.strip():
@@ -429,13 +421,6 @@ def _is_number(text: str) -> bool:
 
 def _split(dialect: Dialect, lines: Sequence[bytes]) -> Iterator[list[str]]:
     return (_split_line(line.decode("utf-8", "replace"), dialect.delimiter) for line in lines)
-
-
-def _describe(name: str, dialect: Dialect, rows: Sequence[Sequence[str]], times: Sequence[int]) -> FileHead:
-    whole = [row for row in rows if len(row) == dialect.width]
-    symbol = symbol_column(dialect.names)
-    first_symbol = whole[0][symbol] if symbol is not None and whole else None
-    return FileHead(name, dialect.names, dialect.width, first_symbol, common_step(times))
 
 
 def common_step(times: Sequence[int]) -> int | None:

@@ -116,9 +116,12 @@ def read_keystore(body: bytes) -> Keystore:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("scrypt", "pbkdf2"))
         raise ValueError(f"its {where} is not what it should be") from None
-    crypto = document.crypto
-    if isinstance(crypto, _ByScrypt):
-        _check_scrypt(crypto.kdfparams)
+    if isinstance(document.crypto, _ByScrypt):
+        params = document.crypto.kdfparams
+        if params.n & (params.n - 1):
+            raise ValueError("its scrypt n is not a power of two")
+        if params.n * params.r > _MOST_SCRYPT:
+            raise ValueError(f"its scrypt n·r is {params.n * params.r}, at most {_MOST_SCRYPT} is opened here")
     return Keystore(document)
 
 
@@ -127,10 +130,3 @@ def write_keystore(key: SecretBytes, passphrase: SecretStr, rounds: int | None =
     account = import_eth_account()
     document = account.encrypt(key.get_secret_value(), passphrase.get_secret_value(), kdf="scrypt", iterations=rounds)
     return json.dumps(document, indent=1).encode() + b"\n"
-
-
-def _check_scrypt(params: _Scrypt) -> None:
-    if params.n & (params.n - 1):
-        raise ValueError("its scrypt n is not a power of two")
-    if params.n * params.r > _MOST_SCRYPT:
-        raise ValueError(f"its scrypt n·r is {params.n * params.r}, at most {_MOST_SCRYPT} is opened here")

@@ -88,7 +88,9 @@ class Passphrases:
 
     def new(self) -> SecretStr:
         """A passphrase for a new wallet; typed, it is typed twice."""
-        chosen = _first_line(self._file) if self._file is not None else self._ask_twice()
+        chosen = self._require_answer("New passphrase: ") if self._file is None else _first_line(self._file)
+        if self._file is None and chosen != self._require_answer("The same again: "):
+            raise Refused("The two passphrases differ; nothing was written.")
         length = len(chosen.get_secret_value())
         if length < FEWEST:
             raise Refused(f"A passphrase of {length} characters is too short; use {FEWEST} or more.")
@@ -99,12 +101,6 @@ class Passphrases:
         if answer is None:
             raise Refused("A private key is typed at a terminal, and there is none; import a keystore file instead.")
         return answer
-
-    def _ask_twice(self) -> SecretStr:
-        chosen, again = self._require_answer("New passphrase: "), self._require_answer("The same again: ")
-        if chosen != again:
-            raise Refused("The two passphrases differ; nothing was written.")
-        return chosen
 
     def _require_answer(self, prompt: str) -> SecretStr:
         answer = self._ask(prompt)

@@ -71,7 +71,7 @@ class KeystoreSigner:
     @cached_property
     def _key(self) -> SecretBytes:
         missing = Broken(f"The wallet {self._path} is missing; put it back from a copy.")
-        body, others_read = _read_file(self._path, lambda: missing, os.O_NOFOLLOW)
+        body, others_read = _read_file(self._path, missing, os.O_NOFOLLOW)
         if others_read:
             raise Refused(f"Others may read the wallet {self._path}; run `chmod 600` on it.")
         try:
@@ -133,7 +133,7 @@ class WalletFolder:
 
     def add_keystore(self, file: str) -> StoredWallet:
         path = Path(file).expanduser()
-        body, others_read = _read_file(path, lambda: UsageError(f"There is no file {path}."))
+        body, others_read = _read_file(path, UsageError(f"There is no file {path}."))
         try:
             keystore = read_keystore(body)
             if keystore.address is not None:
@@ -178,13 +178,13 @@ class WalletFolder:
         return self.folder / f"{address}.json"
 
 
-def _read_file(path: Path, missing: Callable[[], Exception], flags: int = 0) -> tuple[bytes, bool]:
+def _read_file(path: Path, missing: Exception, flags: int = 0) -> tuple[bytes, bool]:
     """The file's content, and whether others than its owner may read it."""
     try:
         with open(path, "rb", opener=lambda name, usual: os.open(name, usual | flags)) as file:
             mode, body = os.fstat(file.fileno()).st_mode, file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise missing() from None
+        raise missing from None
     except OSError as error:
         if error.errno == ELOOP:
             raise Refused(f"{path} is a symlink, and that is not a wallet; put the file itself there.") from None

@@ -70,10 +70,10 @@ class EndpointEmbedder:
         try:
             answer = await server.post("embeddings", {"model": self.model, "input": texts, "encoding_format": "float"})
         except Unreachable:
-            await self._give_back(reserved)
+            await self._settle(reserved, 0)
             raise
         if answer.status != OK:
-            await self._give_back(reserved)
+            await self._settle(reserved, 0)
             raise Unavailable(f"The embedding model {self.model} refused the request (HTTP {answer.status}).")
         try:
             document = foreign_json.parse(answer.body)
@@ -82,14 +82,13 @@ class EndpointEmbedder:
             vectors = self._read(document, len(texts))
         except (ValueError, KeyError, TypeError, IndexError) as error:
             raise Unavailable(f"The embedding model {self.model} did not answer with embeddings.") from error
-        if self.budget is not None and reserved is not None:
-            used = _count_tokens(document) or estimated
-            await self.budget.budget.settle(reserved, used, await self.budget.price(used))
+        await self._settle(reserved, _count_tokens(document) or estimated)
         return vectors
 
-    async def _give_back(self, reserved: Reservation | None) -> None:
+    async def _settle(self, reserved: Reservation | None, used: int) -> None:
         if self.budget is not None and reserved is not None:
-            await self.budget.budget.settle(reserved, 0, Decimal(0))
+            price = await self.budget.price(used) if used else Decimal(0)
+            await self.budget.budget.settle(reserved, used, price)
 
     async def _reserve(self, tokens: int) -> Reservation | None:
         if self.budget is None:

@@ -79,9 +79,11 @@ class LightRagMemoryIndex(VectorIndex):
         self._loaded: tuple[object, _Graph] | None = None
 
     async def add(self, records: Sequence[MemoryRecord]) -> None:
-        entities = {record.id: await self._extract(record.text) for record in await self._find_new(records)}
-        if entities:
-            await self._run(lambda rag: self._add(rag, records, entities))
+        graph = await self._load()
+        new = keep_new(records, graph.records | dict.fromkeys(graph.removed))
+        if new:
+            entities = {record.id: await self._extract(record.text) for record in new}
+            await self._run(lambda rag: self._add(rag, new, entities))
 
     async def _find(self, query: RecallQuery, vector: bytes) -> tuple[Recalled, ...]:
         graph = await self._load()
@@ -117,13 +119,8 @@ class LightRagMemoryIndex(VectorIndex):
             await self.remove(id)
         await self.add(records)
 
-    async def _find_new(self, records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
-        graph = await self._load()
-        return keep_new(records, graph.records | dict.fromkeys(graph.removed))
-
-    async def _add(self, rag: Any, records: Sequence[MemoryRecord], extracted: Mapping[str, Entities]) -> None:
+    async def _add(self, rag: Any, new: Sequence[MemoryRecord], extracted: Mapping[str, Entities]) -> None:
         """The memories' own nodes come last: whatever a kill leaves behind before is no memory."""
-        new = [record for record in records if record.id in extracted]
         stored = rag.chunk_entity_relation_graph
         await rag.ainsert_custom_kg(await self._describe(stored, new, extracted))
         for record in new:
@@ -150,10 +147,8 @@ class LightRagMemoryIndex(VectorIndex):
                     "file_path": record.id,
                 }
             for relation in extracted[record.id].relations:
-                pair = (
-                    _name_in_market(record.origin, relation.source),
-                    _name_in_market(record.origin, relation.target),
-                )
+                source, target = (_name_in_market(record.origin, end) for end in (relation.source, relation.target))
+                pair = (source, target)
                 before = relations.get(pair) or await stored.get_edge(*pair)
                 told_by = sorted({*_told_by(before), record.id})
                 relations[pair] = {
@@ -233,7 +228,8 @@ class LightRagMemoryIndex(VectorIndex):
         logging.getLogger("lightrag").setLevel(logging.CRITICAL + 1)  # its import sets it to INFO; we raise
 
         async def embed(texts: list[str]) -> NDArray[np.float32]:
-            vectors = await self._embedder.embed([text.removeprefix(_mark(text)) for text in texts])
+            words = [text.partition("\n")[2] if text.startswith(_MEMORY) else text for text in texts]
+            vectors = await self._embedder.embed(words)
             return np.array([unpack_vector(vector) for vector in vectors], dtype=np.float32)
 
         async def refuse(prompt: str, **_: object) -> str:
@@ -291,10 +287,6 @@ class _Characters:
 def _chunk(record: MemoryRecord) -> str:
     """Includes the id, so that equal texts are two chunks."""
     return f"{_MEMORY}{record.id}\n{' '.join(record.text.split())}"
-
-
-def _mark(content: str) -> str:
-    return content.partition("\n")[0] + "\n" if content.startswith(_MEMORY) else ""
 
 
 def _name_in_market(origin: str, entity: str) -> str:

@@ -147,18 +147,15 @@ class SqliteMemoryIndex(VectorIndex):
         self._check(connection)
         made = (("version", VERSION), ("embedder", self._made_by()), ("generation", uuid4().hex))
         connection.executemany("INSERT OR IGNORE INTO meta VALUES (?, ?)", made)
-        new = _keep_new(connection, records)
-        rows = [
-            (
-                *(record.id, record.channel.value, record.origin, record.symbol, record.at, _digest(record)),
-                *(vector_of[record.id], zlib.crc32(vector_of[record.id])),
-            )
-            for record in new
-        ]
         before = connection.execute("SELECT coalesce(max(seq), 0) FROM sqlite_sequence").fetchone()[0]
-        numbered = [(before + place, *row) for place, row in enumerate(rows, 1)]
-        connection.executemany("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
-        texts = [(before + place, " ".join(list_terms(record.text))) for place, record in enumerate(new, 1)]
+        new = list(enumerate(_keep_new(connection, records), before + 1))
+        rows = (
+            (number, record.id, record.channel.value, record.origin, record.symbol, record.at, _digest(record))
+            for number, record in new
+        )
+        memories = ((*row, vector_of[row[1]], zlib.crc32(vector_of[row[1]])) for row in rows)
+        connection.executemany("INSERT INTO memories VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", memories)
+        texts = ((number, " ".join(list_terms(record.text))) for number, record in new)
         connection.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", texts)
 
     def _made_by(self) -> str:

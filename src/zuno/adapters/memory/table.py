@@ -33,14 +33,8 @@ _CHANNELS: Final = tuple(Channel)
 _CODES: Final = {channel.value: code for code, channel in enumerate(_CHANNELS)}
 _SPARE: Final = 1.5
 """Room is taken for so many times what is there, so that additions one by one are not copied each time."""
-
-
 _THIRDS: Final = {False: 1, True: 2}
 """Of a similarity that words make up, and phrases of a setup."""
-
-
-def cut_query(text: str) -> str:
-    return text[:QUERY_CHARS]
 
 
 def drop_repeats(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
@@ -80,7 +74,7 @@ class VectorIndex(ABC):
     async def recall(self, query: RecallQuery) -> RecallResult:
         found: tuple[Recalled, ...] = ()
         if query.text.strip():
-            (vector,) = await self._embedder.embed([cut_query(query.text)])
+            (vector,) = await self._embedder.embed([query.text[:QUERY_CHARS]])
             found = await self._find(query, vector)
         return RecallResult(source=self.name, found=found)
 
@@ -134,7 +128,7 @@ class MemoryTable:
         if not known.any():
             return ()
         cosines = measure_cosines(self._vectors[:count], self._norms[:count], unpack_vector(vector))
-        text = cut_query(query.text)
+        text = query.text[:QUERY_CHARS]
         phrases = split_phrases(text)
         words = (phrases or split_words(text))[:QUERY_WORDS]
         covered = np.zeros(count, dtype=np.uint8)  # at most as many words as are asked for

@@ -45,7 +45,9 @@ class DailySpendFile:
             total = days.get(day, Spend()) + change
             if ceiling.is_exceeded_by(total):
                 return False
-            self._write({**days, day: total})
+            kept = sorted((days | {day: total}).items())[-KEPT_DAYS:]
+            rows = {str(day): {"tokens": spend.tokens, "usd": str(spend.usd)} for day, spend in kept}
+            replace_file(self._path, json.dumps(rows).encode(), durable=False)
         return True
 
     async def total(self, day: int) -> Spend:
@@ -61,18 +63,10 @@ class DailySpendFile:
         try:
             rows = json.loads(self._path.read_bytes())
             days = {int(day): Spend(int(row["tokens"]), Decimal(row["usd"])) for day, row in rows.items()}
+            if not all(spend.usd.is_finite() for spend in days.values()):
+                raise ValueError("an infinite sum")
+            return days
         except FileNotFoundError:
             return {}
         except (AttributeError, TypeError, KeyError, ValueError, InvalidOperation) as error:
-            raise self._damage() from error
-        if not all(spend.usd.is_finite() for spend in days.values()):
-            raise self._damage()
-        return days
-
-    def _write(self, days: dict[int, Spend]) -> None:
-        kept = sorted(days)[-KEPT_DAYS:]
-        rows = {str(day): {"tokens": days[day].tokens, "usd": str(days[day].usd)} for day in kept}
-        replace_file(self._path, json.dumps(rows).encode(), durable=False)
-
-    def _damage(self) -> Unavailable:
-        return Unavailable(f"{self._path.name} cannot be read; delete it to start counting anew")
+            raise Unavailable(f"{self._path.name} cannot be read; delete it to start counting anew") from error

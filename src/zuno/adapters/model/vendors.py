@@ -264,17 +264,11 @@ def _fault(error: Exception) -> Failed:
 
 def _status(status: int) -> Failed:
     """A rejected request cost nothing; a failed one may have cost something."""
-    words = {
-        401: "it refused our key",
-        403: "it refused our key",
-        404: "it does not know this model",
-        429: "it limits our requests",
-    }
-    if status in words:
-        return Failed("unavailable", f"{words[status]} (HTTP {status})", _NOTHING)
-    if 400 <= status < 500:
-        return Failed("unavailable", f"it refused the request (HTTP {status})", _NOTHING)
-    return Failed("unavailable", f"its service failed (HTTP {status})")
+    if not 400 <= status < 500:
+        return Failed("unavailable", f"its service failed (HTTP {status})")
+    key = "it refused our key"
+    words = {401: key, 403: key, 404: "it does not know this model", 429: "it limits our requests"}
+    return Failed("unavailable", f"{words.get(status, 'it refused the request')} (HTTP {status})", _NOTHING)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -17,7 +17,7 @@ from urllib.parse import quote as quoted
 import httpx2
 
 from zuno.adapters.http import LOOPBACK, OK, PATIENCE, HttpClient, RateLimited, RequestLimits
-from zuno.adapters.prices.feeds import HISTORY_LIMIT, SPOT_LIMIT, history_fact, window
+from zuno.adapters.prices.feeds import SPOT_LIMIT, history_fact, window
 from zuno.kernel import foreign_json
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
 from zuno.kernel.units import Seconds
@@ -94,7 +94,7 @@ class CoinGecko:
         days = min(MOST_DAYS, max(FEWEST_DAYS, len(wanted) // 24 + 1))
         base, quote = [hourly_closes(leg, now) for leg in await self._legs(pair, days, now)]
         closes = {at: Fraction(base[at]) / Fraction(quote[at]) for at in base.keys() & quote.keys()}
-        return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
+        return history_fact(closes, pair, hours, now, self.source)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         """The ratio of both legs' newest rows: a chart ends with the price at the time of asking."""

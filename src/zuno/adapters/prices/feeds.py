@@ -1,6 +1,7 @@
 """Price feeds that need no service: a pool's own swaps, a seeded series, the chain's gas; and feeds made of others."""
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -44,13 +45,7 @@ def window(hours: int, now: Seconds) -> range:
 
 
 def history_fact(
-    closes: Mapping[int, Fraction],
-    pair: Pair,
-    hours: int,
-    now: Seconds,
-    source: str,
-    limit: Seconds,
-    notes: tuple[str, ...] = (),
+    closes: Mapping[int, Fraction], pair: Pair, hours: int, now: Seconds, source: str, notes: tuple[str, ...] = ()
 ) -> Fact[PriceSeries]:
     """The `closes` of the window, its missing hours counted; `Unavailable` when none is left."""
     wanted = window(hours, now)
@@ -59,7 +54,7 @@ def history_fact(
         known = f"; its last close is dated {max(closes)}" if closes else ""
         raise Unavailable(f"{source} has no hourly close of {pair} from {wanted[0]} to {wanted[-1]}{known}")
     series = PriceSeries(pair, points, gaps=hours - len(points))
-    return Fact(series, source, points[-1].at, now, limit, notes)
+    return Fact(series, source, points[-1].at, now, HISTORY_LIMIT, notes)
 
 
 Record = tuple[Seconds, Fraction]
@@ -79,7 +74,7 @@ class SeededFeed:
     async def history(self, pair: Pair, hours: int, now: Seconds) -> Fact[PriceSeries]:
         # Ends round up; the last stays.
         closes = {-(-at // HOUR) * HOUR: price for at, price in self._records_by(pair, now)}
-        return history_fact(closes, pair, hours, now, self.source, HISTORY_LIMIT)
+        return history_fact(closes, pair, hours, now, self.source)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         known = self._records_by(pair, now)
@@ -144,7 +139,7 @@ class PoolHistory:
         closes, quiet = _closes(path, ended)
         notes = (f"{quiet} of {len(closes)} hours had no swap: the price stood still",) if quiet else ()
         priced = {close: _whole_price(sqrt_price, pool, inverse) for close, sqrt_price in closes.items()}
-        return history_fact(priced, pair, hours, now, self.source, HISTORY_LIMIT, notes)
+        return history_fact(priced, pair, hours, now, self.source, notes)
 
     async def spot(self, pair: Pair, now: Seconds) -> Fact[Fraction]:
         try:
@@ -176,7 +171,8 @@ class DeepestPool:
     async def _choose(self, pair: Pair) -> PoolHistory:
         info = self._chain.info
         names = {token.address: market_name(token) for token in info.tokens}
-        keys = [key for key in curated_keys(info) if {names[key.currency0], names[key.currency1]} == {*_legs(pair)}]
+        legs = {unwrap_symbol(pair.base), unwrap_symbol(pair.quote)}
+        keys = [key for key in curated_keys(info) if {names[key.currency0], names[key.currency1]} == legs]
         pools = [pool for pool in await asyncio.gather(*map(self._read, keys)) if pool is not None and pool.liquidity]
         if not pools:
             raise Unavailable(f"{info.title} has no usual pool of {pair} with liquidity")
@@ -190,10 +186,6 @@ class DeepestPool:
             return None
 
 
-def _legs(pair: Pair) -> tuple[str, str]:
-    return unwrap_symbol(pair.base), unwrap_symbol(pair.quote)
-
-
 def _pair_of(pool: PoolState) -> Pair:
     """By symbol where we named the token ourselves, else by address; a wrapper keeps its own name beside its coin's."""
     base, quote = (token.symbol if token.verified else token.address for token in (pool.token0, pool.token1))
@@ -203,18 +195,10 @@ def _pair_of(pool: PoolState) -> Pair:
 def _closes(path: tuple[PricedBlock, ...], ended: list[int]) -> tuple[dict[int, SqrtPriceX96], int]:
     """The price at each of the `ended` hours once one is known, and how many of those hours had no swap. An hour is
     [start, end): a swap in the very second it ends belongs to the next one."""
-    closes: dict[int, SqrtPriceX96] = {}
-    quiet = 0
-    swaps = iter(path)
-    upcoming = next(swaps, None)
-    latest: PricedBlock | None = None
-    for close in ended:
-        while upcoming is not None and upcoming.block.timestamp < close:
-            latest, upcoming = upcoming, next(swaps, None)
-        if latest is not None:
-            closes[close] = latest.sqrt_price_x96
-            quiet += latest.block.timestamp < close - HOUR
-    return closes, quiet
+    places = {close: bisect_left(path, close, key=lambda swap: swap.block.timestamp) for close in ended}
+    latest = {close: path[place - 1] for close, place in places.items() if place}
+    quiet = sum(swap.block.timestamp < close - HOUR for close, swap in latest.items())
+    return {close: swap.sqrt_price_x96 for close, swap in latest.items()}, quiet
 
 
 def _whole_price(sqrt_price: SqrtPriceX96, pool: PoolState, inverse: bool) -> Fraction:

@@ -54,6 +54,7 @@ class MergeResult:
 class CheckedBatch:
     """A batch without its impossible rows, in the order it came."""
 
+    batch: Batch[Any]
     rows: Sequence[RowPut]
     bad: Sequence[RowNote]
 
@@ -62,18 +63,18 @@ class CheckedBatch:
         return min(times), max(times)
 
 
-def check_batches(batches: Sequence[Batch[Any]]) -> list[tuple[Batch[Any], CheckedBatch]]:
+def check_batches(batches: Sequence[Batch[Any]]) -> list[CheckedBatch]:
     """Check all batches before the store is changed, so that a bad one leaves it as it is."""
     offered = []
     for batch in filter(lambda batch: batch.rows, batches):
         bad: list[RowNote] = []
         rows = _candles(batch, bad) if batch.series.row is Candle else _others(batch, bad)
-        offered.append((batch, CheckedBatch(list(rows), bad)))
+        offered.append(CheckedBatch(batch, list(rows), bad))
     return offered
 
 
-def sources_of(offered: Sequence[tuple[Batch[Any], CheckedBatch]]) -> set[Source]:
-    return {batch.source for batch, sound in offered if sound.rows}
+def sources_of(offered: Sequence[CheckedBatch]) -> set[Source]:
+    return {sound.batch.source for sound in offered if sound.rows}
 
 
 def merge_batch(sound: CheckedBatch, standing: Mapping[Key, StoredRow], changed: Container[Key]) -> MergeResult:

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from heapq import merge
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
@@ -89,10 +89,40 @@ class SqliteSeries:
     async def write_columns(
         self, columns: Columns, source: Source, file: str, now: Millis, replace: NDArray[np.bool_] | bool = True
     ) -> ColumnsWritten:
-        def act(connection: sqlite3.Connection) -> ColumnsWritten:
-            return self._put_columns(connection, columns, source, file, now, replace)
+        """New rows go into Parquet files by month, or into the table if few; replacing rows go row by row."""
 
-        return await asyncio.to_thread(self._file.write, act)
+        def act(connection: sqlite3.Connection) -> ColumnsWritten:
+            import numpy as np
+
+            from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
+
+            series = columns.series
+            if not len(columns):
+                nothing = np.zeros(0, dtype=bool)
+                return ColumnsWritten(nothing, nothing, nothing)
+            tables.add_known_column(connection)
+            self._declare(connection, (source,))
+            number = tables.ensure_number(connection, series)
+            span = (int(columns.at[0]), int(columns.at[-1]))
+            standing = self._standing_columns(connection, series, number, span)
+            fresh, other = compare_rows(columns, standing)
+            late = tables.among_collected(connection, number, columns.at)
+            known = np.where(late, now, complete_times(series, columns.at))
+            changed = other & replace
+            if fresh.any():
+                new = take_rows(columns, fresh)
+                tables.raise_latest(connection, "rows", number, int(known[fresh].max()))
+                self._cache.forget(number, int(new.at[0]))
+                self._append(connection, number, new, known[fresh])
+                if not self._wanted.synthetic:
+                    tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
+            for chosen, at in ((changed & late, now), (changed & ~late, None)):
+                batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
+                for sound in check_batches([batch]):
+                    self._put_batch(connection, sound)
+            return ColumnsWritten(fresh, changed, other & ~changed)
+
+        return await self._file.run(act)
 
     async def read_columns(self, series: Series[Any], since: Millis, until: Millis) -> Columns:
         def act(connection: sqlite3.Connection) -> Columns | None:
@@ -107,7 +137,7 @@ class SqliteSeries:
         asked = Slice(series, since, until, newest)
 
         def act(connection: sqlite3.Connection) -> tuple[R, ...]:
-            return self._slice(connection, asked, tables.find_number(connection, series), known_by)
+            return self._slice(connection, asked, tables.find_number(connection, series), known_by, cached=False)
 
         return await asyncio.to_thread(self._read_retrying, act) or ()
 
@@ -281,15 +311,10 @@ class SqliteSeries:
             self._file.write(self._tidy)
         return begun
 
-    def _put_all(
-        self, connection: sqlite3.Connection, offered: Sequence[tuple[Batch[Any], CheckedBatch]]
-    ) -> WriteCounts:
+    def _put_all(self, connection: sqlite3.Connection, offered: Sequence[CheckedBatch]) -> WriteCounts:
         tables.add_known_column(connection)
         self._declare(connection, sources_of(offered))
-        done = _NOTHING
-        for batch, sound in offered:
-            done = add_counts(done, self._put_batch(connection, batch, sound))
-        return done
+        return reduce(add_counts, (self._put_batch(connection, sound) for sound in offered), _NOTHING)
 
     def _declare(self, connection: sqlite3.Connection, sources: Collection[Source]) -> None:
         kept = tables.read_origin(connection) or self._wanted
@@ -299,9 +324,9 @@ class SqliteSeries:
         if declared != kept:
             tables.write_origin(connection, declared)
 
-    def _put_batch(self, connection: sqlite3.Connection, batch: Batch[Any], sound: CheckedBatch) -> WriteCounts:
-        number = tables.ensure_number(connection, batch.series)
-        standing = self._stored_rows(connection, batch.series, number, sound)
+    def _put_batch(self, connection: sqlite3.Connection, sound: CheckedBatch) -> WriteCounts:
+        batch, number = sound.batch, tables.ensure_number(connection, sound.batch.series)
+        standing = self._stored_rows(connection, number, sound)
         replaced = "SELECT DISTINCT at, id FROM earlier WHERE series = ? AND at BETWEEN ? AND ?"
         changed = set(connection.execute(replaced, (number, *sound.span()))) if standing else ()
         result = merge_batch(sound, standing, changed)
@@ -326,46 +351,6 @@ class SqliteSeries:
             tables.note_source(connection, number, batch.source, batch.file, len(times), min(times), max(times))
         tables.write_notes(connection, number, batch.series, result.notes)
         return result.counts
-
-    def _put_columns(
-        self,
-        connection: sqlite3.Connection,
-        columns: Columns,
-        source: Source,
-        file: str,
-        now: Millis,
-        replace: NDArray[np.bool_] | bool,
-    ) -> ColumnsWritten:
-        """New rows go into Parquet files by month, or into the table if few; replacing rows go row by row."""
-        import numpy as np
-
-        from zuno.trading.measure.columns import compare_rows, complete_times, take_rows, to_rows
-
-        series = columns.series
-        if not len(columns):
-            nothing = np.zeros(0, dtype=bool)
-            return ColumnsWritten(nothing, nothing, nothing)
-        tables.add_known_column(connection)
-        self._declare(connection, (source,))
-        number = tables.ensure_number(connection, series)
-        span = (int(columns.at[0]), int(columns.at[-1]))
-        standing = self._standing_columns(connection, series, number, span)
-        fresh, other = compare_rows(columns, standing)
-        late = tables.among_collected(connection, number, columns.at)
-        known = np.where(late, now, complete_times(series, columns.at))
-        changed = other & replace
-        if fresh.any():
-            new = take_rows(columns, fresh)
-            tables.raise_latest(connection, "rows", number, int(known[fresh].max()))
-            self._cache.forget(number, int(new.at[0]))
-            self._append(connection, number, new, known[fresh])
-            if not self._wanted.synthetic:
-                tables.note_source(connection, number, source, file, len(new), int(new.at[0]), int(new.at[-1]))
-        for chosen, at in ((changed & late, now), (changed & ~late, None)):
-            batch: Batch[Any] = Batch(series, to_rows(take_rows(columns, chosen)), at, source, file)
-            for _, sound in check_batches([batch]):
-                self._put_batch(connection, batch, sound)
-        return ColumnsWritten(fresh, changed, other & ~changed)
 
     def _append(self, connection: sqlite3.Connection, number: int, columns: Columns, known: NDArray[np.int64]) -> None:
         import numpy as np
@@ -417,12 +402,10 @@ class SqliteSeries:
         order = np.argsort(at, kind="stable")
         return Columns(series, at[order], tuple(table[1:, order]))
 
-    def _stored_rows(
-        self, connection: sqlite3.Connection, series: Series[Any], number: int, sound: CheckedBatch
-    ) -> dict[Key, StoredRow]:
+    def _stored_rows(self, connection: sqlite3.Connection, number: int, sound: CheckedBatch) -> dict[Key, StoredRow]:
         if not sound.rows:
             return {}
-        span = sound.span()
+        series, span = sound.batch.series, sound.span()
         shape = tables.shape_of(series.row)
         query = f"SELECT id, known, {', '.join(shape.columns)} FROM {shape.table} WHERE series = ? AND "
         if len(sound.rows) <= _FEW:
@@ -453,20 +436,15 @@ class SqliteSeries:
             )
 
     def _slice(
-        self,
-        connection: sqlite3.Connection,
-        asked: Slice[R],
-        number: int | None,
-        known_by: Millis,
-        cache: tables.RowCache | None = None,
+        self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis, cached: bool
     ) -> tuple[R, ...]:
-        series, newest, span = asked.series, asked.newest, (asked.since, asked.until)
-        if number is None or newest == 0:
+        if number is None or asked.newest == 0:
             return ()
-        if series.row is MacroRelease:
-            prints = newest_prints(self._rows(connection, series, number, span, known_by, None, cache))
-            return tuple(prints if newest is None else prints[-newest:])
-        return tuple(self._rows(connection, series, number, span, known_by, newest, cache))
+        if asked.series.row is MacroRelease:
+            whole = Slice(asked.series, asked.since, asked.until)
+            prints = newest_prints(self._rows(connection, whole, number, known_by, cached))
+            return tuple(prints if asked.newest is None else prints[-asked.newest :])
+        return tuple(self._rows(connection, asked, number, known_by, cached))
 
     def _slice_in_runs(
         self, connection: sqlite3.Connection, asked: Slice[R], number: int | None, known_by: Millis
@@ -478,19 +456,13 @@ class SqliteSeries:
                 runs = tables.read_runs(connection, number, span, known_by, self._cache)
                 if runs is not None:
                     return cast("Sequence[R]", Heartbeats(runs))
-        return self._slice(connection, asked, number, known_by, self._cache)
+        return self._slice(connection, asked, number, known_by, cached=True)
 
     def _rows(
-        self,
-        connection: sqlite3.Connection,
-        series: Series[Any],
-        number: int,
-        span: tuple[Millis, Millis],
-        known_by: Millis,
-        newest: int | None,
-        cache: tables.RowCache | None,
+        self, connection: sqlite3.Connection, wanted: Slice[Any], number: int, known_by: Millis, cached: bool
     ) -> Iterable[Any]:
         """The rows of that time known by then, oldest first, from table and files."""
+        series, span, newest = wanted.series, (wanted.since, wanted.until), wanted.newest
         shape = tables.shape_of(series.row)
         asked = tables.TableRead(*span, known_by, newest)
 
@@ -510,7 +482,7 @@ class SqliteSeries:
         sealed = list(self._sealed_files(connection, number, span))
         if not earlier and not sealed:  # the rule: then nothing is merged, and no id is needed for it
             pending = partial(tables.find_pending, connection, shape.table, number)
-            return read_table(asked) if cache is None else cache.read(number, asked, read_table, pending)
+            return self._cache.read(number, asked, read_table, pending) if cached else read_table(asked)
         live = tables.select_rows(connection, shape, with_id, number, asked)
         stacks = [live, earlier if newest is None else earlier[::-1]]
         for file, hidden in sealed:
@@ -591,12 +563,10 @@ class SqliteSeries:
     def _seal(self, before: Millis) -> int:
         """Month by month, each its own transaction, so that nobody waits long and a crash costs one month."""
         self._file.write(self._tidy)
-        return sum(self._seal_table(table, before) for table in tables.OWN)
-
-    def _seal_table(self, table: str, before: Millis) -> int:
         moved = 0
-        while count := self._file.write(lambda connection: self._seal_month(connection, table, before)):
-            moved += count
+        for table in tables.OWN:
+            while count := self._file.write(partial(self._seal_month, table=table, before=before)):
+                moved += count
         return moved
 
     def _seal_month(self, connection: sqlite3.Connection, table: str, before: Millis) -> int:

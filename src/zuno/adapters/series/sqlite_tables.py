@@ -231,12 +231,10 @@ def keep_latest(
     connection: sqlite3.Connection, table: str, number: int, puts: Sequence[RowPut], standing: Mapping[Key, StoredRow]
 ) -> None:
     """Before these are put. A row in another's place may lower the latest: then it is looked for when it is asked."""
-    if not puts:
-        return
     if any((at, name) in standing for at, name, _, _ in puts):
         connection.execute("DELETE FROM latest WHERE series = ?", (number,))
-        return
-    raise_latest(connection, table, number, max(known for _, _, known, _ in puts))
+    elif puts:
+        raise_latest(connection, table, number, max(known for _, _, known, _ in puts))
 
 
 def raise_latest(connection: sqlite3.Connection, table: str, number: int, newest: int) -> None:

@@ -1,11 +1,11 @@
 """Alerts in one small JSON file, replaced whole; a damaged one is never replaced silently."""
 
 import asyncio
-import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -14,7 +14,6 @@ from zuno.kernel.errors import Broken
 from zuno.lp.model.alerts import AlertBook
 
 T = TypeVar("T")
-FORMAT: Final = 1
 _MOST_BYTES: Final = 64 * 1024 * 1024
 
 
@@ -32,33 +31,27 @@ class AlertsFile:
         def rewrite(content: bytes | None) -> tuple[bytes | None, T]:
             before = self._parse(content)
             after, answer = make(before)
-            return content if after == before else _write(after), answer
+            return content if after == before else _form().dump_json(_Document(1, after), ensure_ascii=True), answer
 
         return await asyncio.to_thread(self._file.change, rewrite)
 
     def _parse(self, content: bytes | None) -> AlertBook:
         try:
-            return AlertBook() if content is None else _book(content)
-        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            if content is not None and len(content) > _MOST_BYTES:
+                raise ValueError("too large for a book of alerts")
+            return AlertBook() if content is None else _form().validate_json(content).book
+        except ValueError as error:
             raise Broken(
                 f"{self._path} is damaged; move it away to start with no alerts, or restore it from a copy."
             ) from error
 
 
-def _write(book: AlertBook) -> bytes:
-    document = {"format": FORMAT, "book": _form().dump_python(book, mode="json")}
-    return json.dumps(document, separators=(",", ":")).encode()
+@dataclass(frozen=True, slots=True)
+class _Document:
+    format: Literal[1]
+    book: AlertBook
 
 
 @cache
-def _form() -> TypeAdapter[AlertBook]:
-    return TypeAdapter(AlertBook)
-
-
-def _book(data: bytes) -> AlertBook:
-    if len(data) > _MOST_BYTES:
-        raise ValueError("too large for a book of alerts")
-    document = json.loads(data)
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ValueError("unknown format")
-    return _form().validate_python(document["book"])
+def _form() -> TypeAdapter[_Document]:
+    return TypeAdapter(_Document)

@@ -93,12 +93,9 @@ class SqliteChatStore:
 
         def write(connection: sqlite3.Connection) -> T:
             if tidy:
-                _tidy(connection)
+                for table, kept in KEPT.items():
+                    newest = f"(SELECT MAX(number) FROM {table})"
+                    connection.execute(f"DELETE FROM {table} WHERE number <= {newest} - ?", (kept,))
             return act(connection)
 
         return await self._file.run(write)
-
-
-def _tidy(connection: sqlite3.Connection) -> None:
-    for table, kept in KEPT.items():
-        connection.execute(f"DELETE FROM {table} WHERE number <= (SELECT MAX(number) FROM {table}) - ?", (kept,))

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pydantic.alias_generators import to_camel
 
@@ -49,7 +49,10 @@ class MarketsFile:
             return Catalogue()
         try:
             lists = {Venue(name): each for name, each in json.loads(content).items() if name in VENUES}
-            markets = [_read_market(venue, row) for venue, each in lists.items() for row in each["markets"]]
+            rows = [(venue, row) for venue, each in lists.items() for row in each["markets"]]
+            markets = [Market(venue=venue, **{name: row[key] for name, key in _KEYS.items()}) for venue, row in rows]
+            if not all(market.usable for market in markets):
+                raise ValueError("a market without a tick or a lot")
             read_at = {venue: Millis(int(each["readAt"])) for venue, each in lists.items()}
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise Broken(
@@ -69,10 +72,3 @@ def _write(catalogue: Catalogue) -> bytes:
         for venue, at in catalogue.read_at.items()
     }
     return json.dumps(lists, separators=(",", ":")).encode()
-
-
-def _read_market(venue: Venue, row: dict[str, Any]) -> Market:
-    market = Market(venue=venue, **{name: row[key] for name, key in _KEYS.items()})
-    if not market.usable:
-        raise ValueError("a market without a tick or a lot")
-    return market

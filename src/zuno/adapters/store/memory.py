@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import islice
 
 from zuno.journal.blocks import ArchiveMissing
 from zuno.journal.port import BuildLink, DamagedRow, EntryFilter, Row, Tail
@@ -25,9 +26,8 @@ class MemoryStore:
             self.head = head
 
     async def append(self, build: BuildLink, where: EntryFilter | None = None) -> Row | None:
-        first = None
-        if where is not None:
-            first = next(iter([row async for row in self.rows(request_id=where.request_id, kind=where.kind)]), None)
+        rows = None if where is None else self.rows(request_id=where.request_id, kind=where.kind)
+        first = None if rows is None else await anext(rows, None)
         link = build(replace(await self.tail(), first=first))
         if link is None:
             return None
@@ -64,13 +64,9 @@ class MemoryStore:
     async def newest(
         self, count: int, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Row | DamagedRow]:
-        found = list[Row | DamagedRow]()
-        for seq in reversed(self._numbers(upto=None if before is None else before - 1)):
-            if len(found) == count:
-                break
-            if _matches(self.kept[seq], request_id, kind):
-                found.append(self.kept[seq])
-        return found
+        numbers = reversed(self._numbers(upto=None if before is None else before - 1))
+        rows = (self.kept[seq] for seq in numbers if _matches(self.kept[seq], request_id, kind))
+        return list(islice(rows, count))
 
     def _numbers(self, after: int | None = None, upto: int | None = None) -> list[int]:
         numbers = sorted(self.kept)

@@ -57,7 +57,10 @@ class SqliteOutbox:
                 "INSERT INTO notices (key, kind, state, notice, picture) VALUES (?, ?, ?, ?, ?)",
                 (key, notice.kind, OutboxState.WAITING, text, notice.picture),
             ).lastrowid
-            self._drop_oldest(connection, notice.at)
+            (waiting,) = connection.execute("SELECT COUNT(*) FROM notices WHERE state = 'waiting'").fetchone()
+            if waiting > self._most_waiting:
+                (oldest,) = connection.execute("SELECT MIN(number) FROM notices WHERE state = 'waiting'").fetchone()
+                _settle_one(connection, oldest, OutboxState.UNDELIVERABLE, notice.at, "too many notices waited")
             return int(number or 0)
 
         return await self._file.run(write)
@@ -115,12 +118,6 @@ class SqliteOutbox:
             _tidy(connection, at)
 
         await self._file.run(write)
-
-    def _drop_oldest(self, connection: sqlite3.Connection, at: Seconds) -> None:
-        (waiting,) = connection.execute("SELECT COUNT(*) FROM notices WHERE state = 'waiting'").fetchone()
-        if waiting > self._most_waiting:
-            (oldest,) = connection.execute("SELECT MIN(number) FROM notices WHERE state = 'waiting'").fetchone()
-            _settle_one(connection, oldest, OutboxState.UNDELIVERABLE, at, "too many notices waited")
 
     def _post(self, rows: list[tuple[Any, ...]]) -> OutboxEntry | None:
         if not rows:

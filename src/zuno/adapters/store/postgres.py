@@ -59,10 +59,7 @@ class PostgresTables:
             return " ".join(map(str, row or ()))
 
     def exists(self) -> bool:
-        return self.last() is not None or bool(self.bundle_names(None, 1))
-
-    def last(self) -> Row | DamagedRow | None:
-        return next(iter(self.page(None, None, None, None, 1, True)), None)
+        return bool(self.page(None, None, None, None, 1, True) or self.bundle_names(None, 1))
 
     def insert(self, *rows: Row) -> None:
         values = [(self._key.public, *astuple(row)) for row in rows]

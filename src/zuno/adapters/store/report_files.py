@@ -39,18 +39,15 @@ class FolderOfReports:
 
     def add_lines(self, name: str, lines: Sequence[str]) -> None:
         path = self._folder / name
-        with FileLock(self._folder / LOCK, timeout=WAIT_SECONDS, signed=False):
+        with FileLock(self._folder / LOCK, timeout=WAIT_SECONDS, signed=False), translate_write_errors(path):
             before = self.read(name) or b""
             held = set(before.split(b"\n"))
-            fresh = [line for line in dict.fromkeys(line.encode() for line in lines) if line not in held]
-            if not fresh:
-                return
-            # Half a line that a kill left is ended, so that the next one stands alone.
-            broken = before and not before.endswith(b"\n")
-            with translate_write_errors(path):
+            if fresh := [line for line in dict.fromkeys(map(str.encode, lines)) if line not in held]:
                 handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
                 with os.fdopen(handle, "wb") as file:
-                    file.write((b"\n" if broken else b"") + b"\n".join(fresh) + b"\n")
+                    # Half a line that a kill left is ended, so that the next one stands alone.
+                    file.write(b"\n" if before and not before.endswith(b"\n") else b"")
+                    file.write(b"".join(line + b"\n" for line in fresh))
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):

@@ -58,9 +58,6 @@ class SqliteTables:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def last(self) -> Row | DamagedRow | None:
-        return next(iter(self.page(None, None, None, None, 1, True)), None)
-
     def insert(self, *rows: Row) -> None:
         with self._translate_errors():
             connection = self._writer()

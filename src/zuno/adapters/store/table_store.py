@@ -37,7 +37,6 @@ class Tables(Protocol):
         """Which database it is that is read; empty where a home has but one."""
 
     def exists(self) -> bool: ...
-    def last(self) -> Row | DamagedRow | None: ...
     def insert(self, *rows: Row) -> None:
         """Commit durably, all or none; `Broken` when a number is taken, `Refused` when this process lost a lease."""
 
@@ -271,14 +270,18 @@ class TableStore:
         with self._head_file.lock_to_look() as held:
             return self._look(held)
 
-    def _look(self, held: HeldLock) -> Tail:
+    def _look(self, held: JournalLock) -> Tail:
         head = self._head_file
-        last, broken = self._tables.last(), head.read_damage(self._tables.name)
+        last, broken = read_last(self._tables), head.read_damage(self._tables.name)
         return Tail(last, head.head(), held.read_note(), self._tables.exists(), broken=broken)
 
     def _mark_broken(self, why: str | None) -> None:
         with self._head_file.alone():
             self._head_file.mark_broken(why, self._tables.name)
+
+
+def read_last(tables: Tables) -> Row | DamagedRow | None:
+    return next(iter(tables.page(None, None, None, None, 1, True)), None)
 
 
 def read_stored(tables: Tables, name: str, stored: bytes, known: dict[int, bytes]) -> bytes | str | None:
@@ -308,26 +311,23 @@ class HeadFile:
         self._broken = home / f"{name}.broken"
         self._patience = patience
 
-    @contextmanager
-    def alone(self) -> Iterator[HeldLock]:
-        """Hold the journal; other processes and stores wait."""
-        lock = FileLock(self._lock, timeout=self._patience, signed=False, parents=False)
-        with lock:
-            yield HeldLock(lock.handle, self._lock)
+    def alone(self) -> JournalLock:
+        """Holds the journal; other processes and stores wait."""
+        return JournalLock(self._lock, timeout=self._patience, signed=False, parents=False)
 
     @contextmanager
-    def lock_to_look(self) -> Iterator[HeldLock]:
+    def lock_to_look(self) -> Iterator[JournalLock]:
         """As `alone`, for readers: in a home that cannot be written no lock is made."""
-        lock = FileLock(self._lock, timeout=self._patience, signed=False, parents=False)
+        lock = self.alone()
         try:
             lock.take()
         except Unavailable as error:
             if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in _FORBIDDEN:
                 raise
-            lock = FileLock(self._lock, timeout=self._patience, signed=False, shared=True)
+            lock = JournalLock(self._lock, timeout=self._patience, signed=False, shared=True)
             lock.take()
         try:
-            yield HeldLock(lock.handle, self._lock)
+            yield lock
         finally:
             lock.leave()
 
@@ -375,22 +375,18 @@ class HeadFile:
                 os.close(handle)
 
 
-class HeldLock:
-    def __init__(self, handle: int, path: Path) -> None:
-        self._handle = handle
-        self._path = path
-
+class JournalLock(FileLock):
     def read_note(self) -> bytes | None:
-        return os.pread(self._handle, 4_096, 0) or None
+        return os.pread(self.handle, 4_096, 0) or None
 
     def begin(self, note: bytes) -> None:
         """Write the note. It survives the process, not a power cut."""
-        with translate_write_errors(self._path):
-            os.pwrite(self._handle, note, 0)
-            os.ftruncate(self._handle, len(note))
+        with translate_write_errors(self.path):
+            os.pwrite(self.handle, note, 0)
+            os.ftruncate(self.handle, len(note))
 
     def finish(self) -> None:
-        os.ftruncate(self._handle, 0)
+        os.ftruncate(self.handle, 0)
 
 
 def _pad(head: bytes) -> bytes:

@@ -136,18 +136,12 @@ class AxlTransport:
                 pause = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE).delay(empty)
             except (Unavailable, Malformed):  # `node` says why
                 pause = LONGEST_PAUSE
-            if pause and await self._wait_for_traffic(pause):
-                empty = 0
-
-    async def _wait_for_traffic(self, pause: float) -> bool:
-        """Whether something was sent during this pause, which ends it."""
-        try:
-            async with asyncio.timeout(pause):
-                await self._traffic.wait()
-        except TimeoutError:
-            return False
-        self._traffic.clear()
-        return True
+            if pause:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):  # something that is sent ends it
+                        await self._traffic.wait()
+                        self._traffic.clear()
+                        empty = 0
 
     async def _fetch_one(self) -> bool:
         status, body, headers = await self._ask_own_node("/recv", NODE_LIMIT, self.patience)
@@ -155,7 +149,8 @@ class AxlTransport:
             return False
         if status != _OK or "X-From-Peer-Id" not in headers:
             raise self._note_fault("not AXL", f"HTTP {status} for its inbox")
-        sender = self._sender(headers["X-From-Peer-Id"])
+        padded_id = headers["X-From-Peer-Id"].lower()
+        sender = self._roles.get(_address(padded_id)) if _PEER_ID.fullmatch(padded_id) else None
         if sender is None or not body.startswith(_MARK):
             self.strangers += sender is None
             self.dropped += 1
@@ -200,11 +195,6 @@ class AxlTransport:
             raise error(self._with_state(f"The AXL node {words.format(to)} (HTTP {status})."))
         else:
             raise self._note_fault("not AXL", f"HTTP {status} to a message, and not how many bytes were sent")
-
-    def _sender(self, padded_id: str) -> Role | None:
-        if not _PEER_ID.fullmatch(padded_id.lower()):
-            return None
-        return self._roles.get(_address(padded_id))
 
     async def _exchange(
         self,

@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.adapters.venues.exchange import ExchangeFeed, ExchangeVendor
 from zuno.adapters.venues.paging import fetch_bars, fetch_irregular, pick_period, read_closes
-from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape, listen_to
+from zuno.adapters.venues.streams import Item, StreamAddress, StreamEvent, StreamMessage, VenueTape
 from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
@@ -45,28 +45,27 @@ class BinanceSpot(ExchangeFeed):
     venue = "binance-spot"
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        now = await self._spot_now()
-        return await self._bars("publicGetKlines", symbol, timeframe, since, until, now, SPOT_BARS_A_PAGE)
+        return await self._bars("publicGet", SPOT_BARS_A_PAGE, symbol, timeframe, since, until)
 
     async def book(self, symbol: str, depth: int) -> Book:
         """It carries no time: the venue's clock is asked first, so that a book is never younger than it says."""
-        now = await self._spot_now()
+        now = await self._now("publicGet")
         answer = await self._exchange.ask("publicGetDepth", "book", symbol=symbol, limit=depth)
         return parse_book(answer, now, "bids", "asks", depth)
 
-    async def _spot_now(self) -> Millis:
-        return (await self._exchange.ask("publicGetTime", "time")).moment("serverTime")
+    async def _now(self, part: str) -> Millis:
+        return (await self._exchange.ask(f"{part}Time", "time")).moment("serverTime")
 
     async def _bars(
-        self, endpoint: str, symbol: str, timeframe: Timeframe, since: Millis, until: Millis, now: Millis, limit: int
+        self, part: str, limit: int, symbol: str, timeframe: Timeframe, since: Millis, until: Millis
     ) -> Sequence[Candle]:
         async def page(low: Millis, high: Millis) -> Sequence[Candle]:
-            answer = await self._exchange.ask(
-                endpoint, "klines", symbol=symbol, interval=str(timeframe), startTime=low, endTime=high, limit=limit
-            )
+            span = {"interval": str(timeframe), "startTime": low, "endTime": high, "limit": limit}
+            answer = await self._exchange.ask(f"{part}Klines", "klines", symbol=symbol, **span)
             rows = (row for row in answer.items() if row.moment(6) < now)
             return [parse_bar(row, row.moment(0), range(1, 6), row.number(9)) for row in rows]
 
+        now = await self._now(part)
         return await fetch_bars("Binance's klines", page, timeframe, since, until, now, limit)
 
 
@@ -74,9 +73,7 @@ class Binance(BinanceSpot):
     venue = BINANCE
 
     async def candles(self, symbol: str, timeframe: Timeframe, since: Millis, until: Millis) -> Sequence[Candle]:
-        now = (await self._exchange.ask("fapiPublicGetTime", "time")).moment("serverTime")
-        endpoint = "fapiPublicGetKlines"
-        return await self._bars(endpoint, symbol, timeframe, since, until, now, BARS_A_PAGE)
+        return await self._bars("fapiPublicGet", BARS_A_PAGE, symbol, timeframe, since, until)
 
     async def funding(self, symbol: str, since: Millis, until: Millis) -> Sequence[Funding]:
         hours = await self._interval(symbol)
@@ -96,13 +93,11 @@ class Binance(BinanceSpot):
         return Funding(premium.moment("time"), premium.number("lastFundingRate"), hours)
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        return await self._points(
-            symbol, since, until, "fapiDataGetOpenInterestHist", "open interest", "sumOpenInterest"
-        )
+        return await self._points("OpenInterestHist", "open interest", "sumOpenInterest", symbol, since, until)
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        endpoint = "fapiDataGetGlobalLongShortAccountRatio"
-        return await self._points(symbol, since, until, endpoint, "long/short ratios", "longShortRatio")
+        endpoint = "GlobalLongShortAccountRatio"
+        return await self._points(endpoint, "long/short ratios", "longShortRatio", symbol, since, until)
 
     async def basis(self, symbol: str) -> MarkAndIndex:
         premium = await self._premium(symbol)
@@ -120,14 +115,13 @@ class Binance(BinanceSpot):
         return await read_closes(super().candles, name.replace("-", ""), since, until)
 
     async def _points(
-        self, symbol: str, since: Millis, until: Millis, endpoint: str, what: str, field: str
+        self, endpoint: str, what: str, field: str, symbol: str, since: Millis, until: Millis
     ) -> Sequence[Level]:
         period, step = pick_period(since, until, "5m", "1h")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            answer = await self._exchange.ask(
-                endpoint, what, symbol=symbol, period=period, startTime=low, endTime=high, limit=POINTS_A_PAGE
-            )
+            asked = {"period": period, "startTime": low, "endTime": high, "limit": POINTS_A_PAGE}
+            answer = await self._exchange.ask(f"fapiDataGet{endpoint}", what, symbol=symbol, **asked)
             return [Level(row.moment("timestamp"), row.number(field)) for row in answer.items()]
 
         span = POINTS_A_PAGE * step
@@ -156,7 +150,7 @@ class BinanceTape(VenueTape):
         stream = StreamAddress("Binance", f"{self.url}/market/stream?streams={'/'.join(names)}")
         feeds = (Feed.LIQUIDATIONS, Feed.WHALES)
         proven = {symbol: [alive(feed, BINANCE, symbol) for feed in feeds] for symbol in symbols}
-        return listen_to(stream, _parse_message, proven, self.steady, self.timing)
+        return self.listen_to(stream, _parse_message, proven)
 
 
 def _parse_message(message: VendorJson) -> StreamEvent:

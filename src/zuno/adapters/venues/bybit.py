@@ -7,7 +7,7 @@ Stream: https://bybit-exchange.github.io/docs/v5/websocket/public/all-liquidatio
 """
 
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final
 
@@ -34,7 +34,7 @@ from zuno.trading.model.market import (
 )
 
 VENDOR: Final = ExchangeVendor("bybit", "Bybit", "api.bybit.com", envelope="retCode")
-BARS_A_PAGE, RATES_A_PAGE, INTEREST_A_PAGE, RATIOS_A_PAGE = 1_000, 200, 200, 500
+BARS_A_PAGE, RATES_A_PAGE = 1_000, 200
 INTERVALS: Final = {Timeframe.M1: "1", Timeframe.H1: "60", Timeframe.H4: "240", Timeframe.D1: "D", Timeframe.W1: "W"}
 
 
@@ -90,30 +90,18 @@ class Bybit(BybitSpot):
 
     async def open_interest(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Of a linear contract: in the base currency."""
-        endpoint, period, value = "OpenInterest", "intervalTime", lambda row: row.number("openInterest")
-        return await self._points(symbol, since, until, endpoint, "open interest", period, INTEREST_A_PAGE, value)
+        return await self._points("open interest", symbol, since, until)
 
     async def long_short(self, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
-        return await self._points(
-            symbol, since, until, "AccountRatio", "long/short ratios", "period", RATIOS_A_PAGE, _ratio
-        )
+        return await self._points("long/short ratios", symbol, since, until)
 
     async def basis(self, symbol: str) -> MarkAndIndex:
         answer = await self._ask("Tickers", "tickers", symbol)
         ticker = _result_item(answer)
         return MarkAndIndex(answer.moment("time"), ticker.number("markPrice"), ticker.number("indexPrice"))
 
-    async def _points(
-        self,
-        symbol: str,
-        since: Millis,
-        until: Millis,
-        endpoint: str,
-        what: str,
-        period_name: str,
-        limit: int,
-        value: Callable[[VendorJson], float],
-    ) -> Sequence[Level]:
+    async def _points(self, what: str, symbol: str, since: Millis, until: Millis) -> Sequence[Level]:
+        endpoint, period_name, limit, value = POINTS[what]
         period, step = pick_period(since, until, "5min", "1h")
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
@@ -155,7 +143,7 @@ class BybitTape(streams.VenueTape):
         hello = json.dumps({"op": "subscribe", "args": topics})
         stream = streams.StreamAddress("Bybit", f"{self.url}/v5/public/linear", hello, ping='{"op":"ping"}')
         proven = {symbol: [alive(Feed.LIQUIDATIONS, BYBIT, symbol)] for symbol in symbols}
-        return streams.listen_to(stream, _parse_message, proven, self.steady, self.timing)
+        return self.listen_to(stream, _parse_message, proven)
 
 
 class _UnknownTopic(Unavailable):
@@ -200,3 +188,10 @@ def _ratio(row: VendorJson) -> float:
     if not (0 <= long <= 1 and 0 < short <= 1):
         raise Malformed(f"{row.what}: {long:g} and {short:g} are no shares of a whole")
     return long / short
+
+
+POINTS: Final[Mapping[str, tuple[str, str, int, Callable[[VendorJson], float]]]] = {
+    "open interest": ("OpenInterest", "intervalTime", 200, lambda row: row.number("openInterest")),
+    "long/short ratios": ("AccountRatio", "period", 500, _ratio),
+}
+"""Endpoint, its name of a period, points of a page, and what a row says."""

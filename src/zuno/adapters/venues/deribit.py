@@ -31,20 +31,14 @@ class Deribit(ExchangeFeed):
             summary = await self._exchange.ask("publicGetGetBookSummaryByCurrency", "summary", **asked)
         terms = {item.text("instrument_name"): _terms(item) for item in listed.children("result")}
         quotes = tuple(_quote(item, terms) for item in summary.children("result"))
-        return OptionChain(summary.moment_of_micros("usOut"), quotes)
+        return OptionChain(summary.moment("usOut", per_second=1_000_000), quotes)
 
     async def dvol(self, currency: str, since: Millis, until: Millis) -> Sequence[Level]:
         """Each close at the moment its hour ended; the hour that still runs by the venue's clock is left out."""
 
         async def page(low: Millis, high: Millis) -> Sequence[Level]:
-            answer = await self._exchange.ask(
-                "publicGetGetVolatilityIndexData",
-                "volatility index",
-                currency=currency,
-                start_timestamp=low,
-                end_timestamp=high,
-                resolution="3600",
-            )
+            asked = {"currency": currency, "start_timestamp": low, "end_timestamp": high, "resolution": "3600"}
+            answer = await self._exchange.ask("publicGetGetVolatilityIndexData", "volatility index", **asked)
             return [Level(row.moment(0), row.number(4)) for row in answer.child("result").children("data")]
 
         now = (await self._exchange.ask("publicGetGetTime", "time")).moment("result")

@@ -134,7 +134,8 @@ class ExchangeClient:
                 raise RateLimited(f"{self.name} limits our requests; {math.ceil(left)} s are left to wait", left)
             try:
                 await self._reach()
-                return VendorJson(f"{self.name}'s {what}", await getattr(self._open(), endpoint)(_copy(params)))
+                own = dict(params) if isinstance(params, Mapping) else [*map(dict, params)]  # ccxt adds fields to them
+                return VendorJson(f"{self.name}'s {what}", await getattr(self.opened, endpoint)(own))
             except RateLimited as asked:
                 self._quiet_until = self.monotonic() + asked.seconds
                 raise
@@ -182,7 +183,9 @@ class ExchangeClient:
             self._quiet_until = self.monotonic() + PAUSE
         return tree(f"{self.name} {words} ({what}; {type(error).__name__})"), kind in WORTH_RETRYING
 
-    def _open(self) -> Any:
+    @property
+    def opened(self) -> Any:
+        """ccxt's own client."""
         if self._ccxt is None:
             try:
                 import ccxt.async_support as vendors
@@ -209,11 +212,6 @@ class ExchangeClient:
                 }
             self._ccxt = opened
         return self._ccxt
-
-
-def _copy(params: Params) -> dict[str, object] | list[dict[str, object]]:
-    """ccxt adds fields of its own."""
-    return dict(params) if isinstance(params, Mapping) else [dict(part) for part in params]
 
 
 class ExchangeFeed:

@@ -53,13 +53,13 @@ class ExchangePath:
 
     async def _pair(self, base: str, quote: str, since: Seconds, now: Seconds) -> dict[int, Fraction]:
         with suppress(NotListed):
-            return _exact(await self._closes(base + quote, since, now))
+            return await self._closes(base + quote, since, now)
         with suppress(NotListed):
-            return {at: 1 / price for at, price in _exact(await self._closes(quote + base, since, now)).items()}
-        legs = [_exact(await self._closes(f"{leg}USDT", since, now)) for leg in (base, quote)]
+            return {at: 1 / price for at, price in (await self._closes(quote + base, since, now)).items()}
+        legs = [await self._closes(f"{leg}USDT", since, now) for leg in (base, quote)]
         return {at: legs[0][at] / legs[1][at] for at in legs[0].keys() & legs[1].keys()}
 
-    async def _closes(self, symbol: str, since: Seconds, now: Seconds) -> Closes:
+    async def _closes(self, symbol: str, since: Seconds, now: Seconds) -> dict[int, Fraction]:
         file = self._folder / f"{symbol}-5m.json"
         kept = _read(file)
         known = [at for at in kept if at <= now]
@@ -69,7 +69,7 @@ class ExchangePath:
             kept = {at: kept[at] for at in sorted(kept) if at > now - KEPT}
             file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(file, json.dumps(kept).encode(), durable=False)
-        return kept
+        return {at: Fraction(price) for at, price in kept.items()}
 
     async def _ask(self, symbol: str, begin: int, now: int) -> Closes:
         """The closes of candles that ended after `begin`, by `now`."""
@@ -92,7 +92,3 @@ def _read(file: Path) -> Closes:
         return {int(at): price for at, price in rows.items() if Fraction(price) > 0}
     except (ValueError, TypeError, AttributeError):
         return {}
-
-
-def _exact(closes: Closes) -> dict[int, Fraction]:
-    return {at: Fraction(price) for at, price in closes.items()}

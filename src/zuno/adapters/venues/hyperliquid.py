@@ -15,6 +15,7 @@ from zuno.adapters.venues.vendor_json import VendorJson, parse_bar, parse_book
 from zuno.kernel.errors import Malformed, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import HYPERLIQUID, ROWS
+from zuno.trading.measure.bars import aggregate
 from zuno.trading.model.market import MINUTE_MS, Book, Candle, Funding, Level, MarkAndIndex, Timeframe
 
 VENDOR: Final = ExchangeVendor("hyperliquid", "Hyperliquid", "api.hyperliquid.xyz")
@@ -115,16 +116,4 @@ def _coin(symbol: str) -> str:
 def _join_weeks(days: Sequence[Candle]) -> list[Candle]:
     """Whole weeks alone."""
     weeks = ((at, list(bars)) for at, bars in groupby(days, lambda day: Timeframe.W1.floor(day.at)))
-    return [
-        Candle(
-            at,
-            bars[0].open,
-            max(bar.high for bar in bars),
-            min(bar.low for bar in bars),
-            bars[-1].close,
-            sum(bar.volume for bar in bars),
-            None,
-        )
-        for at, bars in weeks
-        if len(bars) == DAYS_A_WEEK
-    ]
+    return [aggregate(at, bars) for at, bars in weeks if len(bars) == DAYS_A_WEEK]

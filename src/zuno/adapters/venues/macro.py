@@ -144,10 +144,13 @@ def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     """By the exchange's own days. A null is a day without a close; the day that still trades has none yet. Of two rows
     of one day (its bar, and the last trade) the later counts."""
     meta = chart.child("meta")
-    zone = _zone(meta)
-    last_trade = meta.moment_of_seconds("regularMarketTime")
+    try:  # the offset beside its name is of today alone
+        zone = ZoneInfo(meta.text("exchangeTimezoneName"))
+    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
+        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
+    last_trade = meta.moment("regularMarketTime", per_second=1)
     session = meta.child("currentTradingPeriod").child("regular")
-    start, end = session.moment_of_seconds("start"), session.moment_of_seconds("end")
+    start, end = session.moment("start", per_second=1), session.moment("end", per_second=1)
     # After a session the period rolls on to the next one, which begins after the last trade: over a weekend, Monday's.
     session_over = end <= last_trade or start > last_trade
     today = _date(last_trade, zone)
@@ -156,19 +159,11 @@ def _closes(chart: VendorJson) -> Iterator[MacroRelease]:
     if len(times) != len(closes.items()):
         raise Malformed(f"{chart.what} has {len(times)} times and {len(closes.items())} closes")
     stamps = VendorJson(chart.what, [stamp.value for stamp in times])
-    rows = [(stamps.moment_of_seconds(place), closes.maybe_number(place)) for place in range(len(times))]
+    rows = [(stamps.moment(place, per_second=1), closes.maybe_number(place)) for place in range(len(times))]
     by_day = {_date(at, zone): value for at, value in sorted(rows, key=itemgetter(0)) if value is not None}
     for day, value in by_day.items():
         if day < today or (day == today and session_over):
             yield MacroRelease(_midnight(day, UTC), value, _midnight(day + timedelta(days=1), zone))
-
-
-def _zone(meta: VendorJson) -> ZoneInfo:
-    """The exchange's time zone; the offset beside its name is of today alone."""
-    try:
-        return ZoneInfo(meta.text("exchangeTimezoneName"))
-    except (KeyError, ValueError, OSError):  # no such name, or one that is no name
-        raise Malformed(f"{meta.what}: field 'exchangeTimezoneName' is no time zone") from None
 
 
 def _date(at: Millis, zone: tzinfo) -> date:
@@ -205,7 +200,7 @@ def _level(row: VendorJson) -> Level:
     value = row.number("value")
     if not 0 <= value <= 100:
         raise Malformed(f"alternative.me's index is {value:g}, which is not between 0 and 100")
-    return Level(row.moment_of_seconds("timestamp"), value)
+    return Level(row.moment("timestamp", per_second=1), value)
 
 
 _MOST_BYTES: Final = 20_000_000

@@ -68,14 +68,15 @@ class OkxSpot(ExchangeFeed):
         last = Millis(min(until, now - step))
         return await fetch_irregular("OKX's candles", page, since, last, newest_first=True, apart=step)
 
-    async def book(self, symbol: str, depth: int) -> Book:
-        return await self._book(symbol, depth, 1.0)
-
     def instrument(self, symbol: str) -> str:
         return "-".join(_split(symbol))
 
-    async def _book(self, symbol: str, depth: int, contract: float) -> Book:
-        levels = min(depth, MOST_LEVELS)
+    async def contract(self, symbol: str) -> float:
+        """How much of the base currency one unit of size is."""
+        return 1.0
+
+    async def book(self, symbol: str, depth: int) -> Book:
+        contract, levels = await self.contract(symbol), min(depth, MOST_LEVELS)
         rows = await self._ask("MarketBooks", "book", instId=self.instrument(symbol), sz=levels)
         answer = _only(rows, symbol)
         book = parse_book(answer, answer.moment("ts"), "bids", "asks", depth)
@@ -92,9 +93,6 @@ class OkxSpot(ExchangeFeed):
 class Okx(OkxSpot):
     venue = OKX
     volume = 6
-
-    async def book(self, symbol: str, depth: int) -> Book:
-        return await self._book(symbol, depth, await self.contract(symbol))
 
     def instrument(self, symbol: str) -> str:
         return _swap(symbol)
@@ -132,10 +130,8 @@ class Okx(OkxSpot):
         return _only(await self._ask("PublicFundingRate", "rate", instId=_swap(symbol)), symbol)
 
     async def contract(self, symbol: str) -> float:
-        """How much of the base currency one contract is."""
-        listed = _only(
-            await self._ask("PublicInstruments", "instruments", instType="SWAP", instId=_swap(symbol)), symbol
-        )
+        rows = await self._ask("PublicInstruments", "instruments", instType="SWAP", instId=_swap(symbol))
+        listed = _only(rows, symbol)
         base, size = listed.text("ctValCcy"), listed.number("ctVal")
         if base != _split(symbol)[0] or size <= 0:
             raise Malformed(
@@ -175,7 +171,7 @@ class OkxTape(streams.VenueTape):
         hello = json.dumps({"op": "subscribe", "args": [{"channel": FORCED, "instType": "SWAP"}, *marks]})
         stream = streams.StreamAddress("OKX", f"{self.url}/ws/v5/public", hello, ping="ping", pong="pong")
         proven = {symbol: [alive(Feed.LIQUIDATIONS, OKX, symbol)] for symbol, _ in sizes.values()}
-        async for item in streams.listen_to(stream, partial(_parse_message, sizes), proven, self.steady, self.timing):
+        async for item in self.listen_to(stream, partial(_parse_message, sizes), proven):
             yield item
 
 

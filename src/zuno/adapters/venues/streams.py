@@ -8,10 +8,11 @@ forgotten a symbol: of one that was not heard for a minute nothing more is prove
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass
 from enum import Enum, auto
+from itertools import product
 from typing import Any, Final, TypeAlias
 
 from zuno.adapters.venues.exchange import INSTALL
@@ -71,12 +72,12 @@ class StreamSign(Enum):
 
 @dataclass(frozen=True, slots=True)
 class PingAnswered:
-    """A ping was answered, and when it was sent."""
-
     asked: Millis
+    """When the ping was sent."""
 
 
 StreamEvent: TypeAlias = StreamMessage | StreamSign
+ParseMessage: TypeAlias = Callable[[VendorJson], StreamEvent]
 Item: TypeAlias = tuple[Series[TapeEvent], TapeEvent] | tuple[Series[Heartbeat], Heartbeat]
 
 
@@ -116,123 +117,103 @@ class ProvenMinutes:
 
 @dataclass(eq=False)
 class VenueTape:
-    """A venue's stream and its timing. `steady`: a monotonic clock."""
+    """A venue's stream and its timing. `steady`: a monotonic clock; one that is set meanwhile would prove wrong
+    minutes."""
 
     steady: Callable[[], Millis]
     url: str
     _: KW_ONLY
     timing: StreamTiming = USUAL_TIMING
 
-
-async def listen_to(
-    stream: StreamAddress,
-    parse: Callable[[VendorJson], StreamEvent],
-    proven: Mapping[str, Sequence[Series[Heartbeat]]],
-    steady: Callable[[], Millis],
-    timing: StreamTiming,
-) -> AsyncGenerator[Item]:
-    """Everything a stream sends until it is lost, which is `Unavailable`. `proven`: for each symbol the series of its
-    proven minutes. `steady`: a monotonic clock; one that is set meanwhile would prove wrong minutes."""
-    errors, connect = _websockets(stream.name)
-    minutes = {symbol: ProvenMinutes() for symbol in proven}
-    try:
-        async with (
-            connect(
-                stream.url,
-                open_timeout=timing.open_within,
-                close_timeout=1,
-                ping_interval=None,  # we ask ourselves, because the answer is a proof
-                max_size=LARGEST_MESSAGE,
-            ) as socket,
-            aclosing(_messages(socket, stream, parse, steady, timing)) as messages,
-        ):
-            if stream.hello is not None:
-                await socket.send(stream.hello)
-            async for message in messages:
-                read = steady() if isinstance(message, StreamMessage) and message.at is not None else None
-                for symbol in _begins(message, stream, minutes):
-                    minutes[symbol].begin()
-                for row in message.rows if isinstance(message, StreamMessage) else ():
-                    yield row
-                for symbol, proof in minutes.items():
-                    for minute in _new_minutes(symbol, proof, message, read):
-                        for series in proven[symbol]:
+    async def listen_to(
+        self, stream: StreamAddress, parse: ParseMessage, proven: Mapping[str, Sequence[Series[Heartbeat]]]
+    ) -> AsyncGenerator[Item]:
+        """Everything a stream sends until it is lost, which is `Unavailable`. `proven`: for each symbol the series of
+        its proven minutes. Silence means something from the confirmation on; where none comes, from a symbol's first
+        message on."""
+        errors, connect = _websockets(stream.name)
+        minutes = {symbol: ProvenMinutes() for symbol in proven}
+        try:
+            async with (
+                connect(
+                    stream.url,
+                    open_timeout=self.timing.open_within,
+                    close_timeout=1,
+                    ping_interval=None,  # we ask ourselves, because the answer is a proof
+                    max_size=LARGEST_MESSAGE,
+                ) as socket,
+                aclosing(self._messages(socket, stream, parse)) as messages,
+            ):
+                if stream.hello is not None:
+                    await socket.send(stream.hello)
+                async for message in messages:
+                    fresh: dict[str, Iterator[Heartbeat]] = {}
+                    match message:
+                        case StreamSign.SUBSCRIBED:
+                            for proof in minutes.values():
+                                proof.begin()
+                        case StreamMessage(at, own, rows):
+                            read = self.steady()
+                            if stream.hello is None and own in minutes:
+                                minutes[own].begin()
+                            for row in rows:
+                                yield row
+                            if at is not None:
+                                fresh = {
+                                    symbol: proof.prove_by_stamp(at, read, own=symbol == own)
+                                    for symbol, proof in minutes.items()
+                                }
+                        case PingAnswered(asked):
+                            fresh = {symbol: proof.prove_by_pong(asked) for symbol, proof in minutes.items()}
+                    for symbol, beats in fresh.items():
+                        for minute, series in product(beats, proven[symbol]):
                             yield series, minute
-    except errors as error:
-        raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
+        except errors as error:
+            raise Unavailable(f"{stream.name}'s stream was lost ({type(error).__name__})") from None
+
+    async def _messages(
+        self, socket: Any, stream: StreamAddress, parse: ParseMessage
+    ) -> AsyncGenerator[StreamEvent | PingAnswered, None]:
+        """Messages and answered pings. `TimeoutError` for an unanswered ping, whatever else arrived."""
+        loop = asyncio.get_running_loop()
+        receiving: asyncio.Future[Any] | None = None
+        answer: asyncio.Future[Any] | None = None
+        asked = Millis(0)
+        due = loop.time() + self.timing.ping_every
+        try:
+            while True:
+                receiving = receiving or asyncio.ensure_future(socket.recv())
+                waiting = {receiving} if answer is None else {receiving, answer}
+                patience = max(0.0, due - loop.time())
+                done, _ = await asyncio.wait(waiting, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                if receiving in done:
+                    message, receiving = _read_event(receiving.result(), stream, parse), None
+                    if message is StreamSign.PONG and answer is not None and not answer.done():
+                        answer.set_result(None)
+                    yield message
+                if answer is not None and answer.done():
+                    answer.result()
+                    answer, due = None, loop.time() + self.timing.ping_every
+                    yield PingAnswered(asked)
+                elif not done:
+                    if answer is not None:
+                        raise TimeoutError
+                    asked = self.steady()
+                    if stream.ping is None:
+                        answer = asyncio.ensure_future(await socket.ping())
+                    else:
+                        await socket.send(stream.ping)
+                        answer = loop.create_future()
+                    due = loop.time() + self.timing.pong_within
+        finally:
+            if receiving is not None:
+                receiving.cancel()
 
 
-def _new_minutes(
-    symbol: str, proof: ProvenMinutes, message: StreamEvent | PingAnswered, read: Millis | None
-) -> Iterator[Heartbeat]:
-    match message:
-        case StreamMessage() if read is not None and message.at is not None:
-            return proof.prove_by_stamp(message.at, read, own=message.symbol == symbol)
-        case PingAnswered():
-            return proof.prove_by_pong(message.asked)
-    return iter(())
-
-
-def _begins(message: StreamEvent | PingAnswered, stream: StreamAddress, symbols: Collection[str]) -> Collection[str]:
-    """Symbols whose silence means something from here on. Without a confirmation, that is a symbol's first message."""
-    match message:
-        case StreamSign.SUBSCRIBED:
-            return symbols
-        case StreamMessage() if stream.hello is None and message.symbol in symbols:
-            return (message.symbol,)
-    return ()
-
-
-def _read_event(message: str | bytes, stream: StreamAddress, parse: Callable[[VendorJson], StreamEvent]) -> StreamEvent:
+def _read_event(message: str | bytes, stream: StreamAddress, parse: ParseMessage) -> StreamEvent:
     if stream.pong is not None and message == stream.pong:
         return StreamSign.PONG
     return parse(parse_json(message.encode() if isinstance(message, str) else message, f"{stream.name}'s stream"))
-
-
-async def _messages(
-    socket: Any,
-    stream: StreamAddress,
-    parse: Callable[[VendorJson], StreamEvent],
-    steady: Callable[[], Millis],
-    timing: StreamTiming,
-) -> AsyncGenerator[StreamEvent | PingAnswered, None]:
-    """Messages and answered pings. `TimeoutError` for an unanswered ping, whatever else arrived."""
-    clock = asyncio.get_running_loop().time
-    receiving: asyncio.Future[Any] | None = None
-    answer: asyncio.Future[Any] | None = None
-    asked = Millis(0)
-    due = clock() + timing.ping_every
-    try:
-        while True:
-            receiving = receiving or asyncio.ensure_future(socket.recv())
-            waiting = {receiving} if answer is None else {receiving, answer}
-            done, _ = await asyncio.wait(waiting, timeout=max(0.0, due - clock()), return_when=asyncio.FIRST_COMPLETED)
-            if receiving in done:
-                message, receiving = _read_event(receiving.result(), stream, parse), None
-                if message is StreamSign.PONG and answer is not None and not answer.done():
-                    answer.set_result(None)
-                yield message
-            if answer is not None and answer.done():
-                answer.result()
-                answer, due = None, clock() + timing.ping_every
-                yield PingAnswered(asked)
-            elif not done:
-                if answer is not None:
-                    raise TimeoutError
-                asked = steady()
-                answer = await _ping(socket, stream)
-                due = clock() + timing.pong_within
-    finally:
-        if receiving is not None:
-            receiving.cancel()
-
-
-async def _ping(socket: Any, stream: StreamAddress) -> asyncio.Future[Any]:
-    if stream.ping is None:
-        pong: asyncio.Future[Any] = asyncio.ensure_future(await socket.ping())
-        return pong
-    await socket.send(stream.ping)
-    return asyncio.get_running_loop().create_future()
 
 
 def _websockets(name: str) -> tuple[tuple[type[Exception], ...], Callable[..., Any]]:

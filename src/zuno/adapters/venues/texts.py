@@ -86,10 +86,15 @@ def preview(page: str, channel: str) -> Preview:
     reader.close()
     if not reader.is_channel:
         raise Malformed(f"The page of the channel {channel} is no preview of a channel")
-    numbers = [_number(post, channel) for post in reader.posts]
-    texts = [
-        _text(post, channel, number) for post, number in zip(reader.posts, numbers, strict=True) if not post.is_service
-    ]
+    numbers, texts = list[int](), list[Text]()
+    for post in reader.posts:
+        if (number := _POST.fullmatch(post.name)) is None:
+            raise Malformed(f"A post of the channel {channel} has no number")
+        numbers.append(int(number[1]))
+        if not post.is_service:
+            if (at := parse_instant(post.time or "")) is None:
+                raise Malformed(f"A post of the channel {channel} has no time that can be read")
+            texts.append(Text(at, channel, str(numbers[-1]), clean("".join(post.words), LONGEST)))
     oldest = min((text.at for text in texts), default=None)
     return Preview([text for text in texts if text.body], min(numbers, default=None), oldest)
 
@@ -100,20 +105,6 @@ class _Post:
     is_service: bool
     time: str | None = None
     words: list[str] = field(default_factory=list)
-
-
-def _number(post: _Post, channel: str) -> int:
-    number = _POST.fullmatch(post.name)
-    if number is None:
-        raise Malformed(f"A post of the channel {channel} has no number")
-    return int(number[1])
-
-
-def _text(post: _Post, channel: str, number: int) -> Text:
-    at = None if post.time is None else parse_instant(post.time)
-    if at is None:
-        raise Malformed(f"A post of the channel {channel} has no time that can be read")
-    return Text(at, channel, str(number), clean("".join(post.words), LONGEST))
 
 
 class _PreviewPage(HTMLParser):

@@ -51,38 +51,35 @@ class VendorJson:
 
     def number(self, field: str | int) -> float:
         """JSON's number or one in quotes, as exchanges send them."""
-        value = self.maybe_number(field)
-        if value is None:
+        try:
+            number = float(self._written_number(field))
+        except (ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
             raise self._is_not(field, "a number")
-        return value
+        return number
 
     def maybe_number(self, field: str | int) -> float | None:
         """None for null or an empty text; the field itself has to be there."""
-        value = self[field]
-        if value is None or value == "":
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)) or len(str(value)) > LONGEST_NUMBER:
-            raise self._is_not(field, "a number")
-        try:
-            number = float(value)
-        except (ValueError, OverflowError):
-            raise self._is_not(field, "a number") from None
-        if not math.isfinite(number) or (isinstance(value, str) and "_" in value):
-            raise self._is_not(field, "a number")
-        return number
+        return None if self[field] in (None, "") else self.number(field)
 
     def decimal(self, field: str | int) -> Decimal:
         """A number with all its digits: money and quantities."""
-        value = self[field]
-        if isinstance(value, bool) or not isinstance(value, (int, Decimal, str)) or len(str(value)) > LONGEST_NUMBER:
-            raise self._is_not(field, "a number")
         try:
-            number = Decimal(value)
+            number = Decimal(self._written_number(field))
         except ArithmeticError:
-            raise self._is_not(field, "a number") from None
-        if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS or (isinstance(value, str) and "_" in value):
+            number = Decimal("nan")
+        if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS:
             raise self._is_not(field, "a number")
         return number
+
+    def _written_number(self, field: str | int) -> int | Decimal | str:
+        match self[field]:
+            case bool():
+                pass
+            case int() | Decimal() | str() as value if len(str(value)) <= LONGEST_NUMBER and "_" not in str(value):
+                return value
+        raise self._is_not(field, "a number")
 
     def maybe_decimal(self, field: str | int) -> Decimal | None:
         """None for null."""
@@ -92,14 +89,15 @@ class VendorJson:
         """None for null or an empty text; the field itself has to be there."""
         return None if self[field] in (None, "") else self.decimal(field)
 
-    def moment(self, field: str | int) -> Millis:
-        return self._moment(field, 1, 1)
-
-    def moment_of_seconds(self, field: str | int) -> Millis:
-        return self._moment(field, 1_000, 1)
-
-    def moment_of_micros(self, field: str | int) -> Millis:
-        return self._moment(field, 1, 1_000)
+    def moment(self, field: str | int, per_second: int = 1_000) -> Millis:
+        """`per_second`: in which parts of a second it is written."""
+        value = self[field]
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= LONGEST_NUMBER:
+            value = int(value)
+        millis = value * 1_000 // per_second if isinstance(value, int) and not isinstance(value, bool) else 0
+        if not EARLIEST < millis < LATEST:
+            raise self._is_not(field, "a moment in the unit it is documented in")
+        return Millis(millis)
 
     def moment_of_text(self, field: str | int) -> Millis:
         """ISO 8601; without a zone it is UTC."""
@@ -161,15 +159,6 @@ class VendorJson:
         if len(items) != 1:
             raise Malformed(f"{self.what} has {len(items)} items where one was asked for")
         return items[0]
-
-    def _moment(self, field: str | int, times: int, parts: int) -> Millis:
-        value = self[field]
-        digits = value if isinstance(value, str) and value.isascii() and len(value) <= LONGEST_NUMBER else None
-        if digits is not None and digits.isdigit():
-            value = int(digits)
-        if isinstance(value, bool) or not isinstance(value, int) or not EARLIEST < value * times // parts < LATEST:
-            raise self._is_not(field, "a moment in the unit it is documented in")
-        return Millis(value * times // parts)
 
     def _is_not(self, field: str | int, kind: str) -> Malformed:
         return Malformed(f"{self.what}: field {field!r} is not {kind}")

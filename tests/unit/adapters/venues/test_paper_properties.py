@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.wire.accounts import FUTURES
 from tests.wire.paper_venue import START
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, Tick
+from zuno.adapters.venues.paper.tape import Bar, FundingRate, Mark, Tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUES, Venue
-from zuno.trading.model.market import MINUTE_MS, Quote, Side
+from zuno.trading.model.market import MINUTE_MS, Book, Quote, Side
 from zuno.trading.model.orders import Fill, FundingPayment, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 from zuno.trading.model.trade_events import FillBooked, FundingBooked
 from zuno.trading.rules.book_state import LedgerAccount
@@ -142,7 +142,7 @@ def tick_at(draw: st.DrawFn, minute: int, last: float) -> tuple[Tick, float]:
         case 1:
             size = draw(st.integers(1, 200)) / 1_000
             levels = [(Quote(round(now - step, 1), size), Quote(round(now + step, 1), size)) for step in (0.5, 5.0)]
-            return Depth(at, tuple(bid for bid, _ in levels), tuple(ask for _, ask in levels)), now
+            return Book(at, tuple(bid for bid, _ in levels), tuple(ask for _, ask in levels)), now
         case 2:
             return FundingRate(at, draw(st.integers(-30, 30)) / 10_000), last
         case _:

@@ -13,7 +13,7 @@ from tests.wire.fakes.series import MemorySeries
 from tests.wire.paper_venue import START, ListTape, PaperHarness, depth, open_binance, open_upbit
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.adapters.venues.paper.matching import PaperExchange
-from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, SeriesTape, Tick
+from zuno.adapters.venues.paper.tape import Bar, FundingRate, Mark, SeriesTape, Tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
@@ -109,7 +109,7 @@ QUIET = bar(-1, 20_000, 20_000, 20_000, 20_000)
 
 def test_a_market_order_walks_the_book_level_by_level() -> None:
     asks = (Quote(20_001.0, 0.02), Quote(20_002.0, 0.02), Quote(20_010.0, 5.0))
-    floor = Floor(Depth(Millis(START), (Quote(20_000.0, 1.0),), asks))
+    floor = Floor(Book(Millis(START), (Quote(20_000.0, 1.0),), asks))
     order = floor.place(BUY)
     fills = floor.engine.fills[BTC]
     assert [(fill.quantity, fill.price) for fill in fills] == [
@@ -442,7 +442,7 @@ async def test_the_tape_gives_each_tick_once_in_order_from_the_finest_bars() -> 
     assert [tick.at for tick in whole] == sorted(tick.at for tick in whole)
     bars = [tick for tick in whole if isinstance(tick, Bar)]
     assert [bar.at - bar.start for bar in bars] == [MINUTE_MS] * 60 + [HOUR_MS] * 23
-    assert [type(tick) for tick in whole if not isinstance(tick, Bar | Mark)] == [Depth, FundingRate]
+    assert [type(tick) for tick in whole if not isinstance(tick, Bar | Mark)] == [Book, FundingRate]
     parts: list[Tick] = []
     for start in range(day, end, 7 * MINUTE_MS):
         parts += await tape.ticks(BTC, Millis(start), Millis(min(start + 7 * MINUTE_MS, end)))

@@ -286,7 +286,7 @@ async def test_the_pace_is_ccxts_unless_told_otherwise() -> None:
         waited: dict[bool, int] = {}
         for throttled in (True, False):
             exchange = ExchangeClient(VENDOR, here.url, patience=QUICK, throttled=throttled)
-            opened = exchange._open()
+            opened = exchange.opened
             waits: list[float] = []
 
             async def throttle(cost: float, waits: list[float] = waits) -> None:

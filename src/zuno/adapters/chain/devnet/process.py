@@ -7,11 +7,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -104,7 +105,9 @@ class DevnetProcess:
             raise asyncio.CancelledError  # it was asked to while this was imported
         with self._lock:
             self.file.unlink(missing_ok=True)
-            serve_world(contracts, self.home / "devnet", self.seed, port, self._write, self.tell)
+            # The file that others read: addresses, and a test key that protects nothing.
+            write = partial(replace_file, self.file, durable=False)
+            serve_world(contracts, self.home / "devnet", self.seed, port, write, self.tell)
             self.file.unlink(missing_ok=True)
         return NodeStatus(False, None, os.getpid(), None, "The devnet is stopped.")
 
@@ -156,10 +159,6 @@ class DevnetProcess:
             if line.startswith((b"Building", b"  ")):
                 self.tell(line.decode(errors="replace"))
         return len(whole)
-
-    def _write(self, record: Mapping[str, Any]) -> None:
-        """The file others read: addresses, and a test key that protects nothing."""
-        replace_file(self.file, json.dumps(record, indent=1).encode(), durable=False)
 
     def _record(self) -> dict[str, Any] | None:
         """What the running node has written; None for a file that a dead one left."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from eth_utils.address import to_checksum_address
+from pydantic.alias_generators import to_camel
 
 from zuno.adapters.chain.devnet.world_builder import OTHERS_ROLE, WALLET_ROLE, address_bytes, open_world
 from zuno.adapters.chain.world import (
@@ -41,14 +43,14 @@ Tell = Callable[[str], None]
 
 
 def serve_world(
-    artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[Mapping[str, Any]], None], tell: Tell
+    artifacts: Artifacts, cache: Path, seed: int, port: int, write: Callable[[bytes], None], tell: Tell
 ) -> None:
     """Serve the world of a seed until SIGINT or SIGTERM; `write` gets the record once the node answers."""
     check_port(port)
     node, mover = open_node(artifacts, cache, seed, tell)
 
     def ready(url: str) -> None:
-        write(record(node.chain, url, seed))
+        write(json.dumps(record(node.chain, url, seed), indent=1).encode())
         tell(f"Devnet at {url}, block {node.chain.head.number}; stop it with Ctrl-C.")
 
     serve_until_signalled(node, port, ready, mover.methods())
@@ -65,16 +67,9 @@ def open_node(
 
 
 def record(chain: LocalChain, url: str, seed: int) -> dict[str, Any]:
-    contracts = {
-        "poolManager": DEPLOYMENT.pool_manager,
-        "positionManager": DEPLOYMENT.position_manager,
-        "stateView": DEPLOYMENT.state_view,
-        "quoter": DEPLOYMENT.quoter,
-        "universalRouter": DEPLOYMENT.universal_router,
-        "permit2": DEPLOYMENT.permit2,
-        "weth": WETH.address,
-        "usdc": USDC.address,
-    }
+    names = "pool_manager position_manager state_view quoter universal_router permit2".split()
+    contracts: dict[str, str] = {to_camel(name): getattr(DEPLOYMENT, name) for name in names}
+    contracts |= {"weth": WETH.address, "usdc": USDC.address}
     return {
         "url": url,
         "pid": os.getpid(),

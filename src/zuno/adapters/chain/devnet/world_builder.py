@@ -164,13 +164,9 @@ class _ScriptPlayer:
 
     def fund(self) -> None:
         """Tokens and allowances for the wallet and the trader, and the router that holds the opening liquidity."""
-        txs = [
-            self._tx(
-                dev_key(DEPLOYER),
-                None,
-                self._artifacts.init_code("PoolModifyLiquidityTest") + encode(("address",), (DEPLOYMENT.pool_manager,)),
-            )
-        ]
+        arguments = encode(("address",), (DEPLOYMENT.pool_manager,))
+        router_code = self._artifacts.init_code("PoolModifyLiquidityTest") + arguments
+        txs = [self._tx(dev_key(DEPLOYER), None, router_code)]
         for role, eth, usdc in ((WALLET_ROLE, 100, 500_000 * 10**6), (OTHERS_ROLE, 5_000_000, 100 * BILLION_USDC)):
             key, address = dev_key(role), "0x" + dev_address(role).hex()
             txs.append(self._call(key, USDC.address, "mint(address,uint256)", address, usdc))
@@ -227,12 +223,8 @@ class _ScriptPlayer:
             elif delta > 0:
                 steps.append(calldata.take(currency, calldata.SENDER, calldata.OPEN_DELTA))
         value = max(0, -owed[NATIVE])
-        return self._tx(
-            dev_key(OTHERS_ROLE),
-            DEPLOYMENT.universal_router,
-            calldata.execute([calldata.v4_swap(steps)], FOREVER),
-            value=value,
-        )
+        data = calldata.execute([calldata.v4_swap(steps)], FOREVER)
+        return self._tx(dev_key(OTHERS_ROLE), DEPLOYMENT.universal_router, data, value=value)
 
     def _mint(self, step: MintStep) -> LocalTransaction:
         self._minted += 1

@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from decimal import Decimal
 from hashlib import sha256
 from itertools import pairwise
@@ -60,16 +60,6 @@ class RecordedMarket:
         return PoolKey(self.token0.address, self.token1.address, self.fee, self.tick_spacing)
 
 
-@dataclass(frozen=True, slots=True)
-class PoolMark:
-    block: Block
-    sqrt_price_x96: int
-    tick: int
-    liquidity: int
-    growth0: int
-    growth1: int
-
-
 class RecordedWorld:
     """The pool after the last minute that was played. Balances are what the wallet holds beside its position."""
 
@@ -80,8 +70,9 @@ class RecordedWorld:
         self.range: Range | None = None
         self.position_id = 0
         self.events: list[PositionEvent | WalletSwap] = []
-        self.marks: list[PoolMark] = []
-        self.pool_id = HexId(identity.pool_id(*astuple(market.key)))
+        self.marks: list[PoolState] = []
+        self._key = market.key
+        self.pool_id = HexId(identity.pool_id(*astuple(self._key)))
         self._edge = MAX_TICK // market.tick_spacing * market.tick_spacing
         self._others = 0
         start = cached_sqrt_price_at_tick(first.open_tick)
@@ -112,12 +103,7 @@ class RecordedWorld:
         self._move_to(cached_sqrt_price_at_tick(before))  # what the wallet moved is traded back
         self._trade(minute, before)
         self.head = self._next_block(Seconds(minute.at // 1000 + 60))
-        self.marks.append(self._mark())
-
-    def _mark(self) -> PoolMark:
-        pool, slot0 = self._pool, self._pool.slot0
-        growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
-        return PoolMark(self.head, slot0.sqrt_price_x96, slot0.tick, pool.liquidity, *growth)
+        self.marks.append(self.state())
 
     def _trade(self, minute: PoolMinute, before: int) -> None:
         """Swap along the minute's path and pay its fees on the way, a tick's worth for every tick."""
@@ -268,12 +254,10 @@ class RecordedWorld:
     # -- reading
 
     def state(self) -> PoolState:
-        return self.state_of(self._mark())
-
-    def state_of(self, mark: PoolMark) -> PoolState:
-        market, growth = self.market, (mark.growth0, mark.growth1)
-        tokens, slot0 = (market.token0, market.token1), Slot0(mark.sqrt_price_x96, mark.tick, 0, market.fee)
-        return build_pool_state(self.pool_id, market.key, tokens, slot0, mark.liquidity, growth, mark.block)
+        market, pool = self.market, self._pool
+        tokens, growth = (market.token0, market.token1), (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
+        slot0 = Slot0(pool.slot0.sqrt_price_x96, pool.slot0.tick, 0, market.fee)
+        return build_pool_state(self.pool_id, self._key, tokens, slot0, pool.liquidity, growth, self.head)
 
     def position(self, chain: str) -> LpPosition:
         held, info = self._held(), self._info()
@@ -302,7 +286,7 @@ class RecordedWorld:
             end=None if self.range is None else self._standing(),
             events=tuple(self.events),
             path=tuple(
-                PricedBlock(mark.block, SqrtPriceX96(mark.sqrt_price_x96))
+                PricedBlock(mark.block, mark.sqrt_price_x96)
                 for mark in self.marks
                 if mark.block.number > opened.number and mark.block.timestamp % HOUR == 0
             ),
@@ -361,7 +345,7 @@ class RecordedChain:
         place = bisect_right(self.world.marks, moment, key=lambda mark: mark.block.timestamp)
         if not place:
             raise Unavailable(f"the record begins after {moment}")
-        return self.world.state_of(self.world.marks[place - 1])
+        return self.world.marks[place - 1]
 
     async def owned(self, owner: Address) -> port.OwnedPositions:
         ids = (self.world.position_id,) if self._holds(owner) else ()
@@ -382,12 +366,8 @@ class RecordedChain:
         world = self.world
         asked = dict.fromkeys(ids)
         held = {world.position_id: world.position(RECORDED.name)} if world.range is not None else {}
-        missing = tuple(
-            port.Missing(position_id, "no such position") for position_id in asked if position_id not in held
-        )
-        return port.Snapshot(
-            world.head, tuple(held[position_id] for position_id in asked if position_id in held), missing
-        )
+        missing = tuple(port.Missing(id, "no such position") for id in asked if id not in held)
+        return port.Snapshot(world.head, tuple(held[id] for id in asked if id in held), missing)
 
     async def witness(self, block: Block, pool_ids: Sequence[HexId], position_ids: Sequence[int]) -> port.StateAtBlock:
         if block != self.world.head:
@@ -412,12 +392,9 @@ class RecordedChain:
         self._check_pool(pool_id)
         # A mark stands at the end of its minute, so what it tells was traded the second before.
         hourly = {(mark.block.timestamp - 1) // step: mark for mark in self.world.marks if mark.block.timestamp > since}
+        blocks = (replace(mark.block, timestamp=Seconds(mark.block.timestamp - 1)) for mark in hourly.values())
         return tuple(
-            PricedBlock(
-                Block(mark.block.number, mark.block.hash, Seconds(mark.block.timestamp - 1)),
-                SqrtPriceX96(mark.sqrt_price_x96),
-            )
-            for mark in hourly.values()
+            PricedBlock(block, mark.sqrt_price_x96) for block, mark in zip(blocks, hourly.values(), strict=True)
         )
 
     async def swap_fees(self, pool_id: HexId, since: Seconds) -> SwapFees:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
 
 from zuno.adapters.http import RateLimited, is_loopback
-from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, ExchangeVendor, Params, VenueDeclined
+from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, Params, VenueDeclined
+from zuno.adapters.venues.orders.wire import WireTable
 from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel.errors import UsageError
 from zuno.kernel.units import Millis
@@ -22,28 +23,17 @@ CLOCK_AGE: Final = 600.0
 
 
 class TradingClient(ExchangeClient):
-    """One account's endpoints. `clock_codes`: an exchange's codes for a request dated too early or too late.
-    `time`: the endpoint of its clock, what is asked of it, and where the time is in the answer."""
+    """One account's endpoints, dated by the exchange's clock."""
 
-    def __init__(
-        self,
-        vendor: ExchangeVendor,
-        keys: ApiKeys,
-        url: str | None = None,
-        *,
-        clock_codes: frozenset[str] = frozenset(),
-        time: tuple[str, Mapping[str, object], tuple[str | int, ...]] = ("", {}, ()),
-        **options: Any,
-    ) -> None:
+    def __init__(self, wire: WireTable, keys: ApiKeys, url: str | None = None, **options: Any) -> None:
         if url is not None and urlsplit(url).scheme != "https" and not is_loopback(url):
-            raise UsageError(f"The address of {vendor.name} must be https: keys sign every request.")
+            raise UsageError(f"The address of {wire.vendor.name} must be https: keys sign every request.")
         parts = (keys.key, keys.secret, keys.passphrase)
         if not all(part.isascii() and part.isprintable() and part.strip() == part for part in parts):
-            raise UsageError(f"The keys of {vendor.name} hold characters that no key has; copy them again.")
-        super().__init__(vendor, url, keys=keys, **options)
+            raise UsageError(f"The keys of {wire.vendor.name} hold characters that no key has; copy them again.")
+        super().__init__(wire.vendor, url, keys=keys, **options)
+        self._wire = wire
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._clock_codes = clock_codes
-        self._time = time
         self._synced = -math.inf
 
     async def read(self, endpoint: str, what: str, **params: object) -> VendorJson:
@@ -67,7 +57,7 @@ class TradingClient(ExchangeClient):
         """The exchange's time; requests are dated by it from now on."""
         opened = self.opened
         asked = opened.milliseconds()
-        endpoint, params, (*path, field) = self._time
+        endpoint, params, (*path, field) = self._wire.time
         answer = await self._ask(endpoint, "time", params, self.patience.attempts)
         for part in path:
             answer = answer.child(part)
@@ -85,10 +75,6 @@ class TradingClient(ExchangeClient):
         opened = self.opened
         return Millis(opened.milliseconds() - int(opened.options.get("timeDifference", 0)))
 
-    @property
-    def opened(self) -> Any:
-        return self._open()
-
     def response_header(self, name: str) -> str | None:
         headers: Mapping[str, str] = self.opened.last_response_headers or {}
         return next((value for header, value in headers.items() if header.lower() == name), None)
@@ -99,7 +85,7 @@ class TradingClient(ExchangeClient):
         try:
             return await self._send_patiently(endpoint, what, params() if callable(params) else params, attempts)
         except VenueDeclined as declined:
-            if declined.code not in self._clock_codes:
+            if declined.code not in self._wire.clock_codes:
                 raise
         await self.sync_clock()
         return await self._send_patiently(endpoint, what, params() if callable(params) else params, attempts)

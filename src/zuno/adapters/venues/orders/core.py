@@ -93,11 +93,9 @@ class VenueAccount(VenueWire):
 
     simulated = False
 
-    def __init__(
-        self, client: TradingClient, symbols: Sequence[Symbol], *, demo: bool = False, page: int | None = None
-    ) -> None:
+    def __init__(self, client: TradingClient, symbols: Sequence[Symbol], page: int = 0) -> None:
         super().__init__(client, symbols, page)
-        self.paper = demo
+        self.paper = client.demo
         """Demo trading is no money, at the exchange's own matching engine."""
         self._symbols = tuple(symbols)
         self._admitted: float | None = None

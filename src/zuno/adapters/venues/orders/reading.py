@@ -19,7 +19,7 @@ from zuno.trading.rules.execution_styles import CONDITIONAL
 class VenueWire(ABC):
     wire: ClassVar[WireTable]
 
-    def __init__(self, client: TradingClient, symbols: Sequence[Symbol], page: int | None) -> None:
+    def __init__(self, client: TradingClient, symbols: Sequence[Symbol], page: int) -> None:
         self._client, self.read = client, client.read
         self.exchange = self.wire.exchange
         self._page = page or self.wire.page
@@ -161,33 +161,22 @@ class VenueWire(ABC):
     def kind_of(self, cells: Cells) -> OrderType:
         return cells.choose("kind", self.wire.types)
 
-    def status_of(self, cells: Cells, known: Mapping[str, OrderStatus]) -> OrderStatus:
-        return cells.choose("status", known)
+    def status_of(self, cells: Cells) -> OrderStatus:
+        algo = cells.names is self.wire.algo
+        return cells.choose("status", self.wire.algo_statuses if algo else self.wire.statuses)
 
     def is_algo(self, row: VendorJson) -> bool:
         return bool(self.wire.algo) and self.wire.algo["id"][0] in row
 
     async def parse_order(self, row: VendorJson, *, listed: bool = False) -> Order:
         """`listed`: of a list of orders, which may leave something out."""
-        algo = self.is_algo(row)
-        return await self.build_order(
-            Cells(row, self.wire.algo if algo else self.wire.order),
-            self.wire.algo_statuses if algo else self.wire.statuses,
-            self.symbol_of(row),
-        )
+        return await self.build_order(Cells(row, self.wire.algo if self.is_algo(row) else self.wire.order))
 
-    async def build_order(
-        self,
-        cells: Cells,
-        statuses: Mapping[str, OrderStatus],
-        symbol: Symbol,
-        *,
-        quantity: Decimal | None = None,
-        reduces: bool = False,
-        client_id: str | None = None,
-    ) -> Order:
-        unit, kind, status = await self.unit_of(self.name(symbol)), self.kind_of(cells), self.status_of(cells, statuses)
-        quantity = cells.require("quantity") * unit if quantity is None else quantity
+    async def build_order(self, cells: Cells, *, closes: Decimal | None = None, client_id: str | None = None) -> Order:
+        """`closes`: how much an order without a quantity reduces a position by."""
+        symbol, kind, status = self.symbol_of(cells.row), self.kind_of(cells), self.status_of(cells)
+        unit = await self.unit_of(self.name(symbol))
+        quantity = cells.require("quantity") * unit if closes is None else closes
         filled = cells.total("filled") * unit
         if "left" in cells and status is not OrderStatus.REJECTED:
             filled = quantity - cells.require("left") * unit
@@ -209,7 +198,7 @@ class VenueWire(ABC):
                 price=price if kind is OrderType.LIMIT else None,
                 trigger=trigger if kind in CONDITIONAL else None,
                 time_in_force=in_force if kind is OrderType.LIMIT else TimeInForce.GTC,
-                reduce_only=reduces or cells.word("reduce_only").lower() == "true",
+                reduce_only=closes is not None or cells.word("reduce_only").lower() == "true",
             ),
             venue_id=cells.word("id"),
             status=status,

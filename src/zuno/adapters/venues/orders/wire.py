@@ -138,9 +138,11 @@ class WireTable:
     market_field: str = "symbol"
     """Where rows name it."""
     time: tuple[str, Mapping[str, object], Path] = ("", {}, ())
+    """The endpoint of its clock, what is asked of it, and where the time is in the answer."""
     rows: Path = ()
     """Where the rows of an answer are."""
     clock_codes: frozenset[str] = frozenset()
+    """Of a request dated too early or too late."""
     key_codes: frozenset[str] = frozenset()
     """Keys that are wrong or may not do that, whatever the HTTP status."""
     no_such_order: frozenset[str] = frozenset()

@@ -15,16 +15,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
-from zuno.adapters.venues.paper.tape import Bar, Depth, FundingRate, Mark, MarketState, Tick
+from zuno.adapters.venues.paper.tape import Bar, FundingRate, Mark, MarketState, Tick
 from zuno.kernel.errors import NotFound
 from zuno.kernel.units import Millis
 from zuno.markets.market import Catalogue, Market, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import DAY_MS, STALE_AFTER, Feed, Quote, Side
+from zuno.trading.model.market import DAY_MS, STALE_AFTER, Book, Feed, Quote, Side
 from zuno.trading.model.orders import (
     ZERO,
     ClientId,
@@ -50,7 +51,7 @@ from zuno.trading.model.trade_events import (
     OrderUpdated,
     TradeEvent,
 )
-from zuno.trading.rules.book_state import USUAL_CASH, OpenTrade, TrackedOrder
+from zuno.trading.rules.book_state import USUAL_CASH, TrackedOrder
 from zuno.trading.rules.inputs import ASSUMED_SLIPPAGE, FeeRates
 from zuno.trading.rules.margin import bankruptcy_price, liquidation_price
 from zuno.trading.rules.trading_book import TradingBook
@@ -189,8 +190,9 @@ class PaperExchange:
         """Cash that no position or order has taken, less open losses and the taker's fees of open orders."""
         free = self.book.cash(self.exchange)
         if not self.spot:
-            lost = sum((self._unrealised_pnl(trade) for trade in self.book.positions.values()), ZERO)
-            free += min(ZERO, lost)
+            marks = ((trade, self.market_state[trade.symbol].mark) for trade in self.book.positions.values())
+            pnls = (trade.unrealised_pnl(to_decimal(mark)) for trade, mark in marks if mark is not None)
+            free += min(ZERO, sum(pnls, ZERO))
         return free - sum(map(self._reserved_margin, self.book.open_orders.values()), ZERO)
 
     # -- orders
@@ -202,12 +204,8 @@ class PaperExchange:
             return known
         at = max(at, self.book.newest)
         self.open(at)
-        order = Order(
-            request=request,
-            venue_id=f"{self.exchange[:1]}{len(self.book.orders) + 1}",
-            status=OrderStatus.OPEN,
-            updated=at,
-        )
+        venue_id = f"{self.exchange[:1]}{len(self.book.orders) + 1}"
+        order = Order(request=request, venue_id=venue_id, status=OrderStatus.OPEN, updated=at)
         try:
             self._check_request(request, at)
         except _Rejection as error:
@@ -246,8 +244,7 @@ class PaperExchange:
             raise _Rejection(f"the newest price of {request.symbol} is stale")
         if request.quantity < filters.min_quantity or request.quantity % filters.lot:
             raise _Rejection(f"a quantity of {request.quantity} is not in lots of {filters.lot}")
-        conditional = request.type in _TRIGGERED
-        price = request.trigger if conditional else request.price
+        price = request.trigger if request.type in _TRIGGERED else request.price
         if request.type is not OrderType.LIMIT and request.quantity > filters.max_quantity:
             raise _Rejection(f"a quantity of {request.quantity} is above {filters.max_quantity}")
         if (price is None) != (request.type is OrderType.MARKET):
@@ -338,7 +335,7 @@ class PaperExchange:
                     self._match_bar(symbol, tick)
                 case FundingRate():
                     self._settle_funding(symbol, tick)
-                case Depth():
+                case Book():
                     self._match_point(symbol, tick.at, tick)
                 case Mark():
                     self._match_point(symbol, tick.at, None)
@@ -389,10 +386,8 @@ class PaperExchange:
         down_first = bar.close >= bar.open if held is None else held.side is Side.LONG
         extremes = (bar.low, bar.high) if down_first else (bar.high, bar.low)
         self._match_at(symbol, bar.open, bar.at, bar.start)
-        place = bar.open
-        for turn in (*extremes, bar.close):
-            self._match_segment(symbol, place, turn, bar)
-            place = turn
+        for start, end in pairwise((bar.open, *extremes, bar.close)):
+            self._match_segment(symbol, start, end, bar)
         self._match_at(symbol, bar.close, bar.at, None)
 
     def _match_segment(self, symbol: Symbol, start: float, end: float, bar: Bar) -> None:
@@ -415,19 +410,13 @@ class PaperExchange:
     def _match_at(self, symbol: Symbol, price: float, at: Millis, since: Millis | None) -> None:
         """What a price that stands there has passed; `since`: only what was there by then."""
         while True:
-            passed = next(
-                (
-                    level
-                    for level in self._levels_of(symbol)
-                    if _is_beyond(level, price) and (since is None or self._was_there(level, symbol, since))
-                ),
-                None,
-            )
-            if passed is None:
+            passed = (level for level in self._levels_of(symbol) if _is_beyond(level, price))
+            first = next((level for level in passed if since is None or self._was_there(level, symbol, since)), None)
+            if first is None:
                 return
-            self._reach(symbol, passed, price, at)
+            self._reach(symbol, first, price, at)
 
-    def _match_point(self, symbol: Symbol, at: Millis, depth: Depth | None) -> None:
+    def _match_point(self, symbol: Symbol, at: Millis, depth: Book | None) -> None:
         """At a mark; at a look at the book also what rests, with what stands against it. A mark is no trade."""
         mark = self.market_state[symbol].mark
         for level in list(self._levels_of(symbol)):
@@ -503,7 +492,7 @@ class PaperExchange:
             price = min(price, limit) if request.side is OrderSide.BUY else max(price, limit)
         self._fill(order, order.left, price, at, maker=False)
 
-    def _fill_resting(self, order: TrackedOrder, depth: Depth) -> None:
+    def _fill_resting(self, order: TrackedOrder, depth: Book) -> None:
         """What rests is filled at its own price by what was traded through it, as far as that goes."""
         request = order.request
         assert request.price is not None
@@ -530,9 +519,12 @@ class PaperExchange:
             if needed > self.available() + self._reserved_margin(order):
                 self._end_order(order, OrderStatus.EXPIRED, at, "margin is insufficient")
                 return
-        if closable and not self.spot and self._is_bankrupt(request.symbol, price):
-            self._liquidate(request.symbol, at)
-            return
+        if closable and not self.spot:
+            held = self.book.positions[self.exchange, request.symbol, DEBATE]
+            end = bankruptcy_price(held.side, held.quantity, held.cost, held.margin)
+            if price < end if held.side is Side.LONG else price > end:  # it would cost more than the margin
+                self._liquidate(request.symbol, at)
+                return
         number = len(self.fills[request.symbol]) + 1
         fill = Fill(
             **pick(request, "client_id", "exchange", "symbol", "side"),
@@ -588,12 +580,6 @@ class PaperExchange:
         )
         self._emit(FillBooked(at=at, fill=fill))
 
-    def _is_bankrupt(self, symbol: Symbol, price: Decimal) -> bool:
-        """Whether a close at this price would cost more than the margin."""
-        held = self.book.positions[self.exchange, symbol, DEBATE]
-        end = bankruptcy_price(held.side, held.quantity, held.cost, held.margin)
-        return price < end if held.side is Side.LONG else price > end
-
     def _settle_funding(self, symbol: Symbol, settled: FundingRate) -> None:
         held = self.book.position(self.exchange, symbol)
         mark = self.market_state[symbol].mark
@@ -632,13 +618,13 @@ class PaperExchange:
             case OrderUpdated():
                 self._levels.pop(event.order.request.symbol, None)
 
-    def _fresh_depth(self, symbol: Symbol, now: Millis) -> Depth | None:
+    def _fresh_depth(self, symbol: Symbol, now: Millis) -> Book | None:
         depth = self.market_state[symbol].depth
         if depth is None or not depth.bids or not depth.asks or not 0 <= now - depth.at <= _BOOK_MS:
             return None
         return depth
 
-    def _taken_quantity(self, symbol: Symbol, side: OrderSide, depth: Depth) -> Decimal:
+    def _taken_quantity(self, symbol: Symbol, side: OrderSide, depth: Book) -> Decimal:
         """What we took of a look at the book already."""
         taken = ZERO
         for fill in reversed(self.fills[symbol]):
@@ -648,17 +634,13 @@ class PaperExchange:
                 taken += fill.quantity
         return taken
 
-    def _level_price(self, depth: Depth, level: Quote, side: OrderSide, symbol: Symbol) -> Decimal:
+    def _level_price(self, depth: Book, level: Quote, side: OrderSide, symbol: Symbol) -> Decimal:
         """What a taker pays at a level: as it was shown, or moved with the price since, on the tick against it."""
         market_state, price = self.market_state[symbol], to_decimal(level.price)
         if market_state.at <= depth.at or market_state.price is None:
             return price
         moved = to_decimal(market_state.price) - (to_decimal(depth.bids[0].price) + to_decimal(depth.asks[0].price)) / 2
         return _to_grid(price + moved, self.tick(symbol), ROUND_CEILING if side is OrderSide.BUY else ROUND_FLOOR)
-
-    def _unrealised_pnl(self, trade: OpenTrade) -> Decimal:
-        mark = self.market_state[trade.symbol].mark
-        return ZERO if mark is None else trade.unrealised_pnl(to_decimal(mark))
 
     def _slip(self, price: Decimal, side: OrderSide, tick: Decimal) -> Decimal:
         """What a taker pays without a book, on the tick against it."""

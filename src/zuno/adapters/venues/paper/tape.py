@@ -41,14 +41,6 @@ class Bar(NamedTuple):
     close: float
 
 
-class Depth(NamedTuple):
-    """A look at the book; best first. A quote is one level a side."""
-
-    at: Millis
-    bids: tuple[market.Quote, ...]
-    asks: tuple[market.Quote, ...]
-
-
 class Mark(NamedTuple):
     at: Millis
     price: float
@@ -62,7 +54,7 @@ class FundingRate(NamedTuple):
     """Where the side that paid is unknown."""
 
 
-Tick: TypeAlias = Bar | Depth | Mark | FundingRate
+Tick: TypeAlias = Bar | market.Book | Mark | FundingRate
 
 
 @dataclass(slots=True)
@@ -75,7 +67,7 @@ class MarketState:
     mark: float | None = None
     marked: int = 0
     """When the venue last said a mark."""
-    depth: Depth | None = None
+    depth: market.Book | None = None
 
     def see(self, tick: Tick) -> None:
         match tick:
@@ -84,7 +76,7 @@ class MarketState:
             case Bar():
                 self.price = self.mark = tick.close
                 self.at, self.stale_ms = tick.at, max(600_000, 2 * (tick.at - tick.start))
-            case Depth():
+            case market.Book():
                 self.depth = tick
                 if tick.bids and tick.asks:
                     self.price = (tick.bids[0].price + tick.asks[0].price) / 2
@@ -124,21 +116,15 @@ class SeriesTape:
         self._newest_bar: dict[Symbol, Millis] = {}
 
     async def ticks(self, symbol: Symbol, after: Millis, until: Millis) -> Sequence[Tick]:
-        seen = self._newest_bar.get(symbol)
-        since = after if seen is None or not self._live else min(after, seen)
+        since = min(after, self._newest_bar.get(symbol, after))
         selected: list[Tick] = []
         for day in range(since // market.DAY_MS, until // market.DAY_MS + 1):
             ticks, times = await self._read_day(symbol, day, until)
-            first, last = bisect_right(times, since), bisect_right(times, until)
-            if since == after:
-                selected += ticks[first:last]
-            else:
-                selected += [
-                    tick for tick in ticks[first:last] if tick.at > after or (type(tick) is Bar and tick.at > since)
-                ]
-        newest = max((tick.at for tick in selected if type(tick) is Bar), default=None) if self._live else None
-        if newest is not None:
-            self._newest_bar[symbol] = newest
+            selected += ticks[bisect_right(times, since) : bisect_right(times, until)]
+        if since < after:
+            selected = [tick for tick in selected if tick.at > after or (type(tick) is Bar and tick.at > since)]
+        if self._live and (bars := [tick.at for tick in selected if type(tick) is Bar]):
+            self._newest_bar[symbol] = max(bars)
         return selected
 
     async def before(self, symbol: Symbol, moment: Millis) -> Sequence[Tick]:
@@ -149,9 +135,8 @@ class SeriesTape:
         if not any(type(tick) is Bar for tick in latest):
             earlier, _ = await self._read_day(symbol, day - 1, moment)
             latest = [*earlier, *latest]
-        newest = max((tick.at for tick in latest if type(tick) is Bar), default=None) if self._live else None
-        if newest is not None:
-            self._newest_bar.setdefault(symbol, newest)
+        if self._live and (bars := [tick.at for tick in latest if type(tick) is Bar]):
+            self._newest_bar.setdefault(symbol, max(bars))
         return latest
 
     async def _read_day(self, symbol: Symbol, day: int, now: Millis) -> tuple[list[Tick], list[int]]:
@@ -189,7 +174,7 @@ class SeriesTape:
             levels = [row if currency == "KRW" else row._replace(value=1 / row.value) for row in more if row.value > 0]
             ticks, opens = _convert_ticks(ticks, levels), _convert_ticks(opens, levels)
         else:
-            ticks += [Depth(book.at, book.bids, book.asks) for book in more]
+            ticks += more
             settled = state.rows[-1]
             ticks += [FundingRate(row.at, row.rate) for row in settled]
             if state.origin.candles_only and not settled:
@@ -210,7 +195,7 @@ def _open_of(bar: Bar) -> Bar:
 def _place(dated: tuple[int, Tick]) -> tuple[int, int]:
     """By time; what moves the market before what is settled by it."""
     at, tick = dated
-    return at, (Bar, Depth, Mark, FundingRate).index(type(tick))
+    return at, (Bar, market.Book, Mark, FundingRate).index(type(tick))
 
 
 def _convert_ticks(ticks: Sequence[Tick], rows: Sequence[market.Level]) -> list[Tick]:

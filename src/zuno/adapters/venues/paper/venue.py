@@ -99,11 +99,10 @@ class PaperVenue:
             try:
                 latency = 0 if self.sleep is not None else self.latency_ms
                 async with self._market(order.symbol, latency, self.tape.opening_ms) as (engine, now):
-                    known = engine.to_order(order.client_id)
-                    if known is None and engine.is_stale(order.symbol, now):
+                    if engine.to_order(order.client_id) is None and engine.is_stale(order.symbol, now):
                         # Nobody can say what would become of it: that is no rejection.
                         raise Unavailable(f"The newest price of {order.symbol} at {self.exchange} is stale.")
-                    return known or engine.place(order, now)
+                    return engine.place(order, now)
             except _Overtaken:
                 if attempt == _TRIES - 1:
                     raise

@@ -11,13 +11,11 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from zuno.adapters.venues.synthetic.path import (
     END,
     HOURS,
     ZONES,
-    Coin,
     Ints,
     Path,
     PathZone,
@@ -57,12 +55,6 @@ class MarketPrecision:
 
     def size(self, lots: Any) -> Any:
         return lots / self.lots
-
-
-def _won_precision(coin: Coin) -> MarketPrecision:
-    """A price has about five digits."""
-    power = exponent_of(coin.start * KRW_START) - 4
-    return MarketPrecision(10 ** max(0, -power), coin.won_lots, step=10 ** max(0, power))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,11 +120,13 @@ def build_batches(made: SyntheticMarket) -> list[Batch[Any]]:
 
 def build_krw_batches(seed: int, made: SyntheticMarket, krw_rate: Floats) -> list[Batch[Any]]:
     """The same price in won, on a market without empty bars and without taker volume."""
-    grain = _won_precision(made.path.coin)
+    power = exponent_of(made.path.coin.start * KRW_START) - 4  # a price has about five digits
+    grain = MarketPrecision(10 ** max(0, -power), made.path.coin.won_lots, step=10 ** max(0, power))
     draw = RandomStream(seed, f"won {made.symbol}")
     bars, done = [], 0
     for zone in ZONES:
-        native = _native(zone, made.bars[_length(zone)])
+        whole = made.bars[_length(zone)]
+        native = whole.part((whole.at >= zone.start) & (whole.at < zone.end))
         rate = krw_rate[done : done + len(native.at)]
         done += len(native.at)
         bars.append(_convert_to_krw(draw, native, rate, made.grain, grain))
@@ -175,10 +169,6 @@ def resample(timeframe: Timeframe, bars: TickBars) -> TickBars:
 
 def _length(zone: PathZone) -> Timeframe:
     return next(timeframe for timeframe in Timeframe if timeframe.millis == zone.bar)
-
-
-def _native(zone: PathZone, bars: TickBars) -> TickBars:
-    return bars.part((bars.at >= zone.start) & (bars.at < zone.end))
 
 
 def _walk_bars(path: Path, grain: MarketPrecision) -> tuple[list[TickBars], Ints]:
@@ -259,17 +249,10 @@ def _convert_to_krw(
     opened = np.append(first[:1], close[:-1])
     high, low = np.maximum(high, opened), np.minimum(low, opened)
     volume = np.rint(bars.volume * KOREA * exp(draw.normal(0.3, len(rate))) * grain.lots / dollars.lots)
-    silent = _silent(draw, bars)
-    krw_rate = TickBars(
-        bars.timeframe, bars.at, opened, high, low, close, np.maximum(1, volume).astype(np.int64), bars.taker_buy
-    )
-    return krw_rate.part(~silent)
-
-
-def _silent(draw: RandomStream, bars: TickBars) -> NDArray[np.bool_]:
-    night = (bars.at // HOUR_MS % 24 >= 17) & (bars.at // HOUR_MS % 24 < 22)
-    silent: NDArray[np.bool_] = draw.uniform(size=len(bars.at)) < 0.03
-    return silent & night & (bars.timeframe is Timeframe.M1)
+    hour = bars.at // HOUR_MS % 24
+    silent = (draw.uniform(size=len(bars.at)) < 0.03) & (hour >= 17) & (hour < 22) & (bars.timeframe is Timeframe.M1)
+    volumes = np.maximum(1, volume).astype(np.int64)
+    return TickBars(bars.timeframe, bars.at, opened, high, low, close, volumes, bars.taker_buy).part(~silent)
 
 
 def _batch(series: Series[Candle], bars: TickBars, grain: MarketPrecision, taker: bool = True) -> Batch[Candle]:
@@ -294,7 +277,9 @@ def taker_buy_shares(seed: int, path: Path, surprises: Sequence[Floats]) -> list
     length. It looks back alone: takers say nothing of where the price goes."""
     shares = []
     behind = [_behind(surprises, memory) for memory, _ in BEHIND]
-    own = _own(seed, path)
+    keep = float(exp(-HOUR_MS / OWN_MS))
+    noise = RandomStream(seed, f"takers {path.symbol}").normal(size=HOURS)
+    own = decay_noise(noise, keep) * OWN * float(np.sqrt(1 - keep**2))
     for place, (zone, went) in enumerate(zip(ZONES, surprises, strict=True)):
         noise = RandomStream(seed, f"takers {zone.bar} {path.symbol}").normal(size=zone.bars)
         short = np.sqrt(MINUTE_MS / zone.bar)
@@ -314,9 +299,3 @@ def _behind(surprises: Sequence[Floats], memory: int) -> list[Floats]:
         last = float(left[-1])
         parts.append(left * np.sqrt(2 * (span - 1 + keep)) / span)
     return parts
-
-
-def _own(seed: int, path: Path) -> Floats:
-    keep = float(exp(-HOUR_MS / OWN_MS))
-    noise = RandomStream(seed, f"takers {path.symbol}").normal(size=HOURS)
-    return decay_noise(noise, keep) * OWN * float(np.sqrt(1 - keep**2))

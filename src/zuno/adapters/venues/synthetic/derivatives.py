@@ -65,7 +65,10 @@ def build_grid(made: SyntheticMarket) -> Grid:
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     seen = build_grid(made)
-    premium, crowd = _premium(seed, made, seen), _crowd_moves(seed, made, seen)
+    noise = path.RandomStream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
+    # How far the perpetual stands above its index: it leans the way the price went, for a day or two.
+    premium = INTEREST + path.decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
+    crowd = _crowd_moves(seed, made, seen)
     given: list[Batch[Any]] = []
     for venue in perpetual_feeds(made.symbol):
         draw = path.RandomStream(seed, f"venue {venue} {made.symbol}")
@@ -80,12 +83,6 @@ def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
 
 def mark_polled(at: path.Ints) -> NDArray[np.bool_]:
     return np.asarray(((at % market.HOUR_MS == 0) & (at > path.MINUTES_FROM)) | (at > path.END - CLOSE_LOOK))
-
-
-def _premium(seed: int, made: SyntheticMarket, seen: Grid) -> Floats:
-    """How far the perpetual stands above its index: it leans the way the price went, for a day or two."""
-    noise = path.RandomStream(seed, f"premium {made.symbol}").normal(size=len(seen.at))
-    return INTEREST + path.decay_noise((0.8 * seen.surprise + 0.6 * noise) * 1.7e-5, 0.9988)
 
 
 def _rate(premium: Floats, hours: int) -> Floats:

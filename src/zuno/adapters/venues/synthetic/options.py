@@ -7,7 +7,7 @@ dear after a fall.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -46,7 +46,10 @@ class VolatilityState:
 
 def build_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     mood = _build_volatility_state(seed, made)
-    return [_index(made, mood), Batch(options(DERIBIT, made.symbol.base), list(_chains(seed, made, mood)))]
+    at = path.END - HOUR_MS * np.arange(DVOL_DAYS * 24 - 1, -1, -1)
+    values = np.round(_atm(mood, slice(-DVOL_DAYS * 24, None), 30 / 365), 2)
+    index = build_level_batch(dvol(DERIBIT, made.symbol.base), at, values)
+    return [index, Batch(options(DERIBIT, made.symbol.base), list(_chains(seed, made, mood)))]
 
 
 def _build_volatility_state(seed: int, made: SyntheticMarket) -> VolatilityState:
@@ -75,22 +78,14 @@ def _atm(mood: VolatilityState, place: path.Ints | slice, years: Floats | float)
     return np.asarray(np.clip(100 * np.sqrt(square) + PREMIUM * (1 - near), 15, 180), dtype=np.float64)
 
 
-def _index(made: SyntheticMarket, mood: VolatilityState) -> Batch[Any]:
-    count = DVOL_DAYS * 24
-    at = path.END - HOUR_MS * np.arange(count - 1, -1, -1)
-    values = np.round(_atm(mood, slice(-count, None), 30 / 365), 2)
-    return build_level_batch(dvol(DERIBIT, made.symbol.base), at, values)
-
-
 def _chains(seed: int, made: SyntheticMarket, mood: VolatilityState) -> Iterator[OptionChain]:
     """A chain on every full hour. Hours with the same expiries are drawn at once."""
     closes = made.grain.price(made.bars[Timeframe.H1].close)
     at = path.END - HOUR_MS * np.arange(len(closes) - 1, -1, -1)
-    names: dict[tuple[int, float, bool], str] = {}
     late = np.flatnonzero(at > path.MINUTES_FROM)
     for places in np.split(late, np.flatnonzero(np.diff((at[late] - 8 * HOUR_MS) // DAY_MS)) + 1):
         smiles = _smiles(mood, places, at[places], closes[places])
-        halves = [_half(seed, made.symbol.base, names, smiles, call) for call in (False, True)]
+        halves = [_half(seed, made.symbol.base, smiles, call) for call in (False, True)]
         for moment, puts, calls in zip(at[places].tolist(), *halves, strict=True):
             yield OptionChain(Millis(moment), (*puts, *calls))
 
@@ -128,9 +123,7 @@ def _smiles(mood: VolatilityState, places: path.Ints, at: path.Ints, spot: Float
     )
 
 
-def _half(
-    seed: int, base: str, names: dict[tuple[int, float, bool], str], smiles: _Smiles, call: bool
-) -> list[list[OptionQuote]]:
+def _half(seed: int, base: str, smiles: _Smiles, call: bool) -> list[list[OptionQuote]]:
     # Open interest: most near the money, and each option's own.
     near = exp(-0.5 * np.square(smiles.moneyness / 1.5))
     own = 0.3 + 1.4 * _hash_uniform(seed, smiles.expiry, smiles.strike, call)
@@ -140,7 +133,7 @@ def _half(
     hours = [column.reshape(len(smiles.at), -1).tolist() for column in columns]
     kinds = [call] * (held.size // len(held))
     return [
-        list(map(OptionQuote, _option_names(names, base, expiry, strike, call), expiry, strike, kinds, *rest))
+        list(map(OptionQuote, map(partial(_name, base, call), expiry, strike), expiry, strike, kinds, *rest))
         for expiry, strike, *rest in zip(*hours, strict=True)
     ]
 
@@ -188,16 +181,7 @@ def _last_friday(today: datetime, ahead: int) -> datetime:
     return end - timedelta(days=(end.weekday() - 4) % 7)
 
 
-def _option_names(
-    names: dict[tuple[int, float, bool], str], base: str, expiries: list[int], strikes: list[float], call: bool
-) -> list[str]:
-    keys = [(expiry, strike, call) for expiry, strike in zip(expiries, strikes, strict=True)]
-    for key in keys:
-        if key not in names:
-            names[key] = _name(base, *key)
-    return [names[key] for key in keys]
-
-
-def _name(base: str, expiry: int, strike: float, call: bool) -> str:
+@lru_cache(maxsize=100_000)
+def _name(base: str, call: bool, expiry: int, strike: float) -> str:
     day = datetime.fromtimestamp(expiry / 1_000, UTC)
     return f"{base}-{day.day}{_MONTHS[day.month - 1]}{day:%y}-{strike:.0f}-{'C' if call else 'P'}"

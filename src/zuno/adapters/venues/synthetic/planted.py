@@ -9,6 +9,7 @@ mean nothing: the path has no edge.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from zuno.adapters.venues.synthetic.path import END, MINUTES_FROM, ZONES, Path, 
 from zuno.adapters.venues.synthetic.world import draw_batches
 from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Floats
-from zuno.trading.model.market import HOUR_MS, Book, Feed, Level, Quote, Side, TapeEvent
+from zuno.trading.model.market import HOUR_MS, Book, Feed, Level, Side, TapeEvent
 from zuno.trading.ports.series import Batch, Origin
 
 Setup: TypeAlias = Literal["failing", "paying", "ordinary"]
@@ -123,40 +124,40 @@ class _SignalPlanter:
         self._side = side
 
     def show(self, batch: Batch[Any]) -> Batch[Any]:
-        feed, row, name = batch.series.feed, batch.series.row, batch.series.name
-        if feed is Feed.FUNDING and name.endswith("/next"):
-            return self._alter(
-                batch, lambda row, signs: row._replace(rate=round(signs.funding * row.interval_hours / 8, 8))
-            )
-        if feed is Feed.OPEN_INTEREST:
-            return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.interest, 3)))
-        if feed is Feed.LONG_SHORT:
-            return self._alter(batch, lambda level, signs: level._replace(value=round(level.value * signs.longs, 4)))
-        if feed is Feed.BASIS:
-            return self._alter(batch, lambda row, signs: row._replace(spot=round(row.mark / (1 + signs.basis), 2)))
-        if feed is Feed.BOOK:
-            return self._alter(self._keep_looks(batch), lambda book, _: _lean(book, self._side))
-        if feed is Feed.OPTIONS:
-            return self._keep_looks(batch)
-        if feed is Feed.WHALES and row is TapeEvent:
-            return self._alter(batch, lambda event, _: event._replace(side=self._side))
-        if feed is Feed.FEAR_GREED:
-            return replace(batch, rows=self._moods(batch.rows))
+        alter = partial(self._alter, batch)
+        match batch.series.feed:
+            case Feed.FUNDING if batch.series.name.endswith("/next"):
+                return alter(lambda row, its: row._replace(rate=round(its.funding * row.interval_hours / 8, 8)))
+            case Feed.OPEN_INTEREST:
+                return alter(lambda row, its: row._replace(value=round(row.value * its.interest, 3)))
+            case Feed.LONG_SHORT:
+                return alter(lambda row, its: row._replace(value=round(row.value * its.longs, 4)))
+            case Feed.BASIS:
+                return alter(lambda row, its: row._replace(spot=round(row.mark / (1 + its.basis), 2)))
+            case Feed.BOOK:
+                return self._alter(self._keep_looks(batch), lambda book, _: self._lean(book))
+            case Feed.OPTIONS:
+                return self._keep_looks(batch)
+            case Feed.WHALES if batch.series.row is TapeEvent:
+                return alter(lambda event, _: event._replace(side=self._side))
+            case Feed.FEAR_GREED:
+                return replace(batch, rows=self._moods(batch.rows))
         return batch
 
+    def _lean(self, book: Book) -> Book:
+        """Bids become heavier where it is to be bought, else asks."""
+        heavy = book.bids if self._side is Side.LONG else book.asks
+        enlarged = tuple(quote._replace(size=round(LEANING * quote.size, 3)) for quote in heavy)
+        return replace(book, bids=enlarged) if self._side is Side.LONG else replace(book, asks=enlarged)
+
     def _alter(self, batch: Batch[Any], change: Callable[[Any, SetupSignals], Any]) -> Batch[Any]:
-        return replace(
-            batch, rows=[row if (signs := self._signs_at(row.at)) is None else change(row, signs) for row in batch.rows]
-        )
+        signs = ((row, SETUP_SIGNALS.get(self._setup_at(row.at) or "ordinary")) for row in batch.rows)
+        return replace(batch, rows=[row if its is None else change(row, its) for row, its in signs])
 
     def _setup_at(self, at: int) -> Setup | None:
         """In the hour before a slot is looked at, its end included."""
         ahead = (at - MINUTES_FROM - 1) % SLOT_MS + 1
         return self._slots.get(Millis(at - ahead)) if ahead <= SHOWN_MS else None
-
-    def _signs_at(self, at: int) -> SetupSignals | None:
-        setup = self._setup_at(at)
-        return None if setup is None else SETUP_SIGNALS.get(setup)
 
     def _keep_looks(self, batch: Batch[Any]) -> Batch[Any]:
         """A cycle reads only the newest book and option chain: the others would be stored for nothing."""
@@ -172,14 +173,3 @@ class _SignalPlanter:
                 levels[start] = Level(start, SETUP_SIGNALS[setup].mood)
                 levels.setdefault(after := Millis(start + SHOWN_MS + 1), Level(after, last.value))
         return [levels[at] for at in sorted(levels)]
-
-
-def _lean(book: Book, side: Side) -> Book:
-    """Bids become heavier where it is to be bought, else asks."""
-    if side is Side.LONG:
-        return replace(book, bids=_enlarge(book.bids))
-    return replace(book, asks=_enlarge(book.asks))
-
-
-def _enlarge(quotes: Sequence[Quote]) -> tuple[Quote, ...]:
-    return tuple(quote._replace(size=round(LEANING * quote.size, 3)) for quote in quotes)

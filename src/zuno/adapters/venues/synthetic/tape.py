@@ -152,12 +152,8 @@ def build_book_batches(seed: int, made: SyntheticMarket) -> list[Batch[Any]]:
     sizes = _sizes(draw, made, middle, hours)
     _put_walls(draw, sizes)
     bids, asks = middle[:, None] - away[0], middle[:, None] + away[1]
-    return [Batch(own_book(made.symbol), _books(made, at, (bids, asks), sizes))]
-
-
-def _depth(made: SyntheticMarket) -> float:
-    """A thin market's book against a liquid one's."""
-    return min(1.0, max(0.1, made.path.coin.traded / COINS["ETH"].traded))
+    quotes = [_quotes(made, price, size) for price, size in zip((bids, asks), sizes, strict=True)]
+    return [Batch(own_book(made.symbol), list(map(market.Book, at.tolist(), *quotes)))]
 
 
 def _draw_level_distances(draw: RandomStream, middle: Ints, relative_volatility: Floats) -> tuple[Ints, Ints]:
@@ -178,7 +174,8 @@ def _sizes(draw: RandomStream, made: SyntheticMarket, middle: Ints, hours: int) 
     looks = len(LOOKS_MS)
     lean = np.repeat(tanh(decay_noise(draw.normal(0.30, hours), 0.5)), looks)
     depth = exp(draw.normal(0.3, hours)) * np.where(draw.uniform(size=hours) < THIN, 0.002, 1.0)
-    lots = np.repeat(depth, looks) * NEAR_USD * _depth(made) / made.grain.price(middle) * made.grain.lots
+    thin = min(1.0, max(0.1, made.path.coin.traded / COINS["ETH"].traded))
+    lots = np.repeat(depth, looks) * NEAR_USD * thin / made.grain.price(middle) * made.grain.lots
     sides = []
     for sign in (1, -1):
         noise = np.clip(exp(draw.normal(0.4, (len(middle), LEVELS))), 0.45, 2.1)
@@ -196,11 +193,6 @@ def _put_walls(draw: RandomStream, sizes: tuple[Ints, Ints]) -> None:
     for hour in walled.tolist():
         rows = sizes[side[hour]][hour * looks + 1 : hour * looks + 3]
         rows[:, level[hour]] = np.rint(np.median(rows, axis=1) * times[hour]).astype(np.int64)
-
-
-def _books(made: SyntheticMarket, at: Ints, ticks: tuple[Ints, Ints], lots: tuple[Ints, Ints]) -> list[market.Book]:
-    sides = [_quotes(made, price, size) for price, size in zip(ticks, lots, strict=True)]
-    return [market.Book(Millis(moment), bids, asks) for moment, bids, asks in zip(at.tolist(), *sides, strict=True)]
 
 
 def _quotes(made: SyntheticMarket, ticks: Ints, lots: Ints) -> list[tuple[market.Quote, ...]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import time
 from pathlib import Path
 
+from zuno.adapters.atomic_file import replace_file
 from zuno.adapters.chain.devnet.process import DevnetProcess
 from zuno.adapters.file_lock import FileLock
 
@@ -28,7 +30,11 @@ def serve(process: DevnetProcess) -> None:
     from zuno_devnet.server import serve_until_signalled
 
     node = DevnetNode(LocalChain.create(Genesis()))
-    serve_until_signalled(node, 0, lambda url: process._write({"url": url, "pid": os.getpid()}))
+
+    def ready(url: str) -> None:
+        replace_file(process.file, json.dumps({"url": url, "pid": os.getpid()}).encode(), durable=False)
+
+    serve_until_signalled(node, 0, ready)
 
 
 if __name__ == "__main__":

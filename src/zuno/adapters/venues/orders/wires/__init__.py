@@ -31,17 +31,8 @@ def build_funds(venues: Mapping[Venue, object]) -> BinanceFunds | None:
 
 
 def build_account(
-    venue: Venue,
-    keys: ApiKeys,
-    symbols: Sequence[Symbol],
-    url: str | None = None,
-    *,
-    demo: bool = False,
-    page: int | None = None,
-    **options: Any,
+    venue: Venue, keys: ApiKeys, symbols: Sequence[Symbol], url: str | None = None, page: int = 0, **options: Any
 ) -> VenueAccount:
-    """`url` replaces the exchange's address; `demo`: its trading without money; `page`: rows of an answer."""
+    """`url` replaces the exchange's address; `page`: rows of an answer. `options`: of an `ExchangeClient`."""
     account = ACCOUNTS[venue]
-    wire = account.wire
-    client = TradingClient(wire.vendor, keys, url, demo=demo, clock_codes=wire.clock_codes, time=wire.time, **options)
-    return account(client, symbols, demo=demo, page=page)
+    return account(TradingClient(account.wire, keys, url, **options), symbols, page)

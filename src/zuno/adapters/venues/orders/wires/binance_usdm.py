@@ -227,8 +227,7 @@ class BinanceOrders(BinanceAccount):
         symbol = self.symbol_of(row)  # placed by a person: everything there is, whatever that is
         held = {position.symbol: position.quantity for position in await self.positions()}
         quantity = held.get(symbol) or (await self.fresh_filters(symbol)).min_quantity
-        cells, statuses = Cells(row, self.wire.algo), self.wire.algo_statuses
-        return await self.build_order(cells, statuses, symbol, quantity=quantity, reduces=True)
+        return await self.build_order(Cells(row, self.wire.algo), closes=quantity)
 
     def child_of(self, row: VendorJson) -> Question | None:
         """The id of the order that a conditional one was turned into is empty or 0 until it is triggered."""

@@ -291,14 +291,13 @@ class HyperliquidOrders(VenueAccount):
             row = VendorJson(row.what, {**row.value, "status": "open", "statusTimestamp": row.moment("timestamp")})
         cells = Cells(row, self.wire.order)
         client_id = _read_cloid(cells.word("client_id"))
-        return await self.build_order(cells, self.wire.statuses, self.symbol_of(row), client_id=client_id)
+        return await self.build_order(cells, client_id=client_id)
 
-    def status_of(self, cells: Cells, known: Mapping[str, OrderStatus]) -> OrderStatus:
+    def status_of(self, cells: Cells) -> OrderStatus:
         """`reduceOnlyCanceled`, `tickRejected` and the like end as they mean."""
         word = cells.word("status").lower()
-        return next((status for end, status in known.items() if word.endswith(end)), None) or super().status_of(
-            cells, known
-        )
+        meant = next((status for end, status in self.wire.statuses.items() if word.endswith(end)), None)
+        return meant or super().status_of(cells)
 
     def ask_for_trades(self, name: str, low: Millis, high: Millis) -> Question:
         return self.ask_of_user("userFillsByTime", "trades", startTime=low, endTime=high)

@@ -190,8 +190,7 @@ class UpbitOrders(VenueAccount):
         flat["average"] = funds / executed if funds and executed else row["price"]
         state = row.choice("state", list(self.wire.statuses))
         flat["state"] = "done" if executed and not left else state
-        cells = Cells(VendorJson(row.what, {**_fields(row), **flat}), self.wire.order)
-        return await self.build_order(cells, self.wire.statuses, self.symbol_of(row))
+        return await self.build_order(Cells(VendorJson(row.what, {**_fields(row), **flat}), self.wire.order))
 
     async def _confirm(self, order: Order) -> Order:
         return order  # an order lists its own trades
@@ -207,19 +206,16 @@ class UpbitOrders(VenueAccount):
             span = {"start_time": low, "end_time": low + WINDOW - 1}
             rows = await self.read_pages(Question("privateGetOrdersClosed", "closed orders", where | span), "uuid")
             ids |= {row.text("uuid") for row in rows if row.decimal("executed_volume") > 0}
-        known = self._complete.get(symbol, {})
-        complete: dict[str, list[Fill]] = {}
+        complete = {id: fills for id, fills in self._complete.get(symbol, {}).items() if id in ids}
         fills: dict[str, Fill] = {}
         for order_id in sorted(ids):
-            listed = known.get(order_id)
+            listed = complete.get(order_id)
             if listed is None:
                 row = await self.read("privateGetOrder", "order", uuid=order_id)
                 listed = self._parse_fills(symbol, row)
                 ended = self.wire.statuses[row.choice("state", list(self.wire.statuses))].final
                 if ended and sum((fill.quantity for fill in listed), ZERO) == row.decimal("executed_volume"):
                     complete[order_id] = listed
-            else:
-                complete[order_id] = listed
             fills |= {fill.id: fill for fill in listed if fill.at >= since}
         self._complete[symbol] = complete
         return tuple(sorted(fills.values(), key=lambda fill: (fill.at, fill.id)))
