@@ -1,5 +1,4 @@
-"""Settings, read once from the environment and from `zuno.toml` in the home; the environment wins. `UsageError` names
-what cannot be read."""
+"""Settings, read once from the environment, which wins, and from `zuno.toml`. `UsageError` names what is wrong."""
 
 import os
 import re

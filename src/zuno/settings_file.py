@@ -324,8 +324,7 @@ class AccountSettings:
 
 
 def parse_accounts(given: object) -> dict[str, AccountSettings]:
-    """The named accounts of a JSON document, which `[accounts.NAME]` becomes. What is wrong is said without a value:
-    it may hold a key."""
+    """The named accounts of a JSON document, which `[accounts.NAME]` becomes. Errors name no value: it may be a key."""
     try:
         tables = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):

@@ -129,8 +129,7 @@ def compare_pairs(first: Sequence[int], second: Sequence[int], block: int) -> Pa
 
 
 def gain_chance(changes: Sequence[int], block: int) -> float | None:
-    """One-sided: how often a sum at least so high comes where the changes have no mean, their spread being what it is.
-    Below 0.05 one speaks of a gain."""
+    """One-sided: how often a sum at least so high comes where the changes have no mean. Below 0.05 it is a gain."""
     sums = draw_sums(changes, block)
     if sums is None:
         return None

@@ -172,8 +172,7 @@ class Opening:
 
 
 async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
-    """A memory only tightens: it takes something off what is claimed, levels stay, and where it takes off nothing the
-    ruling stands."""
+    """A memory only takes something off what is claimed, levels stay; where it takes off nothing the ruling stands."""
     if desk.recall is None:
         return True
     recalled = await desk.recall(opening.case)

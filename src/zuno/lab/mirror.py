@@ -28,8 +28,7 @@ YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 FULL_MOOD: Final = 100.0
 """The fear and greed index runs from 0 to this."""
 WING_DEVIATIONS: Final = 0.4
-"""Standard deviations of the log price from the forward from which on the whole skew is mirrored: a 25-delta option
-lies a little further out."""
+"""Standard deviations from the forward beyond which the whole skew is mirrored; a 25-delta option lies further out."""
 _LOOK_BACK: Final = 130 * market.DAY_MS
 _OTHER: Final = {market.Side.LONG: market.Side.SHORT, market.Side.SHORT: market.Side.LONG}
 _OTHER_CALL: Final = {Call.LONG: Call.SHORT, Call.SHORT: Call.LONG}

@@ -126,8 +126,7 @@ def _draw_blocks(chance: Generator, pool: HourPool) -> Ints:
 
 
 def _draw_walk(chance: Generator) -> tuple[Ints, Ints]:
-    """Its hours, and its steps inside them. A step is the sum of four even draws; its size changes by the day and in
-    bursts, volume goes with the range."""
+    """Its hours and the steps inside them: sums of four even draws, their size by the day and in bursts."""
     sizes = np.repeat(chance.integers(17, 33, HOURS // 24), 24)
     hours = np.flatnonzero(chance.integers(0, 24 * BURSTS, HOURS) == 0)
     for after in range(3):

@@ -21,13 +21,12 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import derive
 from zuno.lab import strategies_view
 from zuno.lab.comparisons import POWER_Z, draw_sharpes, middle_of
-from zuno.lab.market_study import RunTasks
 from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.returns import compound, measure_returns, round_figure
 from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
-from zuno.lab.workers import Progress, check_any_done, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers
 from zuno.markets.market import Symbol, parse_symbol
 from zuno.trading.learn.tilt_book import JudgeView
 from zuno.trading.measure.portable import round_digits
@@ -127,7 +126,7 @@ class StrategyLab:
             notes=NOTES,
         )
         title = f"Core strategies, {len(markets)} market{'s' * (len(markets) != 1)}, {view.since} to {view.until}"
-        self.reports.save_view(report, KIND, title, question.command, view, view.to_document(), view.draw_charts())
+        self.reports.save_view(report, KIND, title, question.command, view)
         return view
 
 

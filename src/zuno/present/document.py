@@ -43,8 +43,7 @@ class Value:
     kind: Kind = Kind.TEXT
     number: Decimal | None = None
     unit: str = ""
-    """What the number counts: a currency or token symbol, `%`, `h`, `s`, `×`, `R`, `bps`, `gwei`; empty: a plain
-    number."""
+    """What the number counts: a currency or token symbol, `%`, `h`, `s`, `×`, `R`, `bps`, `gwei`; or nothing."""
     digits: int = 2
     signed: bool = False
     short: str = ""

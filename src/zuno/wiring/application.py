@@ -71,8 +71,7 @@ _INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
 def open_zuno(home: str | None, *, mending: bool = False) -> Application:
-    """Zuno at a home given on the command line or by the environment. `mending`: by the environment alone where the
-    settings file cannot be used."""
+    """`home`: as given on the command line. `mending`: by the environment alone where the file cannot be used."""
     if home is not None and not home.strip():
         raise UsageError("--home needs a folder.")
     place = None if home is None else Path(home)
@@ -493,8 +492,7 @@ class Application(LpWiring, TradingWiring):
 
 
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
-    """Opens what carries stops out in a process of its own; the account is read once so that the first stop finds
-    everything loaded."""
+    """Opens what carries stops out, in its own process; the account is read so that the first stop finds it loaded."""
     from zuno.doors.web.stops import StopDesk
 
     zuno = Application(settings)

@@ -63,8 +63,7 @@ class Recordings:
             return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
-        """Create the synthetic market unless there is one. The work goes on when a caller stops waiting, so that
-        repeated short looks do not restart it."""
+        """Create the synthetic market unless there is one. The work goes on when a caller stops waiting."""
         if self._inventing is None or self._inventing.done():
             self._inventing = asyncio.create_task(self._begin_synthetic(seed))
         return await asyncio.shield(self._inventing)

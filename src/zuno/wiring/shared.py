@@ -48,8 +48,7 @@ class Signers:
 
     def unlock(self, ask: Ask | None = None) -> Address | None:
         """Unlock the owner's wallet for the life of this process, by the passphrase file or at the terminal; afterwards
-        nobody is asked. None: it stays locked (an empty line, the end of input, a background process), or there is
-        none. `Refused` for a wrong passphrase."""
+        nobody is asked. None: it stays locked, or there is none. `Refused` for a wrong passphrase."""
         from zuno.adapters.keys.passphrases import InputEnded, Passphrases, ask_hidden
 
         address, typed = self.own_wallet(), None
@@ -67,8 +66,7 @@ class Signers:
         return None if self._own_signer is None else address
 
     def of(self, chain: str) -> Signer:
-        """The signer on a chain: the built-in wallet of a local one, else the configured wallet or the only one
-        kept."""
+        """The signer on a chain: of a local one its built-in wallet, else the configured or only wallet."""
         name = chain.strip().lower()
         if name in LOCAL_CHAINS:
             from zuno.adapters.chain.dev_signer import DevSigner

@@ -44,7 +44,7 @@ from zuno.lab.trading.engine import DeskArm, Learning, Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
-from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
+from zuno.lab.trading.service import ArmsTask, TradeLab
 from zuno.llm.ask import ModelContext
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
@@ -199,9 +199,9 @@ async def read_market(store: SeriesStore, place: Path, folder: str, markets: Seq
     )
 
 
-async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotProgress]:
-    """Run arms concurrently; yields progress and each arm's result. `home`: whose models are asked where the task
-    allows it, one arm after the other."""
+async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | None]:
+    """Run arms concurrently; yields each arm's result, and None for every slot played. `home`: whose models are asked
+    where the task allows it, one arm after the other."""
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
@@ -214,14 +214,14 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
 
 
 async def _run_arms(
-    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotProgress], None]
+    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | None], None]
 ) -> None:
     span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
     for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
         log, clock = MemoryTradeLog(), MarketClock(span.begin)
         venue = open_order_venue(store, log, arm, clock)
-        played = partial(hear, SlotProgress(arm))
-        refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
+        orders = task.plan_orders(arm, prices)
+        refused = await carry_out(arm.value, orders, venue, clock, span, lambda: hear(None))
         events = log.list_events(venue_account(arm.value, Venue("BINANCE")))
         hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
     if all(arm in ORDER_ARMS for arm in task.arms):
@@ -238,7 +238,7 @@ async def _run_desk_arms(
     store: SqliteSeries,
     folder: Path,
     lab_models: LabModels,
-    hear: Callable[[ArmResult | SlotProgress], None],
+    hear: Callable[[ArmResult | None], None],
 ) -> None:
     desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and can_run(lab_models, arm)]
     if not desk_arms:
@@ -258,7 +258,7 @@ async def _run_desk_arms(
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
         async def tell_moment(at: Millis) -> None:
-            hear(SlotProgress(desk.arm))
+            hear(None)
             if at - reported.setdefault(desk.arm, span.begin) >= REPORT_MS:
                 reported[desk.arm] = at
                 hear(desk.measure(prices, task.market.krw_rate, span, at))

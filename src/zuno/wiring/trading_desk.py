@@ -510,8 +510,7 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
-        """Exchanges with keys of this account that its mandate names; `named` false: those of the routes too, for
-        reading alone."""
+        """Exchanges with keys of this account that its mandate names; `named` false: those of the routes, to read."""
         from zuno.trading.service.account_page import list_held
         from zuno.wiring.venues import build_venue, exchanges_with_keys, list_venues
 
@@ -536,8 +535,7 @@ class TradingWiring(SharedWiring):
         entries: bool = False,
         watch_only: str | None = None,
     ) -> OrderGate:
-        """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
-        `watch_only`: why not."""
+        """`owned`: no other process writes. `entries`: positions may be opened at an exchange; `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate, parse_shares
 

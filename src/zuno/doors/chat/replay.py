@@ -1,5 +1,4 @@
-"""Replay an answer of the chat: recorded tool results and recorded replies give the same words, or it is said what
-differs."""
+"""Replay an answer of the chat: recorded tool results and replies give the same words, or what differs is named."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence

@@ -256,7 +256,7 @@ async def lab_calibration(
         view = await zuno.learning(account).reliability(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
-    zuno.lab().checks.report_calibration(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_scores("calibration", view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 
@@ -269,7 +269,7 @@ async def lab_vetoes(
         view = await zuno.learning(account).vetoes(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
-    zuno.lab().checks.report_vetoes(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_scores("vetoes", view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 

@@ -1,5 +1,4 @@
-"""How a command is declared, and the options that commands share. Only typer is imported here, so that help and
-completion stay fast."""
+"""How a command is declared, and options that commands share. Only typer is imported here: help must stay fast."""
 
 import re
 from collections.abc import Callable

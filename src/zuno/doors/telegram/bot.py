@@ -346,8 +346,7 @@ class TelegramBot:
     async def _carry_out(
         self, asked: ChatRequest, name: str, handle: Callable[[ChatRequest, Zuno], Replies], *, record: bool = True
     ) -> None:
-        """Send what a handler answers; an error of ours becomes its sentence. Free text is recorded by whoever answers
-        it: the line may hold a secret."""
+        """Send what a handler answers, or our error as a sentence. `record` false: the line may hold a secret."""
         said: list[str] = []
         try:
             self._zuno.refresh()

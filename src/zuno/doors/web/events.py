@@ -95,8 +95,7 @@ class EventFeed:
             viewer.loop.call_soon_threadsafe(viewer.put, None)
 
     async def open(self, last_id: str | None, lasts: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
-        """The stream after an event, or from now on, for as long as `lasts`. `Problem` for an id that is not of this
-        home's journal."""
+        """The stream after an event, or from now on, while it `lasts`. `Problem` for an id of another journal."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise Problem(503, f"{MOST_VIEWERS} streams are open; close a tab.")
         viewer = _Viewer(asyncio.get_running_loop(), lasts)

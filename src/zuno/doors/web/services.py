@@ -1,5 +1,4 @@
-"""The services as a route asks for them: they live on a loop of their own, so that a long computation there leaves the
-page answering."""
+"""The services as a route asks for them, on a loop of their own: a long computation leaves the page answering."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,10 +1,10 @@
 """What each part of the LP desk's argument adds: arms over frozen episodes, paired."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
@@ -18,7 +18,7 @@ from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, p
 from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -63,15 +63,10 @@ class EpisodesTask:
     moments: tuple[int, ...]
 
 
-RunEpisodes: TypeAlias = Callable[
-    [Sequence[EpisodesTask], int, Callable[[EpisodeView], None], asyncio.Event], Awaitable[None]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class LpAblation:
     read_minutes: ReadMinutes
-    run_episodes: RunEpisodes
+    run_episodes: RunTasks[EpisodesTask, EpisodeView]
     reports: LabReports
     name_models: NameModels
 
@@ -107,10 +102,7 @@ class LpAblation:
         tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
         self.reports.note_trials(KIND, tried)
         title, unanswered = f"LP ablation: {view.episodes} frozen episodes", sum(arm.unanswered for arm in view.arms)
-        self.reports.save_view(
-            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
-            unanswered=unanswered,
-        )
+        self.reports.save_view(report, KIND, title, question.command, view, unanswered=unanswered)
         return view
 
 

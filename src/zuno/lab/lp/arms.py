@@ -50,8 +50,7 @@ WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
 
 
 class BacktestPool(Protocol):
-    """A recorded pool with one wallet. It knows nothing later than the moment it was played to; amounts are those of
-    the contracts."""
+    """A recorded pool with one wallet. It knows nothing later than the moment it was played to."""
 
     @property
     def head(self) -> Block: ...

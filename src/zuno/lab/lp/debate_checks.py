@@ -21,9 +21,9 @@ from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.desk_arms import act_on
 from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
-from zuno.lab.market_study import RunTasks, collect_results
+from zuno.lab.market_study import collect_results
 from zuno.lab.model import RateView
-from zuno.lab.workers import Progress
+from zuno.lab.workers import Progress, RunTasks
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Debate, PlanReady
@@ -53,8 +53,7 @@ Argue: TypeAlias = Callable[[BacktestPool], Awaitable[PlanReady]]
 
 @dataclass(frozen=True, slots=True)
 class DebateMoment:
-    """One moment: what was chosen, what differs where the future is cut off or other, what was chosen after the
-    candidates changed places."""
+    """What was chosen, what differs with another future, and what was chosen of the candidates in another order."""
 
     at: int
     choice: str

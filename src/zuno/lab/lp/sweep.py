@@ -8,7 +8,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from zuno.amm.model import Range
 from zuno.kernel.text import plain_text
@@ -30,15 +30,12 @@ MOST_ROWS: Final = 40
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 
 
-RunSweep: TypeAlias = Callable[
-    [Awaitable[Sequence[SweepTask]], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class LpSweep:
     read_minutes: ReadMinutes
-    run_sweep: RunSweep
+    run_sweep: Callable[
+        [Awaitable[Sequence[SweepTask]], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]
+    ]
     reports: LabReports
     fee_pips: int
 
@@ -110,8 +107,7 @@ class LpSweep:
             ("centre from the price, in half-widths", "half-width, ticks"),
             ("above holding", "below holding"),
         )
-        charts = {"Against holding": (chart,)}
-        self.reports.save_view(view.report, KIND, title, command, view, view.to_document(), charts)
+        self.reports.save_view(view.report, KIND, title, command, view, charts={"Against holding": (chart,)})
 
 
 def _chart_rows(grid: Sequence[Range], played: Sequence[RangeView]) -> Iterator[tuple[str, list[float | None]]]:

@@ -54,8 +54,7 @@ class HedgedView(View):
 
 
 class ReplayView(View):
-    """Fees of the same positions with their liquidity in the pool: every swap brings what it brought, and goes less
-    far."""
+    """Fees of the same positions with their liquidity in the pool: every swap goes less far."""
 
     fees_usd: float
     fees_less_lvr: float
@@ -482,8 +481,7 @@ def to_usd(amount: Fraction) -> float:
 
 
 class RegimeGainView(View):
-    """Of the episodes of one kind of market, told by the price over the same horizon that is scored: nobody knew it
-    when deciding."""
+    """Of one kind of market, by the price over the horizon that is scored: nobody knew it when deciding."""
 
     regime: str
     episodes: int

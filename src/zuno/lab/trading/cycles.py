@@ -48,8 +48,7 @@ def build_sources(
     gather: Callable[[records.MarketMoment], Awaitable[tuple[Digest, Case]]],
     **others: Any,
 ) -> CycleSources:
-    """Sources of a cycle in the lab: the moment stands, no chart is drawn and no bundle is kept to be read again.
-    `others` replace what is left out."""
+    """Sources of a cycle in the lab: the moment stands, no chart is drawn, no bundle kept. `others` replace these."""
 
     async def refuse(name: str) -> Bundle:
         raise NotImplementedError("the lab keeps no bundle")

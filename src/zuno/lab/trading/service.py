@@ -1,9 +1,9 @@
 """Backtests of the trading desk: arms side by side over one recorded market."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, 
 from zuno.lab.trading.question import OpenMarket, TradeMarket, TradeQuestion, choose_span
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
-from zuno.lab.workers import Progress, check_any_done, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers
 from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.service.learning import describe_outcomes, describe_vetoes
@@ -48,23 +48,12 @@ class ArmsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotProgress:
-    """Sent by a worker as its arm advances."""
-
-    arm: Arm
-
-
-RunTasks: TypeAlias = Callable[
-    [Sequence[ArmsTask], int, Callable[[ArmResult | SlotProgress], None], asyncio.Event], Awaitable[None]
-]
-
-
-@dataclass(frozen=True, slots=True)
 class TradeLab:
     """Backtests of the trading desk. Reads the home's recorded market and writes reports; accounts are not touched."""
 
     open_market: OpenMarket
-    run_tasks: RunTasks
+    run_tasks: RunTasks[ArmsTask, ArmResult | None]
+    """None: a slot of an arm was played."""
     reports: LabReports
     name_models: NameModels
 
@@ -76,11 +65,8 @@ class TradeLab:
         check_workers(workers)
         async with self.open_market(question.folder) as market:
             span = choose_span(market, question)
-            asked: dict[str, Json] = {
-                "symbols": [symbol.value for symbol in question.symbols],
-                "begin": span.begin,
-                "end": span.end,
-            }
+            symbols: list[Json] = [symbol.value for symbol in question.symbols]
+            asked: dict[str, Json] = {"symbols": symbols, "begin": span.begin, "end": span.end}
             models = await self.name_models() if question.models else {}
             report = report_id(KIND, {**asked, **models, "arms": list(question.arms)}, market.fingerprint, EDITION)
             done = {result.arm: result for result in self.reports.load_parts(report, ArmResult, resume=resume)}
@@ -96,15 +82,11 @@ class TradeLab:
             unanswered = sum(result.unanswered for result in results)
             scored = {result.arm: result.scored for result in results if result.scored is not None}
             arms = {arm.value: decisions.model_dump(mode="json", by_alias=True) for arm, decisions in scored.items()}
-            page = (view.to_document(), view.draw_charts())
-            self.reports.save_view(
-                *(report, KIND, title, question.command, view, *page), unanswered=unanswered, arms=arms
-            )
+            self.reports.save_view(report, KIND, title, question.command, view, unanswered=unanswered, arms=arms)
             return view
 
     async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
-        """How far the claims of an arm's agents could be relied on. `NotFound`, `Refused`, `UsageError` where a report
-        says nothing of it."""
+        """Calibration of an arm's agents. `NotFound`, `Refused`, `UsageError` where a report says nothing of it."""
         head, scored = await self._read_scored(report, arm)
         return TradeCalibrationView(
             **head, said=describe_outcomes(scored.outcomes), outcomes=scored.outcomes, agents=scored.agents
@@ -164,9 +146,9 @@ class TradeLab:
         wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
-        def hear(message: ArmResult | SlotProgress) -> None:
+        def hear(message: ArmResult | None) -> None:
             nonlocal played
-            if isinstance(message, SlotProgress):
+            if message is None:
                 played += 1
                 tell(min(played, total), total)
                 return
@@ -178,9 +160,8 @@ class TradeLab:
         tell(0, total)
         tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)
         await self.run_tasks(tasks, workers, hear, stop)
-        if later := tuple(arm for arm in wanted if arm in AFTER_DEBATE):
-            if stop.is_set():
-                return [results[arm] for arm in question.arms if arm in results]
+        later = tuple(arm for arm in wanted if arm in AFTER_DEBATE)
+        if later and not stop.is_set():
             debate = results[Arm.DEBATE]
             tokens = -(-debate.model_tokens // max(1, debate.cycles))
             task = ArmsTask(market, question.symbols, span, later, debate.trades, question.models, tokens)

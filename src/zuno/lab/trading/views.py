@@ -119,8 +119,7 @@ class SkippedArmView(View):
 
 
 class RandomDrawsView(View):
-    """The debate's closed trades among draws of chance with the same sides, sizes and holds, by closes, after fees and
-    slippage and before funding."""
+    """The debate's closed trades among random ones with the same sides, sizes and holds, before funding."""
 
     draws: int
     debate_usd: float
@@ -463,8 +462,7 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
 def count_flips(
     debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries], until: int
 ) -> tuple[int, int]:
-    """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
-    where that day is over."""
+    """Decisions that the two arms saw differently, for better and for worse by the move of the day after."""
     ours, theirs = (
         {(line.at, line.symbol): side.sign for line in lines if (side := Call(line.call).side) is not None}
         for lines in (debate, other)
