@@ -86,12 +86,8 @@ def _matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], s
 
 
 def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[SecretStr], SecretStr]:
-    def read(secret: SecretStr) -> SecretStr:
-        if not pattern.fullmatch(secret.get_secret_value()):
-            raise ValueError(f"expected {expected}")  # never echo it: it may hold a password
-        return secret
-
-    return read
+    check = _matching(pattern, expected, str)  # which never echoes it: it may hold a password
+    return lambda secret: SecretStr(check(secret.get_secret_value()))
 
 
 def _checked_by(parse: Callable[[T], object]) -> Callable[[T], T]:

@@ -119,16 +119,14 @@ class Application(LpWiring, TradingWiring):
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
-        from zuno.llm.prompts import Prompts
         from zuno.lp.service.recommend import new_request_id
 
         async def model_context() -> ModelContext | None:
-            if not self._registry().models_for(ROLE, 0).models:
+            registry = self._models.registry()
+            if not registry.models_for(ROLE, 0).models:
                 return None
-            journal = await self._open_journal()
-            return replace(
-                self._model_context(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading")
-            )
+            journal, request_id = await self._open_journal(), new_request_id(os.urandom(16))
+            return self._models.model_context(journal, request_id, registry, desk="zuno.doors.reading")
 
         return Interpreter(model_context)
 
@@ -140,7 +138,7 @@ class Application(LpWiring, TradingWiring):
         viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
 
         async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
-            registry = self._registry()
+            registry = self._models.registry()
             if (who.viewer and not viewers_ask) or not registry.models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
@@ -176,7 +174,7 @@ class Application(LpWiring, TradingWiring):
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
 
-        return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
+        return Agents(self._models.registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
     def costs(self) -> ModelCosts:
         from zuno.doors.costs import ModelCosts
@@ -423,9 +421,6 @@ class Application(LpWiring, TradingWiring):
             f"{short.quantity.normalize():f} {short.symbol} of position {short.position_id} on {short.chain}"
             for short in shorts
         )
-
-    def _short_desk(self) -> ShortDesk:
-        return self._shorts
 
     @cached_property
     def _shorts(self) -> ShortDesk:

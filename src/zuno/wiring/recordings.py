@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zuno.kernel.errors import Broken
-from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -59,7 +58,8 @@ class Recordings:
         try:
             return await self.synthetic().renew(origin, rows)
         except Broken:
-            await self._discard("synthetic")
+            await self._opened.pop("synthetic").close()
+            shutil.rmtree(self._settings.home / "market" / "synthetic", ignore_errors=True)
             return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
@@ -85,11 +85,6 @@ class Recordings:
         for store in self._opened.values():
             await store.close()
         self._opened.clear()
-
-    async def _discard(self, name: str) -> None:
-        if (store := self._opened.pop(name, None)) is not None:
-            await store.close()
-        shutil.rmtree(self._settings.home / "market" / name, ignore_errors=True)
 
     def _store(self, name: str) -> SqliteSeries:
         from zuno.adapters.series.sqlite import SqliteSeries

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from zuno.journal.compaction import HomeCompaction
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.port import ModelRegistry
     from zuno.lp.ports.spending import Signer
 
 
@@ -226,12 +224,6 @@ class SharedWiring(ABC):
 
         url = self._settings.ping_url
         return None if url is None else DeadManPing(url.get_secret_value(), part)
-
-    def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.model_context(journal, request_id, self._registry())
-
-    def _registry(self) -> ModelRegistry:
-        return self._models.registry()
 
 
 async def check_editions(journal: Journal) -> None:

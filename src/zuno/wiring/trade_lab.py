@@ -22,7 +22,6 @@ from zuno.adapters.venues.paper.tape import FundingRate, MarketTape, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
-from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -39,7 +38,7 @@ from zuno.lab.strategies import (
 from zuno.lab.trading import ablations
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
-from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory, always
 from zuno.lab.trading.engine import DeskArm, Learning, Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.order_arms import carry_out, slots_of
@@ -81,7 +80,6 @@ REPORT_MS: Final = 30 * 86_400_000
 
 
 def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
-
     @asynccontextmanager
     async def open_market(folder: str | None) -> AsyncIterator[TradeMarket]:
         if folder is None:
@@ -399,11 +397,7 @@ def build_learning(
     key.ensure()
     journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))
     index, encoder = InMemoryIndex(HashedEmbedder()), BundleEncoder()
-
-    async def open_journal() -> Journal:
-        return journal
-
-    evaluator = Evaluator(LearningBackends(open_journal, log, store, model_context, (index,)))
+    evaluator = Evaluator(LearningBackends(always(journal), log, store, model_context, (index,)))
 
     async def keep_run(run_id: str, outcome: Outcome, bundle: Bundle) -> None:
         # A post-mortem asks what was recalled, and by which setup: the market's rows are not kept.

@@ -535,7 +535,7 @@ class TradingWiring(SharedWiring):
         entries: bool = False,
         watch_only: str | None = None,
     ) -> OrderGate:
-        """`owned`: no other process writes. `entries`: positions may be opened at an exchange; `watch_only`: why not."""
+        """`owned`: no other process writes. `entries`: positions may be opened at exchanges. `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate, parse_shares
 

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Final
 
 from zuno.kernel.notify import Button as Button
@@ -99,16 +100,7 @@ def _read_tokens(html: str) -> Iterator[_Token]:
         if tag := found.group("tag"):
             yield _Token(raw, tag, closes=bool(found.group("closes")))
         else:
-            yield _Token(raw, size=_count_units(raw))
-
-
-def _count_units(raw: str) -> int:
-    if len(raw) == 1:
-        return 2 if ord(raw) > 0xFFFF else 1
-    if raw.startswith("&#"):
-        number = int(raw[3:-1], 16) if raw[2] == "x" else int(raw[2:-1])
-        return 2 if number > 0xFFFF else 1
-    return 1
+            yield _Token(raw, size=len(unescape(raw).encode("utf-16-le")) // 2)
 
 
 def _find_end(tokens: list[_Token], start: int, limit: int, tags: int) -> tuple[int, int]:

@@ -30,8 +30,6 @@ REGIMES: Final = ("bull", "bear", "sideways")
 TREND: Final = 0.02
 """A price that changed by less over the horizon went sideways."""
 SIGNIFICANT: Final = 0.05
-EVERY_ARM: Final = tuple(Arm)
-"""Of an ablation, in the order in which they are shown."""
 _WHY_NOT: Final = {
     Arm.SINGLE: "it is a model's choice, and no model argued",
     Arm.VOTE: "it is a vote of models, and no model argued",
@@ -158,9 +156,7 @@ def build_view(
         headline=_headline(models, gains),
         models=models,
         arms=tuple(gains),
-        not_run=tuple(
-            NotRunView(arm=arm, why=_explain_not_run(arm, bool(models))) for arm in EVERY_ARM if arm not in nets
-        ),
+        not_run=tuple(NotRunView(arm=arm, why=_explain_not_run(arm, bool(models))) for arm in Arm if arm not in nets),
     )
 
 
@@ -175,7 +171,7 @@ def _net_outcomes(
 ) -> dict[str, list[int]]:
     """By arm, in millionths of a dollar, after model costs. An arm that is missing in an episode is left out."""
     nets: dict[str, list[int]] = {}
-    for arm in EVERY_ARM:
+    for arm in Arm:
         if arm is Arm.RANDOM or not episodes or not all(arm in read(episode) for episode in episodes):
             continue
         nets[arm] = [read(episode)[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
@@ -199,7 +195,7 @@ def _compare_all(
     corrected = dict(zip((arm for arm, _ in known), correct_p_values([p for _, p in known]), strict=True))
     return [
         _gain_view(arm, episodes, nets, sum(worths[arm]), pairs.get(arm), corrected.get(arm))
-        for arm in EVERY_ARM
+        for arm in Arm
         if arm in nets
     ]
 

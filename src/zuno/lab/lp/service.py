@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.canonical import Digest
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import derive
 from zuno.lab.lp.arms import ASK_NOBODY, Arm, Move
 from zuno.lab.lp.backtest import ArmResult, Schedule
 from zuno.lab.lp.cover import PoolPath, RecordCover, measure_record, path_of_minutes, path_of_tape
@@ -149,7 +150,10 @@ def build_view(
     found: RecordCover,
 ) -> LpLabView:
     held, rule = (next((arm for arm in arms if arm.name == name), None) for name in (Arm.HOLD, Arm.COVER))
-    return LpLabView(
+    return derive(
+        LpLabView,
+        question,
+        found,
         ok=all(arm.residual == 0 for arm in arms),
         stopped=len(arms) < len(question.arms),
         report=report,
@@ -159,15 +163,10 @@ def build_view(
         until=schedule.end,
         hours=(schedule.end - schedule.start) // HOUR,
         capital_usd=question.capital,
-        every_hours=question.every_hours,
         half_width_pct=float(100 * question.half_width),
-        profile=question.profile,
         gas_gwei=float(question.gas_gwei),
         fees_over_lvr=None if found.cover is None else found.cover.ratio,
         ci80=None if found.cover is None else (found.cover.low, found.cover.high),
-        minutes=found.minutes,
-        by_minutes=dict(found.by_minutes),
-        weeks=found.weeks,
         funding_bp=float(question.funding_bp),
         tape=None,
         repairs=repairs,
