@@ -110,7 +110,6 @@ class PartChild(Child, Protocol):
 class Part:
     name: str
     words: tuple[str, ...]
-    """Its command."""
     missing: str = ""
     """Why it is left out; empty: it is run."""
     find_holder: Callable[[], int | None] = lambda: None

@@ -15,7 +15,7 @@ from zuno.kernel.view import write_document
 from zuno.lab.market_study import MarketStudy
 from zuno.lab.model import CheckView
 from zuno.lab.reports import LabReports, report_id
-from zuno.lab.workers import Progress, check_any_done
+from zuno.lab.workers import Progress, check_any_done, write_command
 from zuno.lp.model.ballot import EDITION as LP_EDITION
 from zuno.trading.model.cycle import EDITION
 
@@ -93,8 +93,7 @@ class DeskChecks:
     def _save(
         self, kind: str, title: str, report: str, asked: Mapping[str, object], view: V, data: str | None = None
     ) -> V:
-        options = {**asked, **({} if data is None else {"data": shlex.quote(plain_text(data, 200))})}
-        command = " ".join(["zuno", "lab", kind, *(f"--{name} {given}" for name, given in options.items())])
+        command = write_command(kind, {**asked, "data": data and shlex.quote(plain_text(data, 200))})
         named = view.model_copy(update={"report": report})
         self.reports.save_view(report, kind, title, command, named)
         return named

@@ -81,7 +81,6 @@ def probabilistic_sharpe(returns: Sequence[float], benchmark: float = 0.0) -> fl
 
 
 def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: float, kurtosis: float) -> float:
-    """Of Sharpe ratios of a bar."""
     spread = 1 - skewness * sharpe + (kurtosis - 1) / 4 * sharpe * sharpe
     if spread <= 0:  # no sample has such moments, but rounded ones may
         return float(sharpe > benchmark)

@@ -26,7 +26,7 @@ from zuno.lab.returns import compound, measure_returns, round_figure
 from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
-from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, write_command
 from zuno.markets.market import Symbol, parse_symbol
 from zuno.trading.learn.tilt_book import JudgeView
 from zuno.trading.measure.portable import round_digits
@@ -66,8 +66,8 @@ class StrategyQuestion:
 
     @property
     def command(self) -> str:
-        options = {"--data": self.folder, "--markets": self.markets, "--from": self.since, "--until": self.until}
-        return " ".join(["zuno lab strategies", *(f"{name} {given}" for name, given in options.items() if given)])
+        options = {"data": self.folder, "markets": self.markets, "from": self.since, "until": self.until}
+        return write_command("strategies", options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +300,6 @@ def classify_days(hold: Floats, begin: int) -> list[str]:
 def split_days(
     names: Sequence[str], returns: Sequence[float], hold: Sequence[float], order: Sequence[str] = ()
 ) -> tuple[strategies_view.StretchView, ...]:
-    """Days of one name together."""
     stretches = []
     for name in order or [name for name, _ in groupby(names)]:
         places = [place for place, each in enumerate(names) if each == name]

@@ -69,8 +69,6 @@ class Services:
 
 
 class ViewResponse(Response):
-    """A view as JSON."""
-
     def __init__(self, view: View, status: int) -> None:
         super().__init__(write_document(view), status, media_type="application/json")
         self._view = view

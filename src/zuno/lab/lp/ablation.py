@@ -18,7 +18,7 @@ from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, p
 from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -47,11 +47,8 @@ class AblationQuestion:
 
     @property
     def command(self) -> str:
-        models = " --models" if self.base.models else ""
-        return (
-            f"zuno lab ablate --desk lp {self.base.describe_data()} {self.base.describe_conditions()} "
-            f"--horizon {self.horizon_hours}{models}"
-        )
+        options = {"desk": "lp", **self.base.data_option, **self.base.list_conditions(), "horizon": self.horizon_hours}
+        return write_command("ablate", options, models=self.base.models)
 
 
 @dataclass(frozen=True, slots=True)

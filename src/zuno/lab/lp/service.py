@@ -23,7 +23,7 @@ from zuno.lab.lp.tape import map_ticks, replay, to_swap_columns
 from zuno.lab.lp.views import ArmView, LpLabView, TapeView, build_arm_view, complete_arm
 from zuno.lab.replies import NameModels
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
@@ -127,7 +127,7 @@ class LpLab:
         data = Digest(sha256(repr(record.days).encode()).hexdigest())
         report = report_id(KIND, {"capital": question.capital}, data, EDITION)
         view = build_days_view(record, report, plain_text(question.folder, 200), question.capital)
-        command = f"zuno lab lp {question.describe_data()} --capital {question.capital}"
+        command = write_command("lp", {**question.data_option, "capital": question.capital})
         self.reports.save_view(report, KIND, "LP: a pool by day", command, view)
         return view
 

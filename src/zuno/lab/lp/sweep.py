@@ -19,7 +19,7 @@ from zuno.lab.lp.ranges import SHIFTS, RangeView, SweepTask, check_count, plan_r
 from zuno.lab.lp.views import QuantileView, SweepView
 from zuno.lab.report_page import heat_map
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.minutes import PoolMinutes
 
@@ -99,7 +99,8 @@ class LpSweep:
 
     def _save(self, view: SweepView, grid: Sequence[Range], played: Sequence[RangeView]) -> None:
         title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
-        command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {view.asked} --capital {view.capital_usd}"
+        options = {"data": shlex.quote(view.data), "ranges": view.asked, "capital": view.capital_usd}
+        command = write_command("sweep", options)
         chart = heat_map(
             "Net result less that of holding, by the range's half-width and by where its centre lies",
             [f"{100 * (2 * place - (SHIFTS - 1)) / (2 * (SHIFTS - 1)):+.0f} %" for place in range(SHIFTS)],

@@ -28,7 +28,6 @@ class ScoredDecisions(View):
     """Decisions that were vetoed or cut, and scored."""
     rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
-    """The newest."""
 
 
 @dataclass(frozen=True, slots=True)
