@@ -560,8 +560,7 @@ class Settings(BaseModel):
         return (*(value.get_secret_value() for value in values if isinstance(value, SecretStr)), *own)
 
     def describe(self, name: str, *, private: bool) -> str:
-        """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
-        is `private` who reads it."""
+        """As text. Secrets are only said to be set; so are addresses and lists of people, unless `private`."""
         value = getattr(self, name)
         secret = any(isinstance(each, SecretStr) for each in _each(value)) or settings_file.has_login(str(value))
         if secret or (not private and name.endswith(_HIDDEN)):

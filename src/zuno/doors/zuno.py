@@ -212,8 +212,7 @@ class Zuno(Protocol):
     async def status(self) -> StatusView: ...
 
     def find_troubles(self) -> tuple[str, ...]:
-        """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or
-        no `zuno serve` runs and every process answers for itself."""
+        """Why the service is not ready, by what `zuno serve` wrote last. Empty: it is, or no `zuno serve` runs."""
 
     def web_logins(self) -> Logins: ...
 

@@ -142,8 +142,7 @@ SHARPE_UNIT: Final = 10**7
 
 
 def draw_sharpes(returns: Sequence[float], block: int, bars_per_year: float) -> NDArray[np.float64] | None:
-    """Sharpe ratios a year of as many returns, circular blocks of them drawn at random; None of too few. Series of the
-    same length are drawn alike, so that the difference of two is paired."""
+    """Sharpe ratios a year of circular blocks drawn at random; None of too few. Series as long are drawn alike."""
     units = [round(value * SHARPE_UNIT) for value in returns]
     sums, squares = draw_sums(units, block), draw_sums([unit * unit for unit in units], block)
     if sums is None or squares is None:

@@ -1,5 +1,4 @@
-"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone. Every arm remembers
-its own trades; what does not depend on the arm is worked out once."""
+"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field

@@ -135,8 +135,7 @@ def _mirror_chain(chain: market.OptionChain, anchor: float) -> market.OptionChai
 
 
 def _mirror_option(quote: market.OptionQuote, at: Millis, anchor: float, put_share: float) -> market.OptionQuote:
-    """A put of a quarter delta lies nearer to the forward than a call of a quarter does: in the wings the strike goes
-    to where the delta is mirrored, so that the skew is."""
+    """A 25-delta put lies nearer to the forward than the call: in the wings the strike goes where the delta does."""
     strike = mirror_price(quote.strike, anchor)
     forward = None if quote.underlying is None else mirror_price(quote.underlying, anchor)
     volatility = quote.mark_iv

@@ -170,8 +170,7 @@ def _join_hours(bars: NDArray[np.float64], timeframe: Timeframe) -> list[Candle]
 
 
 def find_breakouts(bars: NDArray[np.float64]) -> list[int]:
-    """Hours at whose open it is known that the last close left the range of the twenty before it, on volume: where the
-    rules open most, chosen by what had happened and never by what came."""
+    """Hours whose last close left the range of the twenty before it, on volume: where the rules open most."""
     high, low, close, volume = bars[:, 1], bars[:, 2], bars[:, 3], bars[:, 4]
     highs = np.lib.stride_tricks.sliding_window_view(high, 20).max(axis=1)
     lows = np.lib.stride_tricks.sliding_window_view(low, 20).min(axis=1)

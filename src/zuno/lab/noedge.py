@@ -1,5 +1,4 @@
-"""Whether the desk claims an edge where there is none: its rules at the breakouts of many markets in which nothing can
-be foreseen, one position at a time, learning from its own closed trades."""
+"""Whether the desk claims an edge in markets where nothing can be foreseen, learning from its own closed trades."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -200,8 +199,7 @@ class NoEdgeStudy:
         done: Sequence[WorldResult] = (),
         keep: Callable[[WorldResult], None] = lambda result: None,
     ) -> NoEdgeView:
-        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer. `done`: what an
-        earlier run had results; `keep` is told what this one finds."""
+        """Half of the worlds are random walks. `done`: what an earlier run had results; `keep` is told each new one."""
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")

@@ -1,5 +1,4 @@
-"""The lab's studies and backtests of the trading desk, and what the moments of a study add up to: counts, symmetry,
-calibration, power, and the bars that were missed."""
+"""The lab's studies and backtests, and what a study's moments add up to: counts, symmetry, calibration, power, bars."""
 
 from __future__ import annotations
 

@@ -257,8 +257,7 @@ def select_columns(whole: Document, names: Collection[str]) -> Document:
 
 
 def map_values(whole: Document, change: Callable[[Value], Value]) -> Document:
-    """The same with every text changed that is not a label, a title or a command; sources and notes of facts count as
-    foreign."""
+    """The same with every text changed but labels, titles and commands; a fact's source and notes count as foreign."""
 
     def rewrite(text: str) -> str:
         return change(Value(text, kind=Kind.FOREIGN)).text if text else ""

@@ -28,8 +28,7 @@ class Recordings:
 
     @cached_property
     def reads_own(self) -> bool:
-        """By `ZUNO_RECORDING`; `auto` means the own store once something was imported, and a live market is always the
-        own. Decided once, so that a running desk stays in its market."""
+        """By `ZUNO_RECORDING`, own in a live market. Decided once, so that a running desk stays in its market."""
         chosen = self._settings.recording
         return self._settings.market == "live" or chosen == "own" or (chosen == "auto" and self.own().has_imported())
 

@@ -157,8 +157,7 @@ class TradingWiring(SharedWiring):
         return tuple(dict.fromkeys(symbol for book in books for symbol in list_held(book)))
 
     def _desk(self, refresh: Refresh | None, markets: tuple[Symbol, ...]) -> TradingDesk:
-        """`refresh`: what is asked of the live sources before each look. `markets`: an account is read, closed and
-        killed whatever a list says of them."""
+        """`refresh`: asks the live sources before each look. `markets`: read and killed whatever lists say."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.trading.service.features import TradingDesk
 

@@ -203,8 +203,7 @@ def _run_and_report(
     *,
     asks: bool = False,
 ) -> None:
-    """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it. `asks`: a
-    person is asked on the way, and no progress is drawn over it."""
+    """Ask, keep page and picture, print and show them. `asks`: a person is asked, so no progress is drawn."""
     made: list[Report] = []
 
     async def fetch(zuno: Zuno, listen: Listen) -> RunView:

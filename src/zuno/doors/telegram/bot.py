@@ -123,8 +123,7 @@ class TelegramBot:
         return TelegramEndView(bot=name, updates=self._updates, answered=self._answered, refused=self._refused)
 
     async def handle_update(self, update: Update) -> None:
-        """Admit, claim, act. A stranger's update costs no write but a limited record; an admitted one is claimed
-        before it acts, so that no crash or repetition makes it act twice."""
+        """Admit, claim, act: claimed first, no update acts twice. A stranger's costs no write but a limited record."""
         sender = find_sender(update)
         role = self._access.find_role(sender)
         if role is None:
@@ -240,8 +239,7 @@ class TelegramBot:
         return ChatRequest(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
     async def _claim(self, update: int, level: Level | None) -> bool | None:
-        """Whether this update is ours to act on; None where the store cannot say. Then nothing may act but what only
-        looks or lowers risk: of those, twice is harmless."""
+        """Whether to act on it; None where the store cannot say, and it does more than look or lower risk."""
         try:
             return await self._on.store.claim_update(self._bot.id, update)
         except ZunoError as error:

@@ -33,8 +33,7 @@ class Reply:
 
 
 def split_reply(reply: Reply) -> tuple[Reply, ...]:
-    """A reply as replies that one message each can hold: the picture with the first, a document by itself after the
-    text where both are given, the buttons with the last."""
+    """As one message each can hold: the picture with the first, the buttons with the last, a document by itself."""
     first = CAPTION_LIMIT if reply.photo is not None or reply.document is not None else MESSAGE_LIMIT
     texts = split_message(reply.html, first)
     photo, document = reply.photo, reply.document

@@ -64,8 +64,7 @@ class LpLab:
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpLabView | LpDaysView:
-        """Run every arm over the same hours. Once `stop` is set, the view holds the finished arms; `resume` continues
-        from them. A record by day has fee cover alone."""
+        """Run every arm over the same hours. Once `stop` is set, the view holds those done; `resume` goes on."""
         check_workers(workers)
         record = await read_or_stop(self.read_record, question.folder, stop)
         if isinstance(record, PoolDays):

@@ -1,5 +1,4 @@
-"""Cycles of the trading desk over a recorded market: what `Cycles.run` decides with the same account and record, with
-nothing written down and no checkpoint. A backtest that is cut off runs again."""
+"""Cycles of the trading desk over a recorded market: they decide as `Cycles.run` does, and write nothing down."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -60,8 +60,7 @@ class TradeLab:
     async def compare(
         self, question: TradeQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> TradeLabView:
-        """Every arm over the same time. Once `stop` is set, what is known by then is the answer. `resume`: arms that an
-        unfinished run of the same question had done are not run again."""
+        """Every arm over the same time, as far as `stop` lets them. `resume`: arms that are done are not run again."""
         check_workers(workers)
         async with self.open_market(question.folder) as market:
             span = choose_span(market, question)
@@ -178,8 +177,7 @@ def plan_tasks(
     *,
     models: bool = False,
 ) -> list[ArmsTask]:
-    """Arms without a desk in one task; desks in as many as there are processes, each measuring the market once. Those
-    that ask models share one, and what was answered there."""
+    """Arms without a desk in one task, desks in one a process; those that ask models share one, and its answers."""
     first = [arm for arm in arms if arm not in AFTER_DEBATE]
     plain = tuple(arm for arm in first if arm in ORDER_ARMS)
     desks = [arm for arm in first if arm in DESK_ARMS]
