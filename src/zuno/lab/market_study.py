@@ -105,14 +105,8 @@ def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
 
 def describe_markets(seeds: Sequence[int], asked: int, moments: int) -> dict[str, Any]:
     """What every view of synthetic markets says of them."""
-    return {
-        "synthetic": True,
-        "origin": f"SYNTHETIC seeds {format_seeds(seeds)}",
-        "edition": EDITION,
-        "seeds": tuple(seeds),
-        "asked": asked,
-        "moments": moments,
-    }
+    market = {"synthetic": True, "origin": f"SYNTHETIC seeds {format_seeds(seeds)}", "edition": EDITION}
+    return {**market, "seeds": tuple(seeds), "asked": asked, "moments": moments}
 
 
 def format_seeds(seeds: Sequence[int]) -> str:

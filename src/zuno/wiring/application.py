@@ -343,17 +343,8 @@ class Application(LpWiring, TradingWiring):
 
         self._chains.require_writable()
         helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
-        return build_web(
-            self._settings,
-            self,
-            self.kill_lock,
-            helper,
-            host,
-            port,
-            public_url,
-            self._probe_journal,
-            self.find_troubles,
-        )
+        probes = (self._probe_journal, self.find_troubles)
+        return build_web(self._settings, self, self.kill_lock, helper, host, port, public_url, *probes)
 
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         from zuno.wiring.serve import build_supervisor
@@ -459,14 +450,9 @@ class Application(LpWiring, TradingWiring):
             days = await read_days(self._recordings.selected_store(), (symbol,), at)
             return StrategyView(at, {history.name: history for history in days})
 
-        return SleeveShorts(
-            open_gate,
-            find_play_account,
-            self._exchange_account() if self._settings.live else None,
-            self._catalogue.read,
-            keep_days(read_now, read_view),
-            live,
-        )
+        exchange = self._exchange_account() if self._settings.live else None
+        days = keep_days(read_now, read_view)
+        return SleeveShorts(open_gate, find_play_account, exchange, self._catalogue.read, days, live)
 
     def refresh(self) -> None:
         self._chains.refresh()

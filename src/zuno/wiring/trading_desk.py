@@ -544,18 +544,8 @@ class TradingWiring(SharedWiring):
             log, live = self._trade_log(), self._settings.market == "live"
             store = self._recordings.selected_store() if live else None
             find_stale = self._find_stale if account_mode(account) == "live" else None
-            return build_exchange_gate(
-                log,
-                account,
-                venues,
-                now,
-                killed,
-                entries=entries,
-                watch_only=watch_only,
-                store=store,
-                find_stale=find_stale,
-                settings=self._settings,
-            )
+            build = partial(build_exchange_gate, log, account, venues, now, killed, settings=self._settings)
+            return build(entries=entries, watch_only=watch_only, store=store, find_stale=find_stale)
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         book: TradingBook | None = None
         with suppress(Unavailable):  # a kill waits for no log that can be read

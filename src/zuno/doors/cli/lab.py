@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.options import Cluster, command, flag, group, number, option
+from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -179,7 +180,6 @@ async def lab_ablate(
     cluster: Cluster = None,
 ) -> View:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
-    from zuno.kernel.errors import UsageError
     from zuno.lab.lp.ablation import read_horizon
     from zuno.lab.lp.question import read_question
     from zuno.lab.trading.arms import Arm
@@ -274,8 +274,6 @@ async def lab_vetoes(
 
 
 def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
-    from zuno.kernel.errors import UsageError
-
     if as_of is not None or account is not None:
         raise UsageError("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
     return zuno.lab().trade

@@ -210,19 +210,12 @@ class PoolInvarianceView(PoolCheckView):
     flips: tuple[ChoiceFlipView, ...]
 
     def describe(self) -> Section:
+        rates = (*self.choices.to_cells(), *self.ranges.to_cells())
         return section(
             "Choices of the LP desk that flip",
             table(
                 ("change", "moments", "choices flip", "95 %", "new range: flip", "95 % of it", "with a new range"),
-                [
-                    (
-                        self.change,
-                        count(self.moments),
-                        *self.choices.to_cells(),
-                        *self.ranges.to_cells(),
-                        count(self.ranges.total),
-                    )
-                ],
+                [(self.change, count(self.moments), *rates, count(self.ranges.total))],
                 spare=("with a new range", "95 % of it"),
             ),
             lines(quiet(f"{self.describe_record()}.")),
@@ -308,14 +301,8 @@ def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int
 
 
 def _describe_moments(moments: Sequence[DebateMoment], data: str, asked: int) -> dict[str, Any]:
-    return {
-        "data": data,
-        "edition": EDITION,
-        "since": _moment(moments[:1]),
-        "until": _moment(moments[-1:]),
-        "asked": asked,
-        "moments": len(moments),
-    }
+    span = {"since": _moment(moments[:1]), "until": _moment(moments[-1:])}
+    return {"data": data, "edition": EDITION, **span, "asked": asked, "moments": len(moments)}
 
 
 def _moment(moments: Sequence[DebateMoment]) -> str:

@@ -61,14 +61,8 @@ class LpQuestion:
     @property
     def conditions(self) -> dict[str, Any]:
         """What an arm's result hangs on, beside the data."""
-        return {
-            "capital": self.capital,
-            "everyHours": self.every_hours,
-            "halfWidth": self.half_width,
-            "gasGwei": self.gas_gwei,
-            "profile": self.profile,
-            "models": self.models,
-        }
+        costs = {"gasGwei": self.gas_gwei, "profile": self.profile, "models": self.models}
+        return {"capital": self.capital, "everyHours": self.every_hours, "halfWidth": self.half_width, **costs}
 
 
 ReadMinutes: TypeAlias = Callable[[str], PoolMinutes]

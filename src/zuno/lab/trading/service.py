@@ -120,15 +120,9 @@ class TradeLab:
             scored = ScoredDecisions.model_validate(kept.arms[arm])
         except ValidationError as error:
             raise Broken(f"The report {report} is damaged; run `{kept.command}`.") from error
-        origin = str(kept.body.get("origin"))
-        head = {
-            "synthetic": origin.startswith("SYNTHETIC"),
-            "origin": origin,
-            "account": f"{report}, arm {arm}",
-            "mode": "paper",
-            "as_of": str(kept.body.get("until")),
-        }
-        return head, scored
+        origin, until = str(kept.body.get("origin")), str(kept.body.get("until"))
+        market = {"synthetic": origin.startswith("SYNTHETIC"), "origin": origin, "as_of": until}
+        return {**market, "account": f"{report}, arm {arm}", "mode": "paper"}, scored
 
     async def _run(
         self,
