@@ -30,7 +30,7 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.model.registry import ModelTable
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
-from zuno.llm.port import ModelRegistry, ModelRequest, RoleModels
+from zuno.llm.port import ModelRequest, RoleModels
 from zuno.lp.agents import prompt_facts
 from zuno.lp.rules import stress
 from zuno.settings import Settings, read_settings
@@ -69,10 +69,8 @@ class BenchHouse(Application):
     def __init__(self, settings: Settings, model: ScriptedModel | None = None) -> None:
         super().__init__(settings)
         self._chains._sim = PreparedChain(SimFile(settings.home))
-        self._model = model
-
-    def _registry(self) -> ModelRegistry:
-        return ModelTable(RoleModels((self._model,))) if self._model else super()._registry()
+        if model is not None:
+            self._models._registry = ModelTable(RoleModels((model,)))
 
 
 def open_house(folder: str, model: ScriptedModel | None = None) -> BenchHouse:

@@ -1,5 +1,4 @@
-"""Settings, read once from the environment and from `zuno.toml` in the home; the environment wins. `UsageError` names
-what cannot be read."""
+"""Settings, read once from the environment, which wins, and from `zuno.toml`. `UsageError` names what is wrong."""
 
 import os
 import re
@@ -87,12 +86,8 @@ def _matching(pattern: re.Pattern[str], expected: str, finish: Callable[[str], s
 
 
 def _matching_secret(pattern: re.Pattern[str], expected: str) -> Callable[[SecretStr], SecretStr]:
-    def read(secret: SecretStr) -> SecretStr:
-        if not pattern.fullmatch(secret.get_secret_value()):
-            raise ValueError(f"expected {expected}")  # never echo it: it may hold a password
-        return secret
-
-    return read
+    check = _matching(pattern, expected, str)  # which never echoes it: it may hold a password
+    return lambda secret: SecretStr(check(secret.get_secret_value()))
 
 
 def _checked_by(parse: Callable[[T], object]) -> Callable[[T], T]:
@@ -565,8 +560,7 @@ class Settings(BaseModel):
         return (*(value.get_secret_value() for value in values if isinstance(value, SecretStr)), *own)
 
     def describe(self, name: str, *, private: bool) -> str:
-        """A setting's value as text. Secrets are only said to be set; so are addresses and lists of people, unless it
-        is `private` who reads it."""
+        """As text. Secrets are only said to be set; so are addresses and lists of people, unless `private`."""
         value = getattr(self, name)
         secret = any(isinstance(each, SecretStr) for each in _each(value)) or settings_file.has_login(str(value))
         if secret or (not private and name.endswith(_HIDDEN)):

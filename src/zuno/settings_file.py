@@ -166,8 +166,7 @@ def _read_text(path: Path, most: int) -> str | None:
 
 
 def _split(text: str, faults: list[Fault]) -> Iterator[tuple[int, tuple[str, ...], Any]]:
-    """Every assignment with its line and its keys, the table's before its own. A line that is no TOML is a fault, and
-    those after it are read all the same."""
+    """Every assignment with its line and its keys, the table's first. A line that is no TOML hides no other."""
     import tomllib
 
     table: tuple[str, ...] = ()
@@ -324,8 +323,7 @@ class AccountSettings:
 
 
 def parse_accounts(given: object) -> dict[str, AccountSettings]:
-    """The named accounts of a JSON document, which `[accounts.NAME]` becomes. What is wrong is said without a value:
-    it may hold a key."""
+    """The named accounts of a JSON document, which `[accounts.NAME]` becomes. Errors name no value: it may be a key."""
     try:
         tables = json.loads(given) if isinstance(given, str) else given
     except (ValueError, RecursionError):
@@ -370,8 +368,7 @@ def _account(name: str, table: object) -> AccountSettings:
 
 
 def write_template(fields: Iterable[FileField], given: Mapping[str, str]) -> str:
-    """A commented file with every setting at its default; those that are given, as texts of the environment, stand
-    there uncommented. Secrets are named by their variable."""
+    """Every setting at its default, as a comment; those that are `given`, uncommented. Secrets are named."""
     text = (
         "# Settings of this home. An environment variable wins over its line here; `zuno config check` checks them.\n"
         '# A secret is named, never written: { file = "/path" } (mode 0600) or { env = "NAME" }.\n'

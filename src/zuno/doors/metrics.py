@@ -268,8 +268,7 @@ def _remember(kept: dict[str, T], key: str, value: T) -> None:
 
 
 async def serve_metrics(metrics: DeskMetrics, host: str, port: int) -> None:
-    """Answer GET /metrics until it is cancelled. A port that is taken is tried again: all processes of a home serve the
-    same figures, one of them at a time."""
+    """Answer GET /metrics until it is cancelled. A taken port is tried again: one process of a home serves for all."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -33,11 +33,9 @@ USAGE: Final = 2
 """The exit code of words or settings that cannot be meant: no restart mends them."""
 LOOK: Final = 1.0
 MOST_SILENT_LOOKS: Final = 180
-"""Looks without a sign of life after which a part is killed. Counted, so that no clock step or suspended machine
-does."""
+"""Looks without a sign of life after which a part is killed; counted, so that no clock step kills one."""
 STEADY: Final = Backoff(30.0, 3_600.0)
-"""How long a part must have been ready again before its outage is over: longer after each, so that one that dies every
-minute is no storm of pushes."""
+"""How long a part must be ready again before its outage is over: longer after each, against a storm of pushes."""
 ELSEWHERE_SECONDS: Final = 5.0
 OLD_REPORT_MS: Final = 60_000
 """A supervisor that has written nothing for so long stands still."""
@@ -112,7 +110,6 @@ class PartChild(Child, Protocol):
 class Part:
     name: str
     words: tuple[str, ...]
-    """Its command."""
     missing: str = ""
     """Why it is left out; empty: it is run."""
     find_holder: Callable[[], int | None] = lambda: None

@@ -49,8 +49,7 @@ class TaxYear:
 async def export_taxable_events(
     zuno: Zuno, year: TaxYear, rates: Path | None, account: str | None, wallet: str | None, chain: str | None
 ) -> ExportView:
-    """Every taxable event of a year, oldest first. A value that cannot be put into the currency stays in its own, and a
-    note says so; one that nobody knows is empty."""
+    """Every taxable event of a year, oldest first. A value that cannot be converted stays as it is, with a note."""
     events, notes = await _list_events(zuno, account, wallet, chain)
     events = sorted((event for event in events if year.holds(event)), key=lambda event: event.at)
     known = await _read_rates(zuno, year, rates, events, notes)

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 from zuno.kernel.view import EventView, View
 from zuno.present.document import Document, document
 
-PORT: Final = 8420
 LOOPBACK: Final = "127.0.0.1"
 
 

@@ -90,8 +90,7 @@ class Zuno(Protocol):
         """Put bundles into blocks; those last used longer ago than `older` go to the archive."""
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
-        """The desk itself; `offline` keeps models out whatever keys there are. `transport`: inproc, iroh or axl; None
-        is the mesh if it answers, else this process."""
+        """`offline`: no model is asked. `transport`: inproc, iroh or axl; None: the mesh if it answers, else inproc."""
 
     def mesh(self) -> MeshService: ...
     def mesh_host(self) -> MeshHost: ...
@@ -118,8 +117,8 @@ class Zuno(Protocol):
     def wallets(self) -> WalletService: ...
 
     def unlock_wallet(self) -> str | None:
-        """Unlock the owner's wallet for as long as this is open, by its passphrase file or at the terminal, and say its
-        address; None where it stays locked. Nobody is asked for its passphrase afterwards."""
+        """Unlock the owner's wallet, by its passphrase file or at the terminal, and return its address; None where it
+        stays locked. Nobody is asked for its passphrase afterwards."""
 
     def wallet(self, chain: str | None) -> WalletOnChain:
         """The wallet that acts on a chain, or on the default chain. `Refused` where none does."""
@@ -205,8 +204,7 @@ class Zuno(Protocol):
         """The bot in a chat. `UsageError` without a token, `Unavailable` without its library."""
 
     def web(self, host: str, port: int, public_url: str | None = None) -> WebDoor:
-        """The page at an address of this machine, behind a proxy with `public_url`. `Unavailable` without its
-        libraries."""
+        """The page; `public_url`: of the proxy in front of it. `Unavailable` without its libraries."""
 
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         """All that runs by itself, as one service. `options`: further words of a part's command."""
@@ -214,8 +212,7 @@ class Zuno(Protocol):
     async def status(self) -> StatusView: ...
 
     def find_troubles(self) -> tuple[str, ...]:
-        """Why the service is not ready, by what `zuno serve` wrote last (two small files are read). Empty: it is, or
-        no `zuno serve` runs and every process answers for itself."""
+        """Why the service is not ready, by what `zuno serve` wrote last. Empty: it is, or no `zuno serve` runs."""
 
     def web_logins(self) -> Logins: ...
 

@@ -7,18 +7,16 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.text import plain_text
-from zuno.kernel.view import View, write_document
+from zuno.kernel.view import write_document
 from zuno.lab.market_study import MarketStudy
 from zuno.lab.model import CheckView
-from zuno.lab.report_page import NO_CHARTS, Charts
 from zuno.lab.reports import LabReports, report_id
-from zuno.lab.workers import Progress, check_any_done
+from zuno.lab.workers import Progress, check_any_done, write_command
 from zuno.lp.model.ballot import EDITION as LP_EDITION
-from zuno.present.document import Document
 from zuno.trading.model.cycle import EDITION
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from zuno.trading.service.learning_view import TradeCalibrationView, VetoesView
 
 V = TypeVar("V", bound=CheckView)
+_TITLES: Final = {"calibration": "Calibration", "vetoes": "Vetoes and cuts"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class DeskChecks:
         keep = partial(self.reports.keep_part, report)
         view = await self.no_edge.study(worlds, pools, workers, tell, stop, done, keep)
         check_any_done(view.worlds)
-        return self._save("noedge", title, report, asked, view, view.to_document(), view.draw_charts())
+        return self._save("noedge", title, report, asked, view)
 
     async def lookahead(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
@@ -69,7 +68,7 @@ class DeskChecks:
             both = {"pool": pool, "stopped": stopped or view.stopped, "ok": view.ok and not pool.leaks}
             view = view.model_copy(update=both | {"leaks": view.leaks + pool.leaks})
         report = _name_check("lookahead", asked, view.origin, record)
-        return self._save("lookahead", title, report, asked, view, view.to_document(), data=data)
+        return self._save("lookahead", title, report, asked, view, data)
 
     async def invariance(
         self, moments: int, seeds: str, data: str | None, workers: int, tell: Progress, stop: asyncio.Event
@@ -83,36 +82,20 @@ class DeskChecks:
             pool, stopped = await self.debates.invariance(data, moments, workers, tell, stop)
             view = view.model_copy(update={"pool": pool, "stopped": stopped or view.stopped})
         report = _name_check("invariance", asked, view.origin, record)
-        return self._save("invariance", title, report, asked, view, view.to_document(), view.draw_charts(), data)
+        return self._save("invariance", title, report, asked, view, data)
 
-    def report_calibration(self, view: TradeCalibrationView, options: str = "") -> None:
-        """Save a report of the agents' calibration. `options`: of the command."""
-        self._keep("calibration", f"Calibration of {view.account}", options, view, view.to_document())
-
-    def report_vetoes(self, view: VetoesView, options: str = "") -> None:
-        """Save a report of what vetoes and cuts saved or cost."""
-        self._keep("vetoes", f"Vetoes and cuts of {view.account}", options, view, view.to_document())
-
-    def _keep(self, kind: str, title: str, options: str, view: View, document: Document) -> None:
-        """The id of such a report is a hash of its content."""
+    def report_scores(self, kind: str, view: TradeCalibrationView | VetoesView, options: str = "") -> None:
+        """Save a report of calibration or vetoes. Its id is a hash of its content. `options`: of the command."""
         report = report_id(kind, {}, digest(write_document(view).encode()), EDITION)
-        self.reports.save_view(report, kind, title, f"zuno lab {kind}{options}", view, document)
+        title = f"{_TITLES[kind]} of {view.account}"
+        self.reports.save_view(report, kind, title, f"zuno lab {kind}{options}", view)
 
     def _save(
-        self,
-        kind: str,
-        title: str,
-        report: str,
-        asked: Mapping[str, object],
-        view: V,
-        document: Document,
-        charts: Charts = NO_CHARTS,
-        data: str | None = None,
+        self, kind: str, title: str, report: str, asked: Mapping[str, object], view: V, data: str | None = None
     ) -> V:
-        options = {**asked, **({} if data is None else {"data": shlex.quote(plain_text(data, 200))})}
-        command = " ".join(["zuno", "lab", kind, *(f"--{name} {given}" for name, given in options.items())])
+        command = write_command(kind, {**asked, "data": data and shlex.quote(plain_text(data, 200))})
         named = view.model_copy(update={"report": report})
-        self.reports.save_view(report, kind, title, command, named, document, charts)
+        self.reports.save_view(report, kind, title, command, named)
         return named
 
 

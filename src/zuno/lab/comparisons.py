@@ -129,8 +129,7 @@ def compare_pairs(first: Sequence[int], second: Sequence[int], block: int) -> Pa
 
 
 def gain_chance(changes: Sequence[int], block: int) -> float | None:
-    """One-sided: how often a sum at least so high comes where the changes have no mean, their spread being what it is.
-    Below 0.05 one speaks of a gain."""
+    """One-sided: how often a sum at least so high comes where the changes have no mean. Below 0.05 it is a gain."""
     sums = draw_sums(changes, block)
     if sums is None:
         return None
@@ -143,8 +142,7 @@ SHARPE_UNIT: Final = 10**7
 
 
 def draw_sharpes(returns: Sequence[float], block: int, bars_per_year: float) -> NDArray[np.float64] | None:
-    """Sharpe ratios a year of as many returns, circular blocks of them drawn at random; None of too few. Series of the
-    same length are drawn alike, so that the difference of two is paired."""
+    """Sharpe ratios a year of circular blocks drawn at random; None of too few. Series as long are drawn alike."""
     units = [round(value * SHARPE_UNIT) for value in returns]
     sums, squares = draw_sums(units, block), draw_sums([unit * unit for unit in units], block)
     if sums is None or squares is None:

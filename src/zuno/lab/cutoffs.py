@@ -1,5 +1,4 @@
-"""Training cutoffs of models. A backtest over days before the cutoff is in-sample: the model may have read what
-happened."""
+"""Training cutoffs of models. Days before a model's cutoff are in-sample: it may have read what happened."""
 
 import re
 from collections.abc import Sequence

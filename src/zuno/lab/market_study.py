@@ -2,14 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
 from zuno.lab.model import StudiedMoment
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_workers
 from zuno.trading.model.cycle import EDITION
 
 P = TypeVar("P")
@@ -25,10 +25,6 @@ _SEEDS: Final = re.compile(r"([0-9]{1,19})(?:-([0-9]{1,19}))?")
 class MarketPlan:
     seed: int
     moments: int
-
-
-RunTasks: TypeAlias = Callable[[Sequence[P], int, Callable[[M], None], asyncio.Event], Awaitable[None]]
-"""Does these tasks in so many processes, tells each result, and returns early once the event is set."""
 
 
 async def collect_results(
@@ -109,14 +105,8 @@ def plan_markets(moments: int, seeds: Sequence[int]) -> tuple[MarketPlan, ...]:
 
 def describe_markets(seeds: Sequence[int], asked: int, moments: int) -> dict[str, Any]:
     """What every view of synthetic markets says of them."""
-    return {
-        "synthetic": True,
-        "origin": f"SYNTHETIC seeds {format_seeds(seeds)}",
-        "edition": EDITION,
-        "seeds": tuple(seeds),
-        "asked": asked,
-        "moments": moments,
-    }
+    market = {"synthetic": True, "origin": f"SYNTHETIC seeds {format_seeds(seeds)}", "edition": EDITION}
+    return {**market, "seeds": tuple(seeds), "asked": asked, "moments": moments}
 
 
 def format_seeds(seeds: Sequence[int]) -> str:

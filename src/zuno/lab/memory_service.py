@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from zuno.kernel.errors import UsageError
 from zuno.kernel.view import View
 from zuno.lab.comparisons import DRAWS, POWER_Z
-from zuno.lab.market_study import RunTasks, collect_results, describe_markets, parse_seeds
+from zuno.lab.market_study import collect_results, describe_markets, parse_seeds
 from zuno.lab.memory_study import Arm, MemoryMoment, World
 from zuno.lab.model import MarketStudyView, describe_study, table_of, warn_partial
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_workers
 from zuno.present.document import Block, Document, document, section, table
 from zuno.present.values import count, number, share
 
@@ -201,8 +201,7 @@ def _arm_view(arm: Arm, moments: Sequence[MemoryMoment]) -> ArmView:
 
 
 def sum_by_day(moments: Sequence[MemoryMoment], arm: Arm) -> Table:
-    """For each day of each market: trades, hits, and R in ten-thousandths. A day is one draw of the bootstrap: symbols
-    move together."""
+    """Trades, hits and R (in ten-thousandths) by day of each market: symbols move together, so a day is one draw."""
     sums: dict[tuple[int, int], list[int]] = {}
     for moment in moments:
         row = sums.setdefault((moment.seed, moment.day), [0, 0, 0])

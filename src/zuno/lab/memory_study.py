@@ -1,5 +1,4 @@
-"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone. Every arm remembers
-its own trades; what does not depend on the arm is worked out once."""
+"""Whether memory helps: the same moments ruled with recall on, off, shuffled and by recency alone."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -172,8 +171,7 @@ class Opening:
 
 
 async def opens_with_memory(desk: ArmDesk, opening: Opening) -> bool:
-    """A memory only tightens: it takes something off what is claimed, levels stay, and where it takes off nothing the
-    ruling stands."""
+    """A memory only takes something off what is claimed, levels stay; where it takes off nothing the ruling stands."""
     if desk.recall is None:
         return True
     recalled = await desk.recall(opening.case)

@@ -28,8 +28,7 @@ YIELDS: Final = frozenset({"DGS2", "DGS10", "FEDFUNDS"})
 FULL_MOOD: Final = 100.0
 """The fear and greed index runs from 0 to this."""
 WING_DEVIATIONS: Final = 0.4
-"""Standard deviations of the log price from the forward from which on the whole skew is mirrored: a 25-delta option
-lies a little further out."""
+"""Standard deviations from the forward beyond which the whole skew is mirrored; a 25-delta option lies further out."""
 _LOOK_BACK: Final = 130 * market.DAY_MS
 _OTHER: Final = {market.Side.LONG: market.Side.SHORT, market.Side.SHORT: market.Side.LONG}
 _OTHER_CALL: Final = {Call.LONG: Call.SHORT, Call.SHORT: Call.LONG}
@@ -136,8 +135,7 @@ def _mirror_chain(chain: market.OptionChain, anchor: float) -> market.OptionChai
 
 
 def _mirror_option(quote: market.OptionQuote, at: Millis, anchor: float, put_share: float) -> market.OptionQuote:
-    """A put of a quarter delta lies nearer to the forward than a call of a quarter does: in the wings the strike goes
-    to where the delta is mirrored, so that the skew is."""
+    """A 25-delta put lies nearer to the forward than the call: in the wings the strike goes where the delta does."""
     strike = mirror_price(quote.strike, anchor)
     forward = None if quote.underlying is None else mirror_price(quote.underlying, anchor)
     volatility = quote.mark_iv

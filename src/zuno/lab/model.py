@@ -343,6 +343,11 @@ def figure(value: float | None, digits: int = 2, *, signed: bool = False) -> str
     return "" if value is None else number(value, digits, signed=signed)
 
 
+def remark(text: str) -> Block | None:
+    """Beside figures: how they are to be read."""
+    return lines(quiet(text))
+
+
 def describe_study(view: MarketStudyView | MarketCheckView) -> str:
     return f"{view.origin}: {view.moments:,} of {view.asked:,} moments, edition {view.edition}, no model"
 

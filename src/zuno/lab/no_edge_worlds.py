@@ -85,17 +85,12 @@ def build_pool(symbol: Symbol, label: str, bars: Sequence[Candle]) -> HourPool |
     hours = np.concatenate(days)
     moves = hours[:, 3]
     mean = round(int(moves.sum()) / len(moves))
-    drift = mean + half_variance(moves - mean)  # then a price goes nowhere on average, and not only its logarithm
-    hours[:, :4] -= drift
+    micro = (moves - mean) // 1000  # squares of these have room
+    half_variance = round(int((micro * micro).sum()) / len(moves) / 2 / 1000)
+    hours[:, :4] -= mean + half_variance  # then a price goes nowhere on average, and not only its logarithm
     hours[:, 1] = np.maximum(hours[:, 1], np.maximum(hours[:, 0], hours[:, 3]))
     hours[:, 2] = np.minimum(hours[:, 2], np.minimum(hours[:, 0], hours[:, 3]))
     return HourPool(symbol, label, hours)
-
-
-def half_variance(moves: Ints) -> int:
-    """What the mean of a logarithm must be below zero for a price to go nowhere, in 1e-9."""
-    micro = moves // 1000  # squares of these have room
-    return round(int((micro * micro).sum()) / len(moves) / 2 / 1000)
 
 
 def make_world(kind: WorldKind, seed: int, pool: HourPool | None = None) -> NoEdgeWorld:
@@ -107,7 +102,7 @@ def make_world(kind: WorldKind, seed: int, pool: HourPool | None = None) -> NoEd
     else:
         symbol = tuple(DEFAULT_SYMBOLS)[seed % 2]
         parts, inside = _draw_walk(chance)
-    bars = _make_bars(parts, symbol)
+    bars = np.column_stack((_to_prices(_log_before(parts) + parts[:, :4], symbol), parts[:, 4] / 1000))
     path = _span_rows(bars[:, :4], HOUR_MS)
     if inside is not None:
         minutes = _to_prices(_log_before(parts) + inside, symbol).reshape(-1, 1)
@@ -126,8 +121,7 @@ def _draw_blocks(chance: Generator, pool: HourPool) -> Ints:
 
 
 def _draw_walk(chance: Generator) -> tuple[Ints, Ints]:
-    """Its hours, and its steps inside them. A step is the sum of four even draws; its size changes by the day and in
-    bursts, volume goes with the range."""
+    """Its hours and the steps inside them: sums of four even draws, their size by the day and in bursts."""
     sizes = np.repeat(chance.integers(17, 33, HOURS // 24), 24)
     hours = np.flatnonzero(chance.integers(0, 24 * BURSTS, HOURS) == 0)
     for after in range(3):
@@ -139,11 +133,6 @@ def _draw_walk(chance: Generator) -> tuple[Ints, Ints]:
     high, low = np.maximum(zero, inside.max(axis=1)), np.minimum(zero, inside.min(axis=1))
     volume = 200_000 + (high - low) // 50 * chance.integers(5, 16, HOURS)
     return np.column_stack((zero, high, low, inside[:, -1], volume)), inside
-
-
-def _make_bars(parts: Ints, symbol: Symbol) -> NDArray[np.float64]:
-    prices = _to_prices(_log_before(parts) + parts[:, :4], symbol)
-    return np.column_stack((prices, parts[:, 4] / 1000))
 
 
 def _log_before(parts: Ints) -> Ints:
@@ -181,8 +170,7 @@ def _join_hours(bars: NDArray[np.float64], timeframe: Timeframe) -> list[Candle]
 
 
 def find_breakouts(bars: NDArray[np.float64]) -> list[int]:
-    """Hours at whose open it is known that the last close left the range of the twenty before it, on volume: where the
-    rules open most, chosen by what had happened and never by what came."""
+    """Hours whose last close left the range of the twenty before it, on volume: where the rules open most."""
     high, low, close, volume = bars[:, 1], bars[:, 2], bars[:, 3], bars[:, 4]
     highs = np.lib.stride_tricks.sliding_window_view(high, 20).max(axis=1)
     lows = np.lib.stride_tricks.sliding_window_view(low, 20).min(axis=1)

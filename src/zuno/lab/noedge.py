@@ -1,5 +1,4 @@
-"""Whether the desk claims an edge where there is none: its rules at the breakouts of many markets in which nothing can
-be foreseen, one position at a time, learning from its own closed trades."""
+"""Whether the desk claims an edge in markets where nothing can be foreseen, learning from its own closed trades."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -15,14 +14,14 @@ from zuno.kernel.view import View
 from zuno.kernel.wire import pick
 from zuno.lab.comparisons import gain_chance, measure_rate
 from zuno.lab.lookahead import OpenModelContext
-from zuno.lab.market_study import RunTasks, collect_results
+from zuno.lab.market_study import collect_results
 from zuno.lab.model import CheckView, RateView, table_of, warn_partial
 from zuno.lab.no_edge_worlds import HourPool, NoEdgeWorld, WorldKind, find_breakouts
 from zuno.lab.report_page import Charts, rate_chart
 from zuno.lab.rulings import STARTING_ACCOUNT
 from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
 from zuno.lab.trading.figures import MarketFigures
-from zuno.lab.workers import Progress, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_workers
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Document, Tone, Value, as_value, document, lines, section
 from zuno.present.values import count, percent
@@ -114,8 +113,7 @@ class NoEdgeView(CheckView):
     before_costs: RateView
     """The same before costs: near 0.05 where nothing leaks from the future."""
     opened: RateView
-    """Rulings that opened outside exploration, taking the desk's record for an edge. Those of one world hang together,
-    so that their interval is too narrow."""
+    """Rulings that opened outside exploration. Those of one world hang together: the interval is too narrow."""
     weighed: RateView
     """Worlds after which the record has a weight above zero: it would be believed in part."""
     kinds: tuple[WorldKindView, ...]
@@ -201,8 +199,7 @@ class NoEdgeStudy:
         done: Sequence[WorldResult] = (),
         keep: Callable[[WorldResult], None] = lambda result: None,
     ) -> NoEdgeView:
-        """Half of the worlds are random walks. Once `stop` is set, what is known by then is the answer. `done`: what an
-        earlier run had results; `keep` is told what this one finds."""
+        """Half of the worlds are random walks. `done`: what an earlier run had results; `keep` is told each new one."""
         check_workers(workers)
         if not 2 <= worlds <= MOST_WORLDS:
             raise UsageError(f"--worlds is {worlds}; give a whole number from 2 to {MOST_WORLDS}.")

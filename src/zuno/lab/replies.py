@@ -19,11 +19,25 @@ _KEPT: Final[frozenset[Outcome]] = frozenset({"ok", "malformed", "out_of_bounds"
 
 
 class PricedModel(View):
-    """A model by its name, and what one token takes in dollars; null: not known."""
+    """A model by name and price of a token in dollars; null: not known. It answers nothing but what is in the book."""
 
     name: str
     usd_in: Decimal | None = None
     usd_out: Decimal | None = None
+
+    async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
+        if self.usd_in is None or self.usd_out is None:
+            return None
+        return self.usd_in * tokens_in + self.usd_out * tokens_out
+
+    async def ready(self) -> None:
+        return None
+
+    async def reply(self, request: ModelRequest) -> Reply:
+        return Failed("unavailable", "no reply to this request is kept", Usage(0, 0, Decimal(0)))
+
+    async def close(self) -> None:
+        return None
 
 
 class RoleTable(View):
@@ -84,8 +98,7 @@ class ReplyBook:
 
     def models_for(self, role: str, round: int) -> RoleModels:
         """Those that were asked, in that order: a registry for whoever has no key."""
-        chain = self._list_speakers(role) if self._table is None else self._table.roles.get(role, ())
-        models = tuple(map(_KeptModel, chain))
+        models = self._list_speakers(role) if self._table is None else self._table.roles.get(role, ())
         return RoleModels(models, "" if models else "no model is configured and no reply is kept")
 
     async def close(self) -> None:
@@ -192,27 +205,3 @@ def draw_again(model_context: ModelContext, number: int) -> ModelContext:
         await model_context.record(attempt.model_copy(update={"request": f"{attempt.request}/{number}"}))
 
     return replace(model_context, recall=recall, record=record)
-
-
-class _KeptModel:
-    """Known by name and price alone: what is not in the book it cannot answer."""
-
-    def __init__(self, known: PricedModel) -> None:
-        self._known = known
-
-    @property
-    def name(self) -> str:
-        return self._known.name
-
-    async def price(self, tokens_in: int, tokens_out: int) -> Decimal | None:
-        usd_in, usd_out = self._known.usd_in, self._known.usd_out
-        return None if usd_in is None or usd_out is None else usd_in * tokens_in + usd_out * tokens_out
-
-    async def ready(self) -> None:
-        return None
-
-    async def reply(self, request: ModelRequest) -> Reply:
-        return Failed("unavailable", "no reply to this request is kept", Usage(0, 0, Decimal(0)))
-
-    async def close(self) -> None:
-        return None

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import accumulate, pairwise
 from math import floor, log10
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from zuno.lab.model import RateView, format_span
 from zuno.present.document import Document, Table
@@ -88,6 +88,11 @@ class Chart:
 Charts: TypeAlias = Mapping[str, Sequence[Chart | None]]
 """By the title of the section that they stand in."""
 NO_CHARTS: Final[Charts] = {}
+
+
+@runtime_checkable
+class Charted(Protocol):
+    def draw_charts(self) -> Charts: ...
 
 
 def build_page(title: str, command: str, document: Document, charts: Charts = NO_CHARTS) -> str:

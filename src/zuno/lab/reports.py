@@ -13,8 +13,8 @@ from zuno.kernel.canonical import Digest, canonical, digest
 from zuno.kernel.errors import Broken, NotFound
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import PartialView, View, write_document
-from zuno.lab.report_page import NO_CHARTS, Charts, build_page
-from zuno.present.document import Document, document, lines, table
+from zuno.lab.report_page import NO_CHARTS, Charted, Charts, build_page
+from zuno.present.document import Document, document, document_of, lines, table
 from zuno.present.values import bad, id_
 
 Part = TypeVar("Part", bound=View)
@@ -123,13 +123,14 @@ class LabReports:
         title: str,
         command: str,
         view: View,
-        document: Document,
-        charts: Charts = NO_CHARTS,
         *,
+        charts: Charts | None = None,
         unanswered: int = 0,
         arms: Mapping[str, dict[str, Any]] | None = None,
     ) -> None:
-        """Save what a command prints, with its page. `unanswered`: questions that models are to be asked again."""
+        """Save what a command prints, with its page. `charts`: in place of the view's own. `unanswered`: by models."""
+        if charts is None:
+            charts = view.draw_charts() if isinstance(view, Charted) else NO_CHARTS
         kept = LabReport(
             id=report,
             kind=kind,
@@ -139,7 +140,7 @@ class LabReports:
             body=json.loads(write_document(view)),
             arms=dict(arms or {}),
         )
-        self.save(kept, build_page(title, command, document, charts))
+        self.save(kept, build_page(title, command, document_of(view), charts))
 
     def _is_whole(self, report: str) -> bool:
         try:

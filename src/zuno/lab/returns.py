@@ -81,7 +81,6 @@ def probabilistic_sharpe(returns: Sequence[float], benchmark: float = 0.0) -> fl
 
 
 def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: float, kurtosis: float) -> float:
-    """Of Sharpe ratios of a bar."""
     spread = 1 - skewness * sharpe + (kurtosis - 1) / 4 * sharpe * sharpe
     if spread <= 0:  # no sample has such moments, but rounded ones may
         return float(sharpe > benchmark)
@@ -89,8 +88,7 @@ def sharpe_probability(sharpe: float, benchmark: float, bars: int, skewness: flo
 
 
 def expected_best_sharpe(trials: int, variance: float) -> float:
-    """The best Sharpe ratio of a bar that so many trials without any edge are expected to show, where the ratios of
-    trials vary so much."""
+    """The best Sharpe ratio of a bar that so many trials without any edge are expected to show."""
     if trials <= 1:
         return 0.0
     high = (1 - EULER_GAMMA) * _NORMAL.inv_cdf(1 - 1 / trials)

@@ -1,5 +1,4 @@
-"""The lab's studies and backtests of the trading desk, and what the moments of a study add up to: counts, symmetry,
-calibration, power, and the bars that were missed."""
+"""The lab's studies and backtests, and what a study's moments add up to: counts, symmetry, calibration, power, bars."""
 
 from __future__ import annotations
 
@@ -110,8 +109,10 @@ def count_kinds(results: Sequence[views.MomentResult]) -> tuple[views.KindView, 
 
 def compare_sides(results: Sequence[views.MomentResult]) -> views.SymmetryView:
     long, short = (sum(result.own.decision == call for result in results) for call in (Call.LONG, Call.SHORT))
-    pairs = [result for result in results if result.mirrored is not None]
-    differences = tuple(map(_difference, (result for result in pairs if not is_mirrored(result))))
+    pairs = [(result, result.mirrored) for result in results if result.mirrored is not None]
+    differences = tuple(
+        _difference(result, other) for result, other in pairs if mirror_call(Call(result.own.ruling)) != other.ruling
+    )
     mirrored = len(pairs) - len(differences)
     return views.SymmetryView(
         long=long,
@@ -126,11 +127,6 @@ def compare_sides(results: Sequence[views.MomentResult]) -> views.SymmetryView:
     )
 
 
-def is_mirrored(result: views.MomentResult) -> bool:
-    """Whether the mirrored market was ruled the other way round."""
-    return result.mirrored is not None and mirror_call(Call(result.own.ruling)) == result.mirrored.ruling
-
-
 def binomial_p_value(long: int, short: int) -> float:
     """The two-sided chance of a split at least so uneven where both sides are equally likely."""
     total, fewer = long + short, min(long, short)
@@ -138,9 +134,8 @@ def binomial_p_value(long: int, short: int) -> float:
     return min(1.0, float(2 * tail / (1 << total)))
 
 
-def _difference(result: views.MomentResult) -> views.MirrorDifferenceView:
-    own, other = result.own, result.mirrored
-    assert other is not None
+def _difference(result: views.MomentResult, other: views.RulingSummary) -> views.MirrorDifferenceView:
+    own = result.own
     return derive(
         views.MirrorDifferenceView,
         own,

@@ -21,13 +21,12 @@ from zuno.kernel.units import Millis
 from zuno.kernel.wire import derive
 from zuno.lab import strategies_view
 from zuno.lab.comparisons import POWER_Z, draw_sharpes, middle_of
-from zuno.lab.market_study import RunTasks
 from zuno.lab.reports import LabReports, report_id, trial_id
 from zuno.lab.returns import compound, measure_returns, round_figure
 from zuno.lab.trading.views import KINDS, name_kind
 from zuno.lab.trading.views import TREND as BULL_MOVE
 from zuno.lab.trading.views import TREND_DAYS as BULL_DAYS
-from zuno.lab.workers import Progress, check_any_done, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, write_command
 from zuno.markets.market import Symbol, parse_symbol
 from zuno.trading.learn.tilt_book import JudgeView
 from zuno.trading.measure.portable import round_digits
@@ -67,8 +66,8 @@ class StrategyQuestion:
 
     @property
     def command(self) -> str:
-        options = {"--data": self.folder, "--markets": self.markets, "--from": self.since, "--until": self.until}
-        return " ".join(["zuno lab strategies", *(f"{name} {given}" for name, given in options.items() if given)])
+        options = {"data": self.folder, "markets": self.markets, "from": self.since, "until": self.until}
+        return write_command("strategies", options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class StrategyLab:
             notes=NOTES,
         )
         title = f"Core strategies, {len(markets)} market{'s' * (len(markets) != 1)}, {view.since} to {view.until}"
-        self.reports.save_view(report, KIND, title, question.command, view, view.to_document(), view.draw_charts())
+        self.reports.save_view(report, KIND, title, question.command, view)
         return view
 
 
@@ -301,7 +300,6 @@ def classify_days(hold: Floats, begin: int) -> list[str]:
 def split_days(
     names: Sequence[str], returns: Sequence[float], hold: Sequence[float], order: Sequence[str] = ()
 ) -> tuple[strategies_view.StretchView, ...]:
-    """Days of one name together."""
     stretches = []
     for name in order or [name for name, _ in groupby(names)]:
         places = [place for place, each in enumerate(names) if each == name]

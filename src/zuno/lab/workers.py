@@ -1,7 +1,7 @@
 """Options, progress and Ctrl-C of the lab's long commands."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from zuno.kernel.errors import UsageError
@@ -9,9 +9,18 @@ from zuno.kernel.text import plain_text
 
 A = TypeVar("A", bound=str)
 T = TypeVar("T")
+M = TypeVar("M")
 MOST_WORKERS: Final = 64
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how much is done, and of how much."""
+RunTasks: TypeAlias = Callable[[Sequence[T], int, Callable[[M], None], asyncio.Event], Awaitable[None]]
+"""Does these tasks in so many processes, tells each result, and returns early once the event is set."""
+
+
+def write_command(name: str, options: Mapping[str, object], *, models: bool = False) -> str:
+    """As it is typed, with the options that were given."""
+    words = [f"--{option} {given}" for option, given in options.items() if given]
+    return " ".join(["zuno lab", name, *words, *(["--models"] if models else [])])
 
 
 def check_workers(workers: int) -> None:

@@ -43,8 +43,7 @@ class Value:
     kind: Kind = Kind.TEXT
     number: Decimal | None = None
     unit: str = ""
-    """What the number counts: a currency or token symbol, `%`, `h`, `s`, `×`, `R`, `bps`, `gwei`; empty: a plain
-    number."""
+    """What the number counts: a currency or token symbol, `%`, `h`, `s`, `×`, `R`, `bps`, `gwei`; or nothing."""
     digits: int = 2
     signed: bool = False
     short: str = ""
@@ -224,14 +223,11 @@ def section(title: str, *blocks: Block | None) -> Section:
     return Section(title, tuple(block for block in blocks if block is not None))
 
 
-def include(inner: Document, title: str = "") -> Iterator[Section]:
+def include(inner: Document) -> Iterator[Section]:
     """A document as sections of another: its headline becomes the title of the first, or a line where we did not write
     it. A section holds no acts and no pictures: the caller passes them on."""
-    head: list[Block] = []
-    if not title and inner.headline.kind is Kind.FOREIGN:
-        head.append(Lines((inner.headline.with_tone(Tone.STRONG),)))
-    else:
-        title = title or inner.headline.text
+    foreign = inner.headline.kind is Kind.FOREIGN
+    head: list[Block] = [Lines((inner.headline.with_tone(Tone.STRONG),))] if foreign else []
     if inner.context.text:
         head.append(Lines((inner.context.with_tone(Tone.QUIET),)))
     if inner.urgent:
@@ -240,7 +236,7 @@ def include(inner: Document, title: str = "") -> Iterator[Section]:
     if first.title:
         others = [first, *others]
         first = Section("", ())
-    yield Section(title, (*head, *first.blocks))
+    yield Section("" if foreign else inner.headline.text, (*head, *first.blocks))
     yield from others
     if inner.notes:
         yield Section("", (Lines(inner.notes, Mark.NOTE),))
@@ -261,8 +257,7 @@ def select_columns(whole: Document, names: Collection[str]) -> Document:
 
 
 def map_values(whole: Document, change: Callable[[Value], Value]) -> Document:
-    """The same with every text changed that is not a label, a title or a command; sources and notes of facts count as
-    foreign."""
+    """The same with every text changed but labels, titles and commands; a fact's source and notes count as foreign."""
 
     def rewrite(text: str) -> str:
         return change(Value(text, kind=Kind.FOREIGN)).text if text else ""

@@ -74,8 +74,7 @@ class _Writer:
         return f"<b>{self.text(fact.label)}</b>: {warning}{value}{about}{' STALE' if fact.stale else ''}"
 
     def _table(self, table: Table) -> str:
-        """In type of one width where it fits a phone, without spare columns if need be; else a card for each row, with
-        every column."""
+        """Monospaced where it fits a phone, without spare columns if need be; else a card for each row."""
         fitting = fit_table(_clean(table), PHONE_WIDTH, gap=1)
         if fitting is None:
             return "\n\n".join(self._card(table, row) for row in table.rows)

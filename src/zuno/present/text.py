@@ -119,10 +119,7 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
         return
     columns, rows = fitting
     spare = set(table.columns) - set(columns) if table.whole else ()
-    widths = [
-        max(count_columns(column.name), *(_cell_width(row.cells[place]) for row in rows), 0)
-        for place, column in enumerate(columns)
-    ]
+    widths = _column_widths(columns, rows)
     right = [is_numeric(rows, place) for place in range(len(columns))]
     header = [pad(column.name, size, right=end) for column, size, end in zip(columns, widths, right, strict=True)]
     yield (Span(GAP.join(header).rstrip(), Tone.QUIET),)
@@ -142,10 +139,7 @@ def layout_table(table: Table, width: int) -> Iterator[Line]:
 
 def fit_table(table: Table, width: int, gap: int = len(GAP)) -> tuple[tuple[Column, ...], tuple[Row, ...]] | None:
     """Columns and rows of the table that fit into the width; None: not even without the spare columns."""
-    sizes = [
-        max(count_columns(column.name), *(_cell_width(row.cells[place]) for row in table.rows), 0)
-        for place, column in enumerate(table.columns)
-    ]
+    sizes = _column_widths(table.columns, table.rows)
     for most in range(max((column.rank for column in table.columns), default=0), -1, -1):
         kept = [column.rank <= most for column in table.columns]
         if sum(compress(sizes, kept)) + gap * (sum(kept) - 1) <= width:
@@ -185,8 +179,12 @@ def one_line(cell: Value, column: Column) -> str:
     return column.joiner.join(cell.text.split("\n"))
 
 
-def _cell_width(cell: Value) -> int:
-    return max(map(count_columns, cell.text.split("\n")))
+def _column_widths(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
+    cells = zip(*(row.cells for row in rows), strict=True) if rows else [()] * len(columns)
+    return [
+        max(map(count_columns, (column.name, *(line for cell in below for line in cell.text.split("\n")))))
+        for column, below in zip(columns, cells, strict=True)
+    ]
 
 
 def _wrap_value(value: Value, width: int) -> Iterator[Line]:

@@ -46,8 +46,7 @@ class OutboxDrain:
         self._news.set()
 
     async def deliver(self) -> float | None:
-        """Send what waits until something stops it; returns how long to wait, or None when nothing is left or another
-        process sends."""
+        """Send what waits; returns how long to wait, or None when nothing is left or another process sends."""
         if not self._take_lease():
             return None
         while True:

@@ -71,8 +71,7 @@ _INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
 def open_zuno(home: str | None, *, mending: bool = False) -> Application:
-    """Zuno at a home given on the command line or by the environment. `mending`: by the environment alone where the
-    settings file cannot be used."""
+    """`home`: as given on the command line. `mending`: by the environment alone where the file cannot be used."""
     if home is not None and not home.strip():
         raise UsageError("--home needs a folder.")
     place = None if home is None else Path(home)
@@ -120,16 +119,14 @@ class Application(LpWiring, TradingWiring):
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter
-        from zuno.llm.prompts import Prompts
         from zuno.lp.service.recommend import new_request_id
 
         async def model_context() -> ModelContext | None:
-            if not self._registry().models_for(ROLE, 0).models:
+            registry = self._models.registry()
+            if not registry.models_for(ROLE, 0).models:
                 return None
-            journal = await self._open_journal()
-            return replace(
-                self._model_context(journal, new_request_id(os.urandom(16))), prompts=Prompts("zuno.doors.reading")
-            )
+            journal, request_id = await self._open_journal(), new_request_id(os.urandom(16))
+            return self._models.model_context(journal, request_id, registry, desk="zuno.doors.reading")
 
         return Interpreter(model_context)
 
@@ -141,7 +138,7 @@ class Application(LpWiring, TradingWiring):
         viewers_ask = self._settings.budget_tokens_per_day_viewers > 0
 
         async def model_context(request_id: str, who: Speaker) -> ModelContext | None:
-            registry = self._registry()
+            registry = self._models.registry()
             if (who.viewer and not viewers_ask) or not registry.models_for(ROLE, 0).models:
                 return None
             journal = await self._open_journal()
@@ -177,7 +174,7 @@ class Application(LpWiring, TradingWiring):
     def agents(self) -> Agents:
         from zuno.doors.agents import Agents
 
-        return Agents(self._registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
+        return Agents(self._models.registry(), self._meshes.keeper().glance, agent_roles(), missing_models())
 
     def costs(self) -> ModelCosts:
         from zuno.doors.costs import ModelCosts
@@ -346,17 +343,8 @@ class Application(LpWiring, TradingWiring):
 
         self._chains.require_writable()
         helper = HelperProcess(open_stops, lambda: (self._settings, self.typed_passphrase))
-        return build_web(
-            self._settings,
-            self,
-            self.kill_lock,
-            helper,
-            host,
-            port,
-            public_url,
-            self._probe_journal,
-            self.find_troubles,
-        )
+        probes = (self._probe_journal, self.find_troubles)
+        return build_web(self._settings, self, self.kill_lock, helper, host, port, public_url, *probes)
 
     def supervisor(self, without: Sequence[str], options: Mapping[str, str]) -> Supervisor:
         from zuno.wiring.serve import build_supervisor
@@ -425,9 +413,6 @@ class Application(LpWiring, TradingWiring):
             for short in shorts
         )
 
-    def _short_desk(self) -> ShortDesk:
-        return self._shorts
-
     @cached_property
     def _shorts(self) -> ShortDesk:
         from zuno.trading.model.trade_events import paper_account
@@ -465,14 +450,9 @@ class Application(LpWiring, TradingWiring):
             days = await read_days(self._recordings.selected_store(), (symbol,), at)
             return StrategyView(at, {history.name: history for history in days})
 
-        return SleeveShorts(
-            open_gate,
-            find_play_account,
-            self._exchange_account() if self._settings.live else None,
-            self._catalogue.read,
-            keep_days(read_now, read_view),
-            live,
-        )
+        exchange = self._exchange_account() if self._settings.live else None
+        days = keep_days(read_now, read_view)
+        return SleeveShorts(open_gate, find_play_account, exchange, self._catalogue.read, days, live)
 
     def refresh(self) -> None:
         self._chains.refresh()
@@ -493,8 +473,7 @@ class Application(LpWiring, TradingWiring):
 
 
 async def open_stops(settings: Settings, passphrase: Passphrase | None) -> Handle:
-    """Opens what carries stops out in a process of its own; the account is read once so that the first stop finds
-    everything loaded."""
+    """Opens what carries stops out, in its own process; the account is read so that the first stop finds it loaded."""
     from zuno.doors.web.stops import StopDesk
 
     zuno = Application(settings)

@@ -62,8 +62,7 @@ def check_config(home: Path, file: Path | None) -> ConfigCheckView:
 
 
 class WatchedWallets:
-    """The wallets of the settings and of their file, as it is now, with labels. The file must be right when it is first
-    read; a bad edit later leaves the list as it was."""
+    """Wallets of the settings and of their file, with labels. A bad edit later leaves the list as it was."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -49,8 +49,7 @@ async def keep_within_budget(budget: int, compaction: HomeCompaction) -> Notice 
 def build_disk_watch(
     budget: int, compaction: Callable[[], HomeCompaction], outbox: Outbox | None, report: Callable[[str], None]
 ) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
-    """Looks at the disk budget once a day until an event is set, and pushes a notice where there is an outbox; None
-    without a budget."""
+    """Looks at the disk budget once a day until an event is set, and pushes a notice; None without a budget."""
 
     async def run(stop: asyncio.Event) -> None:
         while not stop.is_set():

@@ -135,8 +135,7 @@ def build_live_checks(
     planned: Callable[[], Iterable[str]],
     now: Callable[[], Millis],
 ) -> list[Check]:
-    """What a desk at an exchange may do: its mandate, its sleeves, and with money the debate's record. `planned`:
-    sleeves that a new account would have."""
+    """Mandate, sleeves and, with money, the debate's record. `planned`: sleeves that a new account would have."""
     advice = f"`zuno trade mandate grant --account {account}` lets it trade there"
 
     async def look_at_mandate() -> list[CheckView]:

@@ -46,7 +46,6 @@ class HomeKeeper:
     def __init__(
         self, settings: Settings, key: KeyFile, kill_lock: KillLockFile, journal: Callable[[], Journal]
     ) -> None:
-        """`journal`: to read."""
         self._home = settings.home.absolute()
         self._url = None if settings.database_url is None else settings.database_url.get_secret_value()
         self._key = key

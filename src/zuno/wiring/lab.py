@@ -25,7 +25,7 @@ from zuno.adapters.venues.synthetic.path import DAYS_FROM, END, MINUTES_FROM, dr
 from zuno.adapters.venues.synthetic.planted import SHOWN_MS, planted_batches, planted_origin, planted_slots
 from zuno.adapters.venues.synthetic.world import build_batches, describe_origin
 from zuno.journal.journal import ChainedJournal
-from zuno.journal.port import Author, Journal
+from zuno.journal.port import Author
 from zuno.kernel.units import Millis
 from zuno.lab import memory_study
 from zuno.lab.checks import DeskChecks
@@ -40,6 +40,7 @@ from zuno.lab.no_edge_worlds import HourPool, build_pool, make_world
 from zuno.lab.noedge import NoEdgeStudy, WorldResult, WorldsPlan, study_world
 from zuno.lab.rulings import OpenCycles, study_moment
 from zuno.lab.service import StudyDesk, build_view
+from zuno.lab.trading.cycles import always
 from zuno.markets.feeds import BINANCE, USDT_KRW
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.settings import Settings
@@ -98,9 +99,6 @@ def cycles_opener(folder: Path) -> OpenCycles:
     def open_cycles(store: SeriesStore, account: Account, at: Millis) -> Cycles:
         journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: at)
 
-        async def open_journal() -> Journal:
-            return journal
-
         async def read_slots(origin: str, before: Millis, present: bool, _: Account | None) -> Sequence[Slot]:
             return account_slots(account, before, CODE)
 
@@ -108,7 +106,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
             raise NotImplementedError("a study is not replayed")
 
         backends = RunBackends(
-            journal=open_journal,
+            journal=always(journal),
             held=read_slots,
             record=LoggedTradeRecord(MemoryTradeLog()),
             model_context=open_rules(folder),
@@ -119,7 +117,7 @@ def cycles_opener(folder: Path) -> OpenCycles:
             random=os.urandom,
             code=lambda: CODE,
         )
-        return Cycles(TradingDesk(store, open_journal, MatplotlibPainter()), backends)
+        return Cycles(TradingDesk(store, always(journal), MatplotlibPainter()), backends)
 
     return open_cycles
 
@@ -159,16 +157,12 @@ def build_arm(arm: memory_study.Arm, seed: int, folder: Path) -> memory_study.Ar
 
     journal = new_journal()
 
-    async def open_journal() -> Journal:
-        return journal
-
     index: MemoryIndex = InMemoryIndex(HashedEmbedder())
     if arm is memory_study.Arm.SHUFFLED:
         index = memory_study.ShuffledIndex(index, seed)
     elif arm is memory_study.Arm.RECENT:
         index = JsonlMemory(folder / f"{arm}.jsonl")
-    lessons = LessonBook(open_journal)
-    book = MemoryBook(open_journal)
+    lessons, book = LessonBook(always(journal)), MemoryBook(always(journal))
 
     async def remember(post_mortem: PostMortem) -> None:
         await journal.append_once(

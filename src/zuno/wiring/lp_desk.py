@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import SystemClock, unix_millis
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.execute.hedges import HedgeKeeper
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
-    from zuno.lp.model.hedges import ShortResult
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.hedging import ShortDesk
     from zuno.lp.ports.market import Feeds
@@ -80,15 +81,8 @@ class LpWiring(SharedWiring):
 
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
         now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
-        return LpDesk(
-            opened,
-            lambda pool_id: self._chains.feeds(opened, pool_id),
-            now,
-            self._read_hedge,
-        )
-
-    async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
-        return await self.hedges.read_result(chain, ids)
+        feeds = partial(self._chains.feeds, opened)
+        return LpDesk(opened, feeds, now, lambda name, ids: self.hedges.read_result(name, ids))
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -105,8 +99,9 @@ class LpWiring(SharedWiring):
             find_short=self._find_short,
         )
 
+    @property
     @abstractmethod
-    def _short_desk(self) -> ShortDesk:
+    def _shorts(self) -> ShortDesk:
         """Where shorts against liquidity are kept."""
 
     @cached_property
@@ -114,7 +109,7 @@ class LpWiring(SharedWiring):
         from zuno.lp.execute.hedges import HedgeKeeper
 
         return HedgeKeeper(
-            shorts=self._short_desk(),
+            shorts=self._shorts,
             chain_of=self._chains.current_chain,
             journal=self._read_journal,
             lock=lambda name: wallet_lock(self._settings.home, name),
@@ -309,15 +304,11 @@ class LpWiring(SharedWiring):
         endpoint = await self._meshes.keeper().endpoint_for(transport, code_version, print_line, listen)
         if endpoint is not None:
             return await self._mesh_room(endpoint, request_id)
-        journal = await self._open_journal()
-        rounds = self._settings.max_debate_rounds
-        return self._build_local_debate(
-            journal, request_id, rounds, self._observe, self._model_context(journal, request_id)
-        )
+        journal, observe = await self._open_journal(), partial(self._observe_with, chains=self._chains)
+        model_context = self._models.model_context(journal, request_id, self._models.registry())
+        return self._build_local_debate(journal, request_id, self._settings.max_debate_rounds, observe, model_context)
 
     async def _mesh_room(self, endpoint: OwnerEndpoint, request_id: str) -> MeshDebateRunner:
-        from time import perf_counter
-
         from zuno.lp.model.debate import Role
         from zuno.lp.service.mesh_debate import MeshDebateRunner
 
@@ -369,9 +360,6 @@ class LpWiring(SharedWiring):
         questions = 2 + 2 * (rounds + 1)
         return OBSERVE_SECONDS + questions * asked_at_most * self._settings.model_timeout_seconds
 
-    async def _observe(self, start: FlowStart | FlowCreateStart) -> Context:
-        return await self._observe_with(start, self._chains)
-
     async def _observe_anew(self, start: FlowStart | FlowCreateStart) -> Context:
         """For long-lived processes: the simulation may have been moved, or the devnet restarted, since."""
         chains = Chains(self._settings, None, self._signers.own_wallet)
@@ -387,7 +375,7 @@ class LpWiring(SharedWiring):
         return await observe(start, chain, partial(self._feeds, chains), self._samples_of(chain), self._rewards)
 
     def _feeds(self, chains: Chains, chain: Chain, pool_id: HexId) -> Feeds:
-        return replace(chains.feeds(chain, pool_id), perpetual=self._short_desk())
+        return replace(chains.feeds(chain, pool_id), perpetual=self._shorts)
 
     async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
         from zuno.lp.agents.observe import observe_again
@@ -405,9 +393,6 @@ class LpWiring(SharedWiring):
         return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
-        import asyncio
-        from time import perf_counter
-
         from zuno.adapters.home_files import read_mark
         from zuno.lp.execute.context import ExecutionContext, Timeouts
 

@@ -50,7 +50,7 @@ from zuno.lab.lp.fast import USD, to_columns
 from zuno.lab.lp.question import LpQuestion
 from zuno.lab.lp.ranges import play_ranges
 from zuno.lab.lp.scores import ScoredRecord
-from zuno.lab.lp.service import ArmTask, HourProgress, LpLab, path_of
+from zuno.lab.lp.service import ArmTask, LpLab, path_of
 from zuno.lab.lp.sweep import LpSweep
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
@@ -100,29 +100,28 @@ def read_path(folder: str) -> PoolPath:
     return path_of(record if isinstance(record, PoolTape) else read_minutes(folder), USDC_WETH.fee)
 
 
-async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | HourProgress]:
-    """Run one arm; yields progress for every hour played."""
+async def run_task(home: str, task: ArmTask) -> AsyncIterator[ArmResult | None]:
+    """Run one arm; yields None for every hour played."""
     draws = RANDOM_DRAWS if task.arm is Arm.RANDOM else 1
     results: list[ArmResult] = []
     for draw in range(draws):
-        async for progress in _play(home, task, draw):
-            if isinstance(progress, HourProgress):
-                if draw == 0:
-                    yield progress
-            else:
-                results.append(progress)
+        async for result in _play(home, task, draw):
+            if result is not None:
+                results.append(result)
+            elif draw == 0:
+                yield None
     yield results[0] if draws == 1 else average_results(results)
 
 
-async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | HourProgress]:
+async def _play(home: str, task: ArmTask, draw: int) -> AsyncIterator[ArmResult | None]:
     world = open_world(task.question, task.schedule.start)
     gas = gas_of(task.question)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
         desk = LabDesk(RecordedChain(world, gas), task.question, home, Path(name))
         plan = build_arm(task, world, desk, draw)
 
-        async def play(tell: Callable[[ArmResult | HourProgress], None]) -> None:
-            tell(await run_arm(plan, world, task.schedule, gas, lambda: tell(HourProgress(task.arm))))
+        async def play(tell: Callable[[ArmResult | None], None]) -> None:
+            tell(await run_arm(plan, world, task.schedule, gas, lambda: tell(None)))
 
         try:
             async with aclosing(follow(play)) as heard:
@@ -233,8 +232,7 @@ def replay_record(question: LpQuestion, minutes: debate_checks.Minutes, start: S
 
 
 class LabDesk:
-    """The desk's agents over a recorded pool, by rules or with the configured models; their decisions are carried out
-    at once."""
+    """The desk's agents over a recorded pool, by rules or with models; their decisions are carried out at once."""
 
     def __init__(self, chain: RecordedChain, question: LpQuestion, home: str, folder: Path) -> None:
         """`home`: whose models are asked where the question allows it. `folder`: for temporary keys."""

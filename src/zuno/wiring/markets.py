@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from zuno.adapters.clock.system import steady_millis, unix_millis
 from zuno.adapters.file_lock import collector_lock
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
-from zuno.markets.market import Symbol
+from zuno.markets.market import Symbol, parse_symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -32,23 +33,16 @@ class Markets:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._sources: Sources | None = None
         self._opened: list[Callable[[], Awaitable[None]]] = []
-
-    def sources(self) -> Sources:
-        if self._sources is None:
-            self._sources = self._open_venues()
-        return self._sources
 
     def collector(
         self, store: SeriesStore, symbols: Sequence[str], markets: tuple[Symbol, ...], held: ListHeld | None = None
     ) -> Collector:
         """`held`: what is collected whatever is asked for."""
-        from zuno.markets.market import parse_symbol
         from zuno.trading.service.collector import Collector
 
         return Collector(
-            sources=self.sources(),
+            sources=self.sources,
             store=store,
             seat=collector_lock(self._settings.home / "market" / "own"),
             symbols=tuple(dict.fromkeys(parse_symbol(symbol, markets) for symbol in symbols)) or markets,
@@ -61,7 +55,7 @@ class Markets:
     def downloads(self, store: SeriesStore, markets: tuple[Symbol, ...], *, read_here: bool) -> Downloads:
         from zuno.trading.service.download import Downloads
 
-        return Downloads(self.sources(), store, unix_millis, read_here=read_here, markets=markets)
+        return Downloads(self.sources, store, unix_millis, read_here=read_here, markets=markets)
 
     def refresh(self, store: SeriesStore, markets: Sequence[Symbol], held: ListHeld) -> Refresh:
         from zuno.trading.data.intake import refresh_market
@@ -89,16 +83,17 @@ class Markets:
         async def keep(batch: Batch[Any]) -> None:
             await store.write([batch])
 
-        return Intake(self.sources(), store, keep, unix_millis)
+        return Intake(self.sources, store, keep, unix_millis)
 
     def fetch(self) -> Fetch:
-        return lambda series, since, until: self.sources().ask(series, since, until)
+        return lambda series, since, until: self.sources.ask(series, since, until)
 
     async def close(self) -> None:
         while self._opened:
             await self._opened.pop()()
 
-    def _open_venues(self) -> Sources:
+    @cached_property
+    def sources(self) -> Sources:
         from zuno.adapters.venues import binance, bybit, deribit, hyperliquid, okx, upbit
         from zuno.adapters.venues.exchange import ExchangeClient, ExchangeVendor
         from zuno.adapters.venues.macro import FearGreed, Yahoo

@@ -77,8 +77,7 @@ def _embedding_budget(settings: Settings, model: ModelId) -> EmbeddingBudget:
 
 
 def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models) -> Extract:
-    """Entities by the role `rag_extraction`: a model or the rules. Answers are recorded, so a text is asked about
-    once."""
+    """Entities by the role `rag_extraction`: a model or the rules. Answers are recorded: a text is asked about once."""
 
     async def extract(text: str) -> Entities:
 
@@ -90,8 +89,7 @@ def extract_by_models(journal: Callable[[], Awaitable[Journal]], models: Models)
 
 
 def memory_index(settings: Settings, home: Path, extract: Extract | None = None) -> MemoryIndex:
-    """The configured index, with recall by age as its fallback. `extract`: finds the entities for a graph; None: by
-    rules."""
+    """The configured index, with recall by age as its fallback. `extract`: entities for a graph; None: by rules."""
     return FallbackIndex(_open_index(settings, home / "memory", extract), memory_file(home))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import SystemClock
@@ -45,8 +47,6 @@ class Models:
     ) -> ModelContext:
         """What asking a model needs; a replay (`limited` false) spends nothing. `desk`: the package whose prompts are
         read. `viewer`: asked by somebody who may only look."""
-        from time import perf_counter
-
         from zuno.adapters.model.daily_spend import DailySpendFile, DailySpendInMemory
         from zuno.journal.port import Author
         from zuno.llm.ask import Breakers, ModelContext
@@ -102,8 +102,6 @@ class Models:
 
 def missing_models() -> str | None:
     """The command that installs the vendors' libraries; None if they are installed."""
-    from importlib.util import find_spec
-
     from zuno.adapters.model.vendors import INSTALL
 
     return INSTALL if find_spec("pydantic_ai") is None else None

@@ -58,8 +58,7 @@ def build_paper_gate(
     catalogue: Catalogue | None = None,
     book: TradingBook | None = None,
 ) -> OrderGate:
-    """The gate of a paper account, which reaches paper venues alone: those of the routes and of its sleeves, and those
-    that its `book` uses whatever the settings say now."""
+    """Reaches paper venues alone: those of the routes, of its sleeves, and those that its `book` uses already."""
     from zuno.trading.service.live_start import list_used_exchanges
     from zuno.trading.service.prices import read_rates
 

@@ -81,8 +81,7 @@ def find_push_gaps(settings: Settings) -> tuple[str, ...]:
 def build_pushes(
     settings: Settings, sources: PushSources, *, tell_gaps: bool = False
 ) -> Callable[[asyncio.Event], Coroutine[None, None, None]] | None:
-    """Feed and drain in one, until an event is set; None where no chat is pushed to. `tell_gaps`: print missing
-    settings."""
+    """Feed and drain in one, until an event is set; None without a chat. `tell_gaps`: print missing settings."""
     gaps = find_push_gaps(settings) if tell_gaps else ()
     if not gaps and not _pushes_to_chat(settings):
         return None

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from zuno.kernel.errors import Broken
-from zuno.markets.market import Symbol
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -29,8 +28,7 @@ class Recordings:
 
     @cached_property
     def reads_own(self) -> bool:
-        """By `ZUNO_RECORDING`; `auto` means the own store once something was imported, and a live market is always the
-        own. Decided once, so that a running desk stays in its market."""
+        """By `ZUNO_RECORDING`, own in a live market. Decided once, so that a running desk stays in its market."""
         chosen = self._settings.recording
         return self._settings.market == "live" or chosen == "own" or (chosen == "auto" and self.own().has_imported())
 
@@ -59,12 +57,12 @@ class Recordings:
         try:
             return await self.synthetic().renew(origin, rows)
         except Broken:
-            await self._discard("synthetic")
+            await self._opened.pop("synthetic").close()
+            shutil.rmtree(self._settings.home / "market" / "synthetic", ignore_errors=True)
             return await self.synthetic().renew(origin, rows)
 
     async def invent_first(self, seed: int) -> SeriesStore:
-        """Create the synthetic market unless there is one. The work goes on when a caller stops waiting, so that
-        repeated short looks do not restart it."""
+        """Create the synthetic market unless there is one. The work goes on when a caller stops waiting."""
         if self._inventing is None or self._inventing.done():
             self._inventing = asyncio.create_task(self._begin_synthetic(seed))
         return await asyncio.shield(self._inventing)
@@ -86,11 +84,6 @@ class Recordings:
         for store in self._opened.values():
             await store.close()
         self._opened.clear()
-
-    async def _discard(self, name: str) -> None:
-        if (store := self._opened.pop(name, None)) is not None:
-            await store.close()
-        shutil.rmtree(self._settings.home / "market" / name, ignore_errors=True)
 
     def _store(self, name: str) -> SqliteSeries:
         from zuno.adapters.series.sqlite import SqliteSeries

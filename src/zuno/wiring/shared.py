@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from zuno.journal.compaction import HomeCompaction
     from zuno.journal.journal import ChainedJournal
     from zuno.journal.port import Journal
-    from zuno.llm.ask import ModelContext
-    from zuno.llm.port import ModelRegistry
     from zuno.lp.ports.spending import Signer
 
 
@@ -48,8 +46,7 @@ class Signers:
 
     def unlock(self, ask: Ask | None = None) -> Address | None:
         """Unlock the owner's wallet for the life of this process, by the passphrase file or at the terminal; afterwards
-        nobody is asked. None: it stays locked (an empty line, the end of input, a background process), or there is
-        none. `Refused` for a wrong passphrase."""
+        nobody is asked. None: it stays locked, or there is none. `Refused` for a wrong passphrase."""
         from zuno.adapters.keys.passphrases import InputEnded, Passphrases, ask_hidden
 
         address, typed = self.own_wallet(), None
@@ -67,8 +64,7 @@ class Signers:
         return None if self._own_signer is None else address
 
     def of(self, chain: str) -> Signer:
-        """The signer on a chain: the built-in wallet of a local one, else the configured wallet or the only one
-        kept."""
+        """The signer on a chain: of a local one its built-in wallet, else the configured or only wallet."""
         name = chain.strip().lower()
         if name in LOCAL_CHAINS:
             from zuno.adapters.chain.dev_signer import DevSigner
@@ -228,12 +224,6 @@ class SharedWiring(ABC):
 
         url = self._settings.ping_url
         return None if url is None else DeadManPing(url.get_secret_value(), part)
-
-    def _model_context(self, journal: Journal, request_id: str) -> ModelContext:
-        return self._models.model_context(journal, request_id, self._registry())
-
-    def _registry(self) -> ModelRegistry:
-        return self._models.registry()
 
 
 async def check_editions(journal: Journal) -> None:

@@ -22,7 +22,6 @@ from zuno.adapters.venues.paper.tape import FundingRate, MarketTape, Tick
 from zuno.adapters.venues.paper.venue import PaperVenue, venue_account
 from zuno.adapters.worker_processes import TaskRunner
 from zuno.journal.journal import ChainedJournal
-from zuno.journal.port import Journal
 from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Millis
@@ -39,12 +38,12 @@ from zuno.lab.strategies import (
 from zuno.lab.trading import ablations
 from zuno.lab.trading.arm_result import ArmResult, PriceSeries, cut_events, measure_arm
 from zuno.lab.trading.arms import ALONE, ASKED, ORDER_ARMS, Arm
-from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory
+from zuno.lab.trading.cycles import BacktestCycles, BacktestHistory, always
 from zuno.lab.trading.engine import DeskArm, Learning, Lockstep, run_desk_arm
 from zuno.lab.trading.figures import MarketFigures
 from zuno.lab.trading.order_arms import carry_out, slots_of
 from zuno.lab.trading.question import TradeMarket
-from zuno.lab.trading.service import ArmsTask, SlotProgress, TradeLab
+from zuno.lab.trading.service import ArmsTask, TradeLab
 from zuno.llm.ask import ModelContext
 from zuno.markets.feeds import BINANCE, UPBIT, USDT_KRW
 from zuno.markets.market import Symbol
@@ -81,7 +80,6 @@ REPORT_MS: Final = 30 * 86_400_000
 
 
 def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabReports, run: TaskRunner) -> TradeLab:
-
     @asynccontextmanager
     async def open_market(folder: str | None) -> AsyncIterator[TradeMarket]:
         if folder is None:
@@ -199,9 +197,9 @@ async def read_market(store: SeriesStore, place: Path, folder: str, markets: Seq
     )
 
 
-async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotProgress]:
-    """Run arms concurrently; yields progress and each arm's result. `home`: whose models are asked where the task
-    allows it, one arm after the other."""
+async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | None]:
+    """Run arms concurrently; yields each arm's result, and None for every slot played. `home`: whose models are asked
+    where the task allows it, one arm after the other."""
     disable_tracing()
     store = SqliteSeries(Path(task.market.place), INVENTED if task.market.synthetic else RECORDED)
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as name:
@@ -214,14 +212,14 @@ async def run_task(home: str, task: ArmsTask) -> AsyncIterator[ArmResult | SlotP
 
 
 async def _run_arms(
-    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | SlotProgress], None]
+    home: str, task: ArmsTask, store: SqliteSeries, folder: Path, hear: Callable[[ArmResult | None], None]
 ) -> None:
     span, prices = task.span, {symbol: task.market.prices[symbol] for symbol in task.symbols}
     for arm in (arm for arm in task.arms if arm in ORDER_ARMS):
         log, clock = MemoryTradeLog(), MarketClock(span.begin)
         venue = open_order_venue(store, log, arm, clock)
-        played = partial(hear, SlotProgress(arm))
-        refused = await carry_out(arm.value, task.plan_orders(arm, prices), venue, clock, span, played)
+        orders = task.plan_orders(arm, prices)
+        refused = await carry_out(arm.value, orders, venue, clock, span, lambda: hear(None))
         events = log.list_events(venue_account(arm.value, Venue("BINANCE")))
         hear(measure_arm(arm, events, prices, span, span.end, refused=refused))
     if all(arm in ORDER_ARMS for arm in task.arms):
@@ -238,7 +236,7 @@ async def _run_desk_arms(
     store: SqliteSeries,
     folder: Path,
     lab_models: LabModels,
-    hear: Callable[[ArmResult | SlotProgress], None],
+    hear: Callable[[ArmResult | None], None],
 ) -> None:
     desk_arms = [arm for arm in task.arms if arm not in ORDER_ARMS and can_run(lab_models, arm)]
     if not desk_arms:
@@ -258,7 +256,7 @@ async def _run_desk_arms(
 
     def tell(desk: DeskArm) -> Callable[[Millis], Any]:
         async def tell_moment(at: Millis) -> None:
-            hear(SlotProgress(desk.arm))
+            hear(None)
             if at - reported.setdefault(desk.arm, span.begin) >= REPORT_MS:
                 reported[desk.arm] = at
                 hear(desk.measure(prices, task.market.krw_rate, span, at))
@@ -399,11 +397,7 @@ def build_learning(
     key.ensure()
     journal = ChainedJournal(MemoryStore(), key, code=lambda: CODE, now=lambda: Millis(0))
     index, encoder = InMemoryIndex(HashedEmbedder()), BundleEncoder()
-
-    async def open_journal() -> Journal:
-        return journal
-
-    evaluator = Evaluator(LearningBackends(open_journal, log, store, model_context, (index,)))
+    evaluator = Evaluator(LearningBackends(always(journal), log, store, model_context, (index,)))
 
     async def keep_run(run_id: str, outcome: Outcome, bundle: Bundle) -> None:
         # A post-mortem asks what was recalled, and by which setup: the market's rows are not kept.

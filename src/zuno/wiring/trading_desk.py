@@ -157,8 +157,7 @@ class TradingWiring(SharedWiring):
         return tuple(dict.fromkeys(symbol for book in books for symbol in list_held(book)))
 
     def _desk(self, refresh: Refresh | None, markets: tuple[Symbol, ...]) -> TradingDesk:
-        """`refresh`: what is asked of the live sources before each look. `markets`: an account is read, closed and
-        killed whatever a list says of them."""
+        """`refresh`: asks the live sources before each look. `markets`: read and killed whatever lists say."""
         from zuno.adapters.chart.painter import MatplotlibPainter
         from zuno.trading.service.features import TradingDesk
 
@@ -510,8 +509,7 @@ class TradingWiring(SharedWiring):
         return find_traded_exchanges((await self._trade_log().history(account)).mandates)
 
     async def _open_exchanges(self, account: str, *, named: bool = True) -> Mapping[Venue, OrderVenue]:
-        """Exchanges with keys of this account that its mandate names; `named` false: those of the routes too, for
-        reading alone."""
+        """Exchanges with keys of this account that its mandate names; `named` false: those of the routes, to read."""
         from zuno.trading.service.account_page import list_held
         from zuno.wiring.venues import build_venue, exchanges_with_keys, list_venues
 
@@ -536,8 +534,7 @@ class TradingWiring(SharedWiring):
         entries: bool = False,
         watch_only: str | None = None,
     ) -> OrderGate:
-        """`owned`: no other process is expected to write. `entries`: positions may be opened at an exchange;
-        `watch_only`: why not."""
+        """`owned`: no other process writes. `entries`: positions may be opened at exchanges. `watch_only`: why not."""
         from zuno.adapters.account.trade_log import OwnedTradeLog
         from zuno.wiring.orders import build_exchange_gate, build_paper_gate, parse_shares
 
@@ -547,18 +544,8 @@ class TradingWiring(SharedWiring):
             log, live = self._trade_log(), self._settings.market == "live"
             store = self._recordings.selected_store() if live else None
             find_stale = self._find_stale if account_mode(account) == "live" else None
-            return build_exchange_gate(
-                log,
-                account,
-                venues,
-                now,
-                killed,
-                entries=entries,
-                watch_only=watch_only,
-                store=store,
-                find_stale=find_stale,
-                settings=self._settings,
-            )
+            build = partial(build_exchange_gate, log, account, venues, now, killed, settings=self._settings)
+            return build(entries=entries, watch_only=watch_only, store=store, find_stale=find_stale)
         paper_log: AccountLog = OwnedTradeLog(self._trade_log()) if owned else self._trade_log()
         book: TradingBook | None = None
         with suppress(Unavailable):  # a kill waits for no log that can be read

@@ -62,8 +62,7 @@ def list_venues(settings: Settings, account: str) -> tuple[Venue, ...]:
 def build_venue(
     settings: Settings, exchange: Venue, account: str | None = None, symbols: Sequence[Symbol] | None = None
 ) -> OrderVenue:
-    """An account at an exchange; None: by the keys of the environment. `symbols`: where they are not the desk's
-    markets. `Refused` without keys."""
+    """`account` None: by the keys of the environment. `symbols` None: the desk's markets. `Refused` without keys."""
     own = _find_named(settings, account) if account else None
     if own is None and account not in (None, LIVE_ACCOUNT, DEMO_ACCOUNT):
         raise Refused(f"The account {account} is not in the settings any more: [accounts.{short_name(account)}].")
@@ -139,8 +138,7 @@ async def find_transfer_gap(settings: Settings, account: str, spot: Venue, perpe
 def build_venue_check(
     settings: Settings, now: Callable[[], Millis], read_book: Callable[[str], Awaitable[TradingBook]]
 ) -> Check:
-    """Checks every exchange that has keys: permissions, account settings, clock, filters, balance, and differences to
-    the log of its account."""
+    """Checks every exchange that has keys: permissions, settings, clock, filters, balance, differences to its log."""
 
     async def look() -> Sequence[CheckView]:
         for listed in VENUES:

@@ -103,8 +103,7 @@ async def list_faults(
     kill_lock: KillLockFile,
     list_troubles: Callable[[], tuple[str, ...]] = tuple,
 ) -> tuple[str, ...]:
-    """Why this home is not ready, in codes that tell a stranger nothing else. Writes nothing but the repair that
-    every start makes."""
+    """Why this home is not ready, in codes that tell a stranger nothing. Writes only the repair of every start."""
     faults = [*(("parts",) if list_troubles() else ())]
     try:
         await probe_journal()

@@ -30,7 +30,7 @@ async def test_without_keys_three_are_not_asked_and_say_what_they_need(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = markets(home, monkeypatch)
-    closed = opened.sources().closed
+    closed = opened.sources.closed
     assert set(closed) == {FRED, SEARCH, CHANNELS}
     for venue, variable in ((FRED, "FRED_API_KEY"), (SEARCH, "PERPLEXITY_API_KEY"), (CHANNELS, "NEWS_CHANNELS")):
         assert closed[venue].endswith(f"set ZUNO_{variable}")
@@ -48,14 +48,14 @@ async def test_with_them_somebody_is_asked_for_everything_the_desk_wants(
         ZUNO_PERPLEXITY_API_KEY="key",
         ZUNO_NEWS_CHANNELS="coin_wire",
     )
-    sources = opened.sources()
+    sources = opened.sources
     assert sources.closed == {}
     assert set(sources.tapes) == {BINANCE, BYBIT, OKX}
     kinds = (sources.candles, sources.derivatives, sources.books, sources.options, sources.macro, sources.levels)
     told = {venue for kind in (*kinds, sources.texts) for venue in kind}
     assert {series.venue for series in wanted_series(Symbol("BTCUSDT")) if not is_streamed(series)} <= told
     assert all(venue == feed.venue for kind in (*kinds, sources.texts) for venue, feed in kind.items())
-    assert opened.sources() is sources
+    assert opened.sources is sources
     await opened.close()
 
 
@@ -63,7 +63,7 @@ async def test_a_clock_that_is_set_is_not_the_one_that_proves_minutes_of_streams
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = markets(home, monkeypatch)
-    tapes = opened.sources().tapes.values()
+    tapes = opened.sources.tapes.values()
     before = [tape.steady() for tape in tapes]  # type: ignore[attr-defined]
     tomorrow = time.time_ns() + 86_400 * 10**9
     monkeypatch.setattr(time, "time_ns", lambda: tomorrow)

@@ -113,8 +113,7 @@ def judge_proposal(proposed: str, question: str, known: Collection[str]) -> str 
 
 
 def propose_reading(reading: Reading, words: tuple[str, ...], chain: str | None) -> Proposal:
-    """The command for a line that the rules read; at the command line where the chat has none that says all of it.
-    `chain`: the one spoken of, where the line names none."""
+    """The command for a line that the rules read, in the chat or at the terminal; `chain`: the one spoken of."""
     if reading.intent == CREATE:
         return Proposal(f"/recommend create {plain_text(reading.text, _WISH_CHARS)}")
     template = _OF_INTENTS.get(reading.intent)

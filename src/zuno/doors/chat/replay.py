@@ -1,9 +1,10 @@
-"""Replay an answer of the chat: recorded tool results and recorded replies give the same words, or it is said what
-differs."""
+"""Replay an answer of the chat: recorded tool results and replies give the same words, or what differs is named."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
+
+from pydantic import BaseModel
 
 from zuno.doors.chat import desk
 from zuno.doors.chat.facts import ToolFacts
@@ -15,6 +16,7 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.chat import answer_in_rounds
 from zuno.llm.port import Attempt
 
+R = TypeVar("R", bound=BaseModel)
 EDITION: Final = 1
 Rehearse = Callable[[Journal, Sequence[Attempt]], tuple[ModelContext, Callable[[], Sequence[str]]]]
 """Recorded replies as models, and what was asked differently then."""
@@ -30,24 +32,18 @@ class ChatReplay:
         """None where no model was asked in that request, or it is no chat's: nothing could be compared."""
         journal = await self._journal()
         entries = [entry async for entry in journal.entries(request_id=request_id)]
-        asked = next(
-            (
-                desk.QuestionRecord.model_validate(entry.payload)
-                for entry in entries
-                if entry.kind == desk.QUESTION_KIND
-            ),
-            None,
-        )
+
+        def read(kind: str, form: type[R]) -> list[R]:
+            return [form.model_validate(entry.payload) for entry in entries if entry.kind == kind]
+
+        asked = read(desk.QUESTION_KIND, desk.QuestionRecord)
         ended = next((entry for entry in entries if entry.kind == desk.TURN_KIND), None)
-        if asked is None or ended is None:
+        if not asked or ended is None:
             return None
         turn = desk.TurnRecord.model_validate(ended.payload)
-        attempts = [Attempt.model_validate(entry.payload) for entry in entries if entry.kind == "model_attempt"]
-        model_context, asked_differently = self._rehearse(journal, attempts)
-        calls = _RecordedCalls(
-            [desk.CallRecord.model_validate(entry.payload) for entry in entries if entry.kind == desk.CALL_KIND]
-        )
-        answer = desk.finish_answer(await answer_in_rounds(desk.build_task(asked, calls.call), model_context))
+        model_context, asked_differently = self._rehearse(journal, read("model_attempt", Attempt))
+        calls = _RecordedCalls(read(desk.CALL_KIND, desk.CallRecord))
+        answer = desk.finish_answer(await answer_in_rounds(desk.build_task(asked[0], calls.call), model_context))
         then, now = _list_decisions(turn), _list_decisions(answer)
         differences = [*asked_differently(), *calls.differences]
         if then != now:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, argument, command, flag, group, number, option
+from zuno.doors.cli.options import Answer, Home, Json, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import Out, save_picture, trade
 from zuno.kernel.accounts import LIVE_ACCOUNT, PAPER_ACCOUNT, RESERVED_ACCOUNTS, account_mode, check_account_name
 from zuno.kernel.errors import Refused, Unavailable, UsageError
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.trading.service.live_start import Confirm

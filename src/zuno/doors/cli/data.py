@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import Home, Json, argument, command, flag, group, option
+from zuno.doors.cli.options import Answer, Home, Json, argument, command, flag, group, option
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
 data = group("Market data of the trading desk: download, collect, check.")

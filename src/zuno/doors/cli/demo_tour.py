@@ -1,5 +1,4 @@
-"""The tour: the embedded world, a position that drifts to its edge, a debate about it, where its money went, and the
-plan carried out."""
+"""The tour: the simulated world, a position that drifts to its edge, a debate, its PnL, and the plan carried out."""
 
 from dataclasses import replace
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zuno.doors.cli.options import argument, command, group, number, option
+from zuno.doors.cli.options import Answer, argument, command, group, number, option
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
 home = group("What the home holds on disk, and moving it.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from zuno.doors.cli import run_command
 from zuno.doors.cli.options import Cluster, command, flag, group, number, option
+from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
     import asyncio
@@ -179,7 +180,6 @@ async def lab_ablate(
     cluster: Cluster = None,
 ) -> View:
     """Ablation: what each part of the debate adds. Every arm decides at the same moments."""
-    from zuno.kernel.errors import UsageError
     from zuno.lab.lp.ablation import read_horizon
     from zuno.lab.lp.question import read_question
     from zuno.lab.trading.arms import Arm
@@ -256,7 +256,7 @@ async def lab_calibration(
         view = await zuno.learning(account).reliability(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_calibration(report, arm)
-    zuno.lab().checks.report_calibration(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_scores("calibration", view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 
@@ -269,13 +269,11 @@ async def lab_vetoes(
         view = await zuno.learning(account).vetoes(as_of)
     else:
         view = await _backtests(zuno, as_of, account).read_vetoes(report, arm)
-    zuno.lab().checks.report_vetoes(view, "" if report is None else f" --report {report} --arm {arm}")
+    zuno.lab().checks.report_scores("vetoes", view, "" if report is None else f" --report {report} --arm {arm}")
     return view
 
 
 def _backtests(zuno: Zuno, as_of: str | None, account: str | None) -> TradeLab:
-    from zuno.kernel.errors import UsageError
-
     if as_of is not None or account is not None:
         raise UsageError("--as-of and --account are of this home's own record; a --report is as its backtest ended.")
     return zuno.lab().trade

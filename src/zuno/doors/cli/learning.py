@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from zuno.doors.cli.account import Account
-from zuno.doors.cli.options import Json, argument, command, group, number, option
+from zuno.doors.cli.options import Answer, Json, argument, command, group, number, option
 from zuno.doors.cli.trade import Out, save_picture, trade
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
 

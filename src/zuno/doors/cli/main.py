@@ -389,14 +389,12 @@ def run(
 
 
 def build_command(words: Sequence[str] = ()) -> Callable[..., object]:
-    """The grammar of `zuno`, or as much of it as these words can need: typer reads the signature of every command it is
-    given, which takes a tenth of a second for all of them."""
+    """As much of the grammar as these words can need: typer takes a tenth of a second for all of it."""
     return typer.main.get_command(_narrow(app, words))
 
 
 def _narrow(group: typer.Typer, words: Sequence[str] | None) -> typer.Typer:
-    """The group with what the words lead to alone, or whole where they lead nowhere; None: the group without its
-    commands, which is enough to be listed in help."""
+    """Only what the words lead to, or all where they lead nowhere; None: without its commands, to be listed in help."""
     first = words[0] if words else ""
     listed, part = first in ("-h", "--help"), copy(group)
     part.registered_groups = [copy(each) for each in group.registered_groups if listed or each.name == first]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from zuno.doors.cli import consent
-from zuno.doors.cli.options import ChainName, Json, command, flag, group, option
+from zuno.doors.cli.options import Answer, ChainName, Json, command, flag, group, option
 from zuno.doors.cli.plan import Yes, lp
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
 mandate = group("Mandate: what the monitor may do with positions by itself. Without one it only watches.")

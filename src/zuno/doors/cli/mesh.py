@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import JsonLines, argument, command, group, option, whole_number
+from zuno.doors.cli.options import Answer, JsonLines, argument, command, group, option, whole_number
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Awaitable, Callable
 
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.lp.service.mesh import MeshView

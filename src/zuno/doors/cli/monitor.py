@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from zuno.doors.cli import run_command
-from zuno.doors.cli.options import ChainName, Home, Json, argument, command, flag, group, option
+from zuno.doors.cli.options import Answer, ChainName, Home, Json, argument, command, flag, group, option
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.lp.watch.monitor import ChainLookView, TickView

@@ -1,19 +1,16 @@
-"""How a command is declared, and the options that commands share. Only typer is imported here, so that help and
-completion stay fast."""
+"""How a command is declared, and options that commands share. Only typer is imported here: help must stay fast."""
 
 import re
 from collections.abc import Callable
 from functools import cached_property
 from inspect import Parameter, Signature, signature
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from zuno.doors.cli import run_command
 
-if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Session
-
+Answer = run_command.Answer
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -117,7 +114,7 @@ class _Command:
         )
 
     def __call__(self, ctx: typer.Context, home: str | None, json: bool, **given: Any) -> None:
-        session: Session = ctx.obj.at(home)
+        session: run_command.Session = ctx.obj.at(home)
         if "json" in self.__annotations__:
             given["json"] = json
         self._by(session, json, lambda *handed: self._function(*handed, **given))

@@ -7,10 +7,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from zuno.doors.cli import consent
-from zuno.doors.cli.options import ChainName, Json, argument, command, flag, group, option
+from zuno.doors.cli.options import Answer, ChainName, Json, argument, command, flag, group, option
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
 

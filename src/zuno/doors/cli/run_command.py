@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json as codec
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -250,7 +252,6 @@ def _bug(error: Exception, json: bool) -> Failed:
 
 
 def _keep_evidence() -> str:
-    import os
     import tempfile
     import traceback
 
@@ -269,8 +270,6 @@ def _tell(kind: str, message: str, json: bool) -> None:
 
     sentence = plain_text(message, 2_000)
     if json:
-        import json as codec
-
         sys.stdout.write(codec.dumps({"error": {"kind": kind, "message": sentence}}) + "\n")
     complain(f"zuno: {sentence}")
 
@@ -290,15 +289,9 @@ def _print(session: Session, view: View, json: bool) -> None:
 
             sys.stdout.write(write_document(view) + "\n")
         else:
-            from zuno.doors.cli.render import print_document
-            from zuno.present.document import Documented
+            from zuno.doors.cli.render import render
 
-            if isinstance(view, Documented):
-                print_document(view.to_document())
-            else:
-                from zuno.doors.cli.render import render  # loads rich, which takes longer than most answers
-
-                render(view)
+            render(view)
         sys.stdout.flush()
         if session.shown is not None:
             session.shown(view)
@@ -319,7 +312,5 @@ def report_unwritten(error: OSError) -> int:
 
 def discard_stdout() -> int:
     """Send the rest of stdout to /dev/null, because its reader is gone; return the exit code for that."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED_PIPE

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zuno.doors.cli.options import argument, command, flag, group, option
+from zuno.doors.cli.options import Answer, argument, command, flag, group, option
 from zuno.doors.cli.trade import AsOf
 from zuno.kernel.errors import UsageError
 
 if TYPE_CHECKING:
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
 
 strategy = group("Strategies: what each sleeve of the account would hold, and why; your own in shadow.")

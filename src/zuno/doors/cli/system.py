@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -37,9 +39,6 @@ def mcp(ctx: typer.Context, home: Home = None) -> None:
     """MCP server on stdio: read and analyse only."""
 
     async def serve(zuno: Zuno) -> None:
-        import os
-        import signal
-
         server = zuno.assistant()
         # Reading stdin cannot be interrupted, and no state is lost by ending at any moment.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -6,18 +6,18 @@ import os
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from zuno.doors.cli import consent, run_command
-from zuno.doors.cli.options import Home, Json, argument, command, flag, group, option
+from zuno.doors.cli.options import Answer, Home, Json, argument, command, flag, group, option
 from zuno.kernel.errors import Refused
 
 if TYPE_CHECKING:
     import asyncio
 
-    from zuno.doors.cli.run_command import Answer
     from zuno.doors.zuno import Zuno
     from zuno.kernel.view import View
     from zuno.trading.service.desk_view import DeskEvent
@@ -203,8 +203,7 @@ def _run_and_report(
     *,
     asks: bool = False,
 ) -> None:
-    """Ask, keep the page and the picture, print; the picture stands below, if the terminal can show it. `asks`: a
-    person is asked on the way, and no progress is drawn over it."""
+    """Ask, keep page and picture, print and show them. `asks`: a person is asked, so no progress is drawn."""
     made: list[Report] = []
 
     async def fetch(zuno: Zuno, listen: Listen) -> RunView:
@@ -258,8 +257,6 @@ def save_picture(zuno: Zuno, view: Pictured, image: bytes | None, kind: str, out
 
 
 def show(image: bytes, size: tuple[int, int]) -> None:
-    from shutil import get_terminal_size
-
     from zuno.doors.cli import terminal_image
 
     terminal_image.show(image, size, os.environ, sys.stdout, get_terminal_size().columns)

@@ -29,8 +29,7 @@ def thought_line(thought: Thought) -> Text:
 
 
 class Preview(LiveScreen):
-    """On a terminal the newest thoughts stand there until it ends, in a pipe nothing does. What was heard of a debate
-    that fails is printed."""
+    """On a terminal the newest thoughts, until it ends; in a pipe nothing. Those of a debate that fails are printed."""
 
     def __init__(self) -> None:
         self._lines: list[Text] = []

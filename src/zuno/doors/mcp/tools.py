@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zuno.doors.mcp.analyses import Analyses, AnalysisView
 from zuno.doors.mcp.services import AssistantServices
@@ -29,6 +29,9 @@ Chain = Annotated[
     str | None, Field(max_length=40, description="sim, devnet, base, arbitrum …; default: the one this home is set to.")
 ]
 Count = Annotated[int, Field(ge=1, le=200)]
+Window = Annotated[str, Field(max_length=20, description="Of fees, APR and time in range: 24h, 7d.")]
+Coin = Annotated[str, Field(max_length=40, description="A coin or a part of a name: SOL, PEPE.")]
+Query = Annotated[str, Field(min_length=1, max_length=500, description="Symbol, side, exit, outcome or setup.")]
 
 
 class Arguments(BaseModel):
@@ -37,85 +40,22 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
-class ChainArguments(Arguments):
-    chain: Chain = None
+def _takes(**kinds: Any) -> type[Arguments]:
+    """Of each argument its kind and its default; `...`: it is needed."""
+    return create_model("Arguments", __base__=Arguments, **kinds)
 
 
-class PositionsArguments(ChainArguments):
-    wallet: Annotated[str | None, Field(max_length=80, description="0x…; default: the watched wallet.")] = None
-    state: Literal["in-range", "out-of-range", "risky"] | None = None
+def _text(most: int, description: str) -> tuple[Any, None]:
+    return Annotated[str | None, Field(max_length=most, description=description)], None
 
 
-class PositionArguments(ChainArguments):
-    position: PositionId
+def _id(description: str) -> tuple[Any, Any]:
+    return Annotated[Word, Field(description=description)], ...
 
 
-class PortfolioArguments(ChainArguments):
-    window: Annotated[str, Field(max_length=20, description="Of fees, APR and time in range: 24h, 7d.")] = "24h"
-
-
-class PnlArguments(PositionArguments):
-    since: Annotated[str | None, Field(max_length=40, description="7d, 2026-01-25; default: the mint.")] = None
-
-
-class WhatIfArguments(PositionArguments):
-    price: Annotated[str | None, Field(max_length=40, description="A change in % or a price: -20%, 2400.")] = None
-
-
-class RebalanceArguments(PositionArguments):
-    profile: Literal["conservative", "balanced", "aggressive"] | None = None
-
-
-class AlertsArguments(Arguments):
-    everything: Annotated[bool, Field(description="Also those that are over.")] = False
-
-
-class PlanArguments(Arguments):
-    plan: Annotated[Word, Field(description="plan_ and 12 hex digits.")]
-
-
-class RunArguments(Arguments):
-    run: Annotated[Word, Field(description="run_ and 16 hex digits.")]
-
-
-class TradesArguments(Arguments):
-    limit: Count = 20
-
-
-class PlansArguments(TradesArguments):
-    before: Annotated[str | None, Field(max_length=100, description="Only plans made before this one.")] = None
-
-
-class RunsArguments(TradesArguments):
-    before: Annotated[str | None, Field(max_length=100, description="Only runs started before this one.")] = None
-
-
-class ProfitArguments(Arguments):
-    by: Literal["day", "week", "month", "symbol", "exit", "side"] | None = None
-
-
-class MarketsArguments(Arguments):
-    search: Annotated[str, Field(max_length=40, description="A coin or a part of a name: SOL, PEPE.")] = ""
-    venue: Annotated[str | None, Field(max_length=40, description="binance, bybit-spot, okx …; default: all.")] = None
-    kind: Literal["spot", "perp"] | None = None
-
-
-class AnalyzeArguments(Arguments):
-    symbol: Annotated[Word, Field(description="A market of ZUNO_MARKETS: BTCUSDT, eth.")]
-    mode: Literal["swing", "position"] = "swing"
-
-
-class AnalysisArguments(Arguments):
-    id: Annotated[Word, Field(description="As it was answered: req_… or run_….")]
-
-
-class SearchArguments(Arguments):
-    query: Annotated[str, Field(min_length=1, max_length=500, description="Symbol, side, exit, outcome or setup.")]
-    limit: Annotated[int, Field(ge=1, le=20)] = 5
-
-
-class ReplayArguments(Arguments):
-    reference: Annotated[Word, Field(description="plan_…, req_… or run_….")]
+_CHAIN: Final = {"chain": (Chain, None)}
+_POSITION: Final = {**_CHAIN, "position": (PositionId, ...)}
+_LIMIT: Final = {"limit": (Count, 20)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +78,7 @@ class AssistantTool:
     """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
 
 
-async def _replay(desk: Desk, asked: ReplayArguments) -> ReplayView:
+async def _replay(desk: Desk, asked: Any) -> ReplayView:
     of_trading = asked.reference.startswith("run_")
     return await (desk.services.cycles() if of_trading else desk.services.archive()).replay(asked.reference)
 
@@ -148,66 +88,79 @@ TOOLS: Final = {
     for tool in (
         AssistantTool("lp_list_positions", "LP positions",
             "Uniswap v4 positions of a wallet: exact amounts, uncollected fees, price and range.",
-            PositionsArguments, PositionsView,
+            _takes(**_CHAIN, wallet=_text(80, "0x…; default: the watched wallet."),
+                state=(Literal["in-range", "out-of-range", "risky"] | None, None)), PositionsView,
             lambda desk, asked: desk.services.lp(asked.chain).positions((), asked.wallet, asked.state)),
         AssistantTool("lp_get_position", "LP position", "One Uniswap v4 position with its pool and its market.",
-            PositionArguments, InspectView, lambda desk, asked: desk.services.lp(asked.chain).inspect(asked.position)),
+            _takes(**_POSITION), InspectView,
+            lambda desk, asked: desk.services.lp(asked.chain).inspect(asked.position)),
         AssistantTool("lp_get_portfolio", "LP portfolio",
             "All watched positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range.",
-            PortfolioArguments, PortfolioView,
+            _takes(**_CHAIN, window=(Window, "24h")), PortfolioView,
             lambda desk, asked: desk.services.portfolio().portfolio((), asked.window, asked.chain)),
         AssistantTool("lp_get_pnl", "LP profit and loss",
             "Where a position's money went: fees, price effect, impermanent loss, gas, swap cost, residual.",
-            PnlArguments, PnlView, lambda desk, asked: desk.services.lp(asked.chain).pnl(asked.position, asked.since)),
+            _takes(**_POSITION, since=_text(40, "7d, 2026-01-25; default: the mint.")), PnlView,
+            lambda desk, asked: desk.services.lp(asked.chain).pnl(asked.position, asked.since)),
         AssistantTool("lp_what_if", "LP position at another price",
             "A position at another price: tokens, worth, impermanent loss; and from -50 % to +50 %.",
-            WhatIfArguments, WhatIfView,
+            _takes(**_POSITION, price=_text(40, "A change in % or a price: -20%, 2400.")), WhatIfView,
             lambda desk, asked: desk.services.lp(asked.chain).whatif(asked.position, asked.price)),
         AssistantTool("lp_list_alerts", "LP alerts",
             "What the monitor raised: positions out of range or near an edge, levels that were set.",
-            AlertsArguments, AlertsView, lambda desk, asked: desk.services.alerts().list(everything=asked.everything)),
+            _takes(everything=(Annotated[bool, Field(description="Also those that are over.")], False)), AlertsView,
+            lambda desk, asked: desk.services.alerts().list(everything=asked.everything)),
         AssistantTool("lp_recommend_rebalance", "Debate an LP position",
             "Four agents argue: hold, close, widen, tighten or shift. Answers with an id within seconds and argues on;"
             " analysis_get tells its state and, in the end, the plan. Nothing is approved, signed or sent.",
-            RebalanceArguments, AnalysisView,
+            _takes(**_POSITION, profile=(Literal["conservative", "balanced", "aggressive"] | None, None)), AnalysisView,
             lambda desk, asked: desk.analyses.recommend_rebalance(asked.position, asked.chain, asked.profile),
             starts=True),
         AssistantTool("plan_list", "LP plans", "Plans of the LP desk, newest first, with how far they have come.",
-            PlansArguments, PlanListView, lambda desk, asked: desk.services.archive().plans(asked.limit, asked.before)),
+            _takes(**_LIMIT, before=_text(100, "Only plans made before this one.")), PlanListView,
+            lambda desk, asked: desk.services.archive().plans(asked.limit, asked.before)),
         AssistantTool("plan_get", "LP plan",
             "One plan: verdict, candidates with stress and carry, cautions, who said what. A person approves it with"
             " `zuno plan approve`.",
-            PlanArguments, PlanView, lambda desk, asked: desk.services.archive().plan(asked.plan)),
+            _takes(plan=_id("plan_ and 12 hex digits.")), PlanView,
+            lambda desk, asked: desk.services.archive().plan(asked.plan)),
         AssistantTool("trade_get_status", "Trading account",
             "The trading account: paper or live, equity, PnL, open trades, protections, mandate.",
             Arguments, TradeStatusView, lambda desk, asked: desk.services.account().status()),
         AssistantTool("trade_list_trades", "Closed trades",
             "Closed trades, newest first: entry, exit, net PnL, R, fees, exit reason.",
-            TradesArguments, TradesView, lambda desk, asked: desk.services.account().trades(asked.limit)),
+            _takes(**_LIMIT), TradesView, lambda desk, asked: desk.services.account().trades(asked.limit)),
         AssistantTool("trade_get_profit", "Trading profit",
             "Win rate, profit factor, expectancy and drawdown of closed trades, in all and by group.",
-            ProfitArguments, ProfitView, lambda desk, asked: desk.services.account().profit(asked.by)),
+            _takes(by=(Literal["day", "week", "month", "symbol", "exit", "side"] | None, None)), ProfitView,
+            lambda desk, asked: desk.services.account().profit(asked.by)),
         AssistantTool("trade_list_runs", "Trading runs",
             "Runs of the trading desk, newest first: regime, decision, ruling, veto.",
-            RunsArguments, RunsView, lambda desk, asked: desk.services.cycles().runs(asked.limit, asked.before)),
+            _takes(**_LIMIT, before=_text(100, "Only runs started before this one.")), RunsView,
+            lambda desk, asked: desk.services.cycles().runs(asked.limit, asked.before)),
         AssistantTool("trade_get_run", "Trading run",
             "One run in full: experts, decision, every rule that changed it, expected value, sources and their ages.",
-            RunArguments, CycleWhyView, lambda desk, asked: desk.services.cycles().why(asked.run)),
+            _takes(run=_id("run_ and 16 hex digits.")), CycleWhyView,
+            lambda desk, asked: desk.services.cycles().why(asked.run)),
         AssistantTool("trade_list_markets", "Markets",
             "What venues list: tick, lot, least order, fees, funding interval, and the age of each list.",
-            MarketsArguments, MarketsView,
+            _takes(search=(Coin, ""), venue=_text(40, "binance, bybit-spot, okx …; default: all."),
+                kind=(Literal["spot", "perp"] | None, None)), MarketsView,
             lambda desk, asked: desk.services.market_desk().list(asked.venue, asked.kind, asked.search)),
         AssistantTool("trade_analyze", "Analyse a market",
             "Experts, a judge and a risk officer rule on a market. Answers with an id within seconds and runs on;"
             " analysis_get tells its state, trade_get_run the ruling. No order is placed.",
-            AnalyzeArguments, AnalysisView, lambda desk, asked: desk.analyses.analyze(asked.symbol, asked.mode),
+            _takes(symbol=_id("A market of ZUNO_MARKETS: BTCUSDT, eth."), mode=(Literal["swing", "position"], "swing")),
+            AnalysisView, lambda desk, asked: desk.analyses.analyze(asked.symbol, asked.mode),
             starts=True),
         AssistantTool("analysis_get", "State of an analysis",
             "State of what lp_recommend_rebalance or trade_analyze began, and what was said so far.",
-            AnalysisArguments, AnalysisView, lambda desk, asked: desk.analyses.look(asked.id)),
+            _takes(id=_id("As it was answered: req_… or run_….")), AnalysisView,
+            lambda desk, asked: desk.analyses.look(asked.id)),
         AssistantTool("memory_search", "Search post-mortems",
             "Post-mortems of closed trades by words of symbol, side, exit, outcome and setup, best first.",
-            SearchArguments, SearchView, lambda desk, asked: desk.services.memory().search(asked.query, asked.limit)),
+            _takes(query=(Query, ...), limit=(Annotated[int, Field(ge=1, le=20)], 5)), SearchView,
+            lambda desk, asked: desk.services.memory().search(asked.query, asked.limit)),
         AssistantTool("memory_list_lessons", "Lessons",
             "Lessons drawn from post-mortems, with their cases and whether they hold.",
             Arguments, LessonsView, lambda desk, asked: desk.services.memory().lessons()),
@@ -216,6 +169,6 @@ TOOLS: Final = {
             Arguments, JournalVerdictView, lambda desk, asked: desk.services.audit().verify()),
         AssistantTool("journal_replay", "Replay a decision",
             "Argue a recorded decision of either desk again, offline, and compare the bytes. Nothing is written.",
-            ReplayArguments, ReplayView, _replay),
+            _takes(reference=_id("plan_…, req_… or run_….")), ReplayView, _replay),
     )
 }  # fmt: skip

@@ -144,15 +144,9 @@ async def _find_newest_run(zuno: Zuno) -> str:
     raise NotFound("No run is on record; `/analyze BTC` makes one.")
 
 
+_ANALYZE: Final = "Run the desk on a symbol and show its ruling; it places no order."
 COMMANDS = (
-    Command(
-        "analyze",
-        "SYMBOL [MODE]",
-        "Run the desk on a symbol and show its ruling; it places no order.",
-        Level.OWNER,
-        analyze,
-        takes_long=True,
-    ),
+    Command("analyze", "SYMBOL [MODE]", _ANALYZE, Level.OWNER, analyze, takes_long=True),
     Command("markets", "[COIN]", "List what venues list, with their rules and fees.", Level.LOOK, list_markets),
     Command("report", "[RUN] [experts|page|replay|why] | list", "Show a run's report.", Level.LOOK, show_report),
     Command("why", "[DECISION]", "Show the argument behind a run or a plan.", Level.LOOK, show_why),

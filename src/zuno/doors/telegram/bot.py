@@ -123,8 +123,7 @@ class TelegramBot:
         return TelegramEndView(bot=name, updates=self._updates, answered=self._answered, refused=self._refused)
 
     async def handle_update(self, update: Update) -> None:
-        """Admit, claim, act. A stranger's update costs no write but a limited record; an admitted one is claimed
-        before it acts, so that no crash or repetition makes it act twice."""
+        """Admit, claim, act: claimed first, no update acts twice. A stranger's costs no write but a limited record."""
         sender = find_sender(update)
         role = self._access.find_role(sender)
         if role is None:
@@ -240,8 +239,7 @@ class TelegramBot:
         return ChatRequest(sender.user, sender.chat, message, line, words, role, writer, self._cards, pressed)
 
     async def _claim(self, update: int, level: Level | None) -> bool | None:
-        """Whether this update is ours to act on; None where the store cannot say. Then nothing may act but what only
-        looks or lowers risk: of those, twice is harmless."""
+        """Whether to act on it; None where the store cannot say, and it does more than look or lower risk."""
         try:
             return await self._on.store.claim_update(self._bot.id, update)
         except ZunoError as error:
@@ -346,8 +344,7 @@ class TelegramBot:
     async def _carry_out(
         self, asked: ChatRequest, name: str, handle: Callable[[ChatRequest, Zuno], Replies], *, record: bool = True
     ) -> None:
-        """Send what a handler answers; an error of ours becomes its sentence. Free text is recorded by whoever answers
-        it: the line may hold a secret."""
+        """Send what a handler answers, or our error as a sentence. `record` false: the line may hold a secret."""
         said: list[str] = []
         try:
             self._zuno.refresh()

@@ -1,5 +1,4 @@
-"""Every command of the chat, the help that lists them, and what answers a message that gives none. A command in such an
-answer is text to copy, never a button."""
+"""Every command of the chat, its help, and what answers free text: a command proposed there is never a button."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace

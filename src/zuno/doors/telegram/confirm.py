@@ -75,8 +75,7 @@ class Confirmations:
         return await self._send_card(asked, await self._builders[name](asked, zuno))
 
     async def confirm(self, asked: ChatRequest, zuno: Zuno) -> Reply:
-        """By the card's button, or by its code. `Refused` with the reason for a card that is old, used, foreign or of
-        something that has changed."""
+        """By the card's button or code. `Refused` for a card that is old, used, foreign or of what has changed."""
         waiting = await self._find(asked)
         if waiting.user != asked.user:
             raise Refused("Only the person who asked for this can confirm it.")

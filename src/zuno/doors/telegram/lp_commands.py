@@ -146,17 +146,11 @@ def _read_chain(words: list[str], usage: str) -> str | None:
     return words[0] if words else None
 
 
+_RECOMMEND: Final = "Let the agents argue about a position; it moves nothing."
 COMMANDS = (
     Command("positions", "[ID] [CHAIN]", "Show liquidity positions and their ranges.", Level.LOOK, show_positions),
     Command("portfolio", "[WINDOW]", "Show worth, fees and APR of all liquidity.", Level.LOOK, show_portfolio),
-    Command(
-        "recommend",
-        "ID [CHAIN] [PROFILE] | create WISH",
-        "Let the agents argue about a position; it moves nothing.",
-        Level.OWNER,
-        recommend,
-        takes_long=True,
-    ),
+    Command("recommend", "ID [CHAIN] [PROFILE] | create WISH", _RECOMMEND, Level.OWNER, recommend, takes_long=True),
     Command("plan", "[ID] [simulate|status|replay]", "List plans, or show one.", Level.LOOK, show_plan),
     Command("whatif", "ID [PRICE] [CHAIN]", "Show a position at another price.", Level.LOOK, show_whatif),
     Command("pnl", "ID [SINCE] [CHAIN]", "Show where a position's money went.", Level.LOOK, show_pnl),

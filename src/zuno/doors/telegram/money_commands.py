@@ -73,8 +73,7 @@ async def _offer_exit(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
 
 
 async def _offer_kill(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:
-    """Bound to the account alone: what ends all risk is not put off because the book moved meanwhile, nor for an
-    exchange, a market or a chain that does not answer."""
+    """Bound to the account alone: no moving book and no silent exchange, market or chain puts a kill off."""
     desk = open_account(asked, zuno, "/kill [live|demo]")
     risk = await desk.open_risk()
     shown = _describe(risk, "Kill", "\n".join((f"This {risk.ends} until `/unlock`.", *risk.notes)))

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from html import unescape
 from typing import Final
 
 from zuno.kernel.notify import Button as Button
@@ -32,8 +33,7 @@ class Reply:
 
 
 def split_reply(reply: Reply) -> tuple[Reply, ...]:
-    """A reply as replies that one message each can hold: the picture with the first, a document by itself after the
-    text where both are given, the buttons with the last."""
+    """As one message each can hold: the picture with the first, the buttons with the last, a document by itself."""
     first = CAPTION_LIMIT if reply.photo is not None or reply.document is not None else MESSAGE_LIMIT
     texts = split_message(reply.html, first)
     photo, document = reply.photo, reply.document
@@ -99,16 +99,7 @@ def _read_tokens(html: str) -> Iterator[_Token]:
         if tag := found.group("tag"):
             yield _Token(raw, tag, closes=bool(found.group("closes")))
         else:
-            yield _Token(raw, size=_count_units(raw))
-
-
-def _count_units(raw: str) -> int:
-    if len(raw) == 1:
-        return 2 if ord(raw) > 0xFFFF else 1
-    if raw.startswith("&#"):
-        number = int(raw[3:-1], 16) if raw[2] == "x" else int(raw[2:-1])
-        return 2 if number > 0xFFFF else 1
-    return 1
+            yield _Token(raw, size=len(unescape(raw).encode("utf-16-le")) // 2)
 
 
 def _find_end(tokens: list[_Token], start: int, limit: int, tags: int) -> tuple[int, int]:

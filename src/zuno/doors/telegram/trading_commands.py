@@ -148,14 +148,13 @@ def _ask_account(
     description: str,
     ask: Callable[[Zuno, str | None], Awaitable[View]],
     level: Level = Level.LOOK,
-    aliases: tuple[str, ...] = (),
 ) -> Command:
     """A command that nothing but an account may follow."""
 
     async def answer(asked: ChatRequest, zuno: Zuno) -> Reply:
         return render(await ask(zuno, read_account(asked, f"/{name} [live|demo]")))
 
-    return Command(name, "[live|demo]", description, level, answer, aliases)
+    return Command(name, "[live|demo]", description, level, answer)
 
 
 _PAUSE: Final = "Open no new trades; open ones keep their stops."

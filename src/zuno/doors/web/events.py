@@ -95,8 +95,7 @@ class EventFeed:
             viewer.loop.call_soon_threadsafe(viewer.put, None)
 
     async def open(self, last_id: str | None, lasts: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
-        """The stream after an event, or from now on, for as long as `lasts`. `Problem` for an id that is not of this
-        home's journal."""
+        """The stream after an event, or from now on, while it `lasts`. `Problem` for an id of another journal."""
         if len(self._viewers) >= MOST_VIEWERS:
             raise Problem(503, f"{MOST_VIEWERS} streams are open; close a tab.")
         viewer = _Viewer(asyncio.get_running_loop(), lasts)
@@ -161,8 +160,8 @@ class EventFeed:
         for viewer in tuple(self._viewers):
             viewer.loop.call_soon_threadsafe(viewer.put, frame)
 
-    async def _since(self, seq: int) -> list[Entry]:
-        return await self._services.ask(lambda zuno: zuno.audit().since(seq, _PAGE), refresh=False)
+    async def _since(self, seq: int, most: int = _PAGE) -> list[Entry]:
+        return await self._services.ask(lambda zuno: zuno.audit().since(seq, most), refresh=False)
 
     async def _find_newest(self) -> Entry | None:
         return await self._services.ask(lambda zuno: zuno.audit().newest(), refresh=False)
@@ -172,9 +171,7 @@ class EventFeed:
             return None
         match = _ID.fullmatch(last_id.strip())
         seq = 0 if match is None else int(match[1])
-        entries = (
-            await self._services.ask(lambda zuno: zuno.audit().since(seq - 1, 1), refresh=False) if seq > 0 else []
-        )
+        entries = await self._since(seq - 1, 1) if seq > 0 else []
         if not entries or event_id(entries[0]) != last_id.strip():
             raise Problem(409, "Last-Event-ID is of another home, or of a journal that is gone; begin without it.")
         return seq
@@ -183,19 +180,8 @@ class EventFeed:
         """`known`: its thoughts were told already."""
         parts = [] if known else await self._tell_thoughts(entry)
         parts += [write_frame(event, data) for event, data in _meaning(entry)]
-        parts.append(
-            write_frame(
-                "entry",
-                {
-                    "seq": entry.seq,
-                    "at": entry.at,
-                    "kind": entry.kind,
-                    "requestId": entry.request_id,
-                    "role": sanitise(entry.author.role),
-                },
-                event_id(entry),
-            )
-        )
+        told = {"seq": entry.seq, "at": entry.at, "kind": entry.kind, "requestId": entry.request_id}
+        parts.append(write_frame("entry", told | {"role": sanitise(entry.author.role)}, event_id(entry)))
         return Frame(entry.seq, b"".join(parts))
 
     async def _tell_thoughts(self, entry: Entry) -> list[bytes]:
@@ -215,13 +201,8 @@ class EventFeed:
 
 def describe_thought(request_id: str, role: str, round_: int, seq: int, text: str) -> dict[str, Any]:
     """`key`: the same for the same thought, if it is sent twice."""
-    return {
-        "id": request_id,
-        "role": str(role),
-        "round": round_,
-        "key": f"{round_}.{role}.{seq}",
-        "text": sanitise(text),
-    }
+    key = f"{round_}.{role}.{seq}"
+    return {"id": request_id, "role": str(role), "round": round_, "key": key, "text": sanitise(text)}
 
 
 def _meaning(entry: Entry) -> list[tuple[str, dict[str, Any]]]:
@@ -254,11 +235,5 @@ def _describe_node(run: str | None, node: str, payload: Mapping[str, Any]) -> di
     skipped = payload.get("skipped")
     state = "skipped" if skipped is not None else "speaks" if known else "done"
     note = skipped if skipped is not None else known.get("why") or known.get("model") or ""
-    return {
-        "runId": run,
-        "node": node,
-        "state": state,
-        "source": known.get("source"),
-        "usd": known.get("usd"),
-        "note": sanitise(str(note)),
-    }
+    told = {"runId": run, "node": node, "state": state, "source": known.get("source"), "usd": known.get("usd")}
+    return told | {"note": sanitise(str(note))}

@@ -15,8 +15,7 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class LookRoute(APIRoute):
-    """Of a GET that takes nothing but its path and its query. Whatever is missing or not as it should be goes the usual
-    way, so that it is refused in the usual words."""
+    """Of a GET that takes path and query alone. What is not as it should be goes the usual way, to be refused there."""
 
     def get_route_handler(self) -> Handler:
         """As `application/vnd.zuno.document+json` an answer is its view and the view's document."""

@@ -1,5 +1,4 @@
-"""Figures of this process for Prometheus. Labels are routes as they are written and statuses: no id, no wallet, no word
-of a stranger."""
+"""Figures of this process for Prometheus. Labels are routes as written and statuses: no id, no word of a stranger."""
 
 from collections.abc import Callable
 from typing import Final

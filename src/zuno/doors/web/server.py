@@ -30,8 +30,7 @@ _HIGHEST_PORT: Final = 65_535
 
 class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """asyncio takes as many connections at once as may wait in the system's queue; in a short queue a request
-        beside a flood would wait for TCP to try again, a second later."""
+        """asyncio accepts as many at once as may queue; past a short queue a request would wait a second for TCP."""
         await super().startup(sockets)
         for listening in sockets or ():
             listening.listen(connections.WAITING_AT_ONCE)

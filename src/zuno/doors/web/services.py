@@ -1,5 +1,4 @@
-"""The services as a route asks for them: they live on a loop of their own, so that a long computation there leaves the
-page answering."""
+"""The services as a route asks for them, on a loop of their own: a long computation leaves the page answering."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -70,8 +69,6 @@ class Services:
 
 
 class ViewResponse(Response):
-    """A view as JSON."""
-
     def __init__(self, view: View, status: int) -> None:
         super().__init__(write_document(view), status, media_type="application/json")
         self._view = view

@@ -1,10 +1,10 @@
 """What each part of the LP desk's argument adds: arms over frozen episodes, paired."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, TypeAlias
+from typing import Final
 
 from zuno.kernel.errors import UsageError
 from zuno.kernel.text import plain_text
@@ -18,7 +18,7 @@ from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, p
 from zuno.lab.lp.views import DECIDED_BY, ArmGainView, LpAblationView, NotRunView, RegimeGainView
 from zuno.lab.replies import NameModels, describe_unanswered
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -30,8 +30,6 @@ REGIMES: Final = ("bull", "bear", "sideways")
 TREND: Final = 0.02
 """A price that changed by less over the horizon went sideways."""
 SIGNIFICANT: Final = 0.05
-EVERY_ARM: Final = tuple(Arm)
-"""Of an ablation, in the order in which they are shown."""
 _WHY_NOT: Final = {
     Arm.SINGLE: "it is a model's choice, and no model argued",
     Arm.VOTE: "it is a vote of models, and no model argued",
@@ -49,11 +47,8 @@ class AblationQuestion:
 
     @property
     def command(self) -> str:
-        models = " --models" if self.base.models else ""
-        return (
-            f"zuno lab ablate --desk lp {self.base.describe_data()} {self.base.describe_conditions()} "
-            f"--horizon {self.horizon_hours}{models}"
-        )
+        options = {"desk": "lp", **self.base.data_option, **self.base.list_conditions(), "horizon": self.horizon_hours}
+        return write_command("ablate", options, models=self.base.models)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +58,10 @@ class EpisodesTask:
     moments: tuple[int, ...]
 
 
-RunEpisodes: TypeAlias = Callable[
-    [Sequence[EpisodesTask], int, Callable[[EpisodeView], None], asyncio.Event], Awaitable[None]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class LpAblation:
     read_minutes: ReadMinutes
-    run_episodes: RunEpisodes
+    run_episodes: RunTasks[EpisodesTask, EpisodeView]
     reports: LabReports
     name_models: NameModels
 
@@ -107,10 +97,7 @@ class LpAblation:
         tried = {trial_id(KIND, row.arm, asked, data, EDITION): row.arm for row in view.arms}
         self.reports.note_trials(KIND, tried)
         title, unanswered = f"LP ablation: {view.episodes} frozen episodes", sum(arm.unanswered for arm in view.arms)
-        self.reports.save_view(
-            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
-            unanswered=unanswered,
-        )
+        self.reports.save_view(report, KIND, title, question.command, view, unanswered=unanswered)
         return view
 
 
@@ -166,9 +153,7 @@ def build_view(
         headline=_headline(models, gains),
         models=models,
         arms=tuple(gains),
-        not_run=tuple(
-            NotRunView(arm=arm, why=_explain_not_run(arm, bool(models))) for arm in EVERY_ARM if arm not in nets
-        ),
+        not_run=tuple(NotRunView(arm=arm, why=_explain_not_run(arm, bool(models))) for arm in Arm if arm not in nets),
     )
 
 
@@ -183,7 +168,7 @@ def _net_outcomes(
 ) -> dict[str, list[int]]:
     """By arm, in millionths of a dollar, after model costs. An arm that is missing in an episode is left out."""
     nets: dict[str, list[int]] = {}
-    for arm in EVERY_ARM:
+    for arm in Arm:
         if arm is Arm.RANDOM or not episodes or not all(arm in read(episode) for episode in episodes):
             continue
         nets[arm] = [read(episode)[arm] - round(episode.model_usd.get(arm, 0.0) * USD) for episode in episodes]
@@ -207,7 +192,7 @@ def _compare_all(
     corrected = dict(zip((arm for arm, _ in known), correct_p_values([p for _, p in known]), strict=True))
     return [
         _gain_view(arm, episodes, nets, sum(worths[arm]), pairs.get(arm), corrected.get(arm))
-        for arm in EVERY_ARM
+        for arm in Arm
         if arm in nets
     ]
 

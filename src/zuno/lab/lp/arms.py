@@ -50,8 +50,7 @@ WHOLE_RUN: Final = tuple(arm for arm in Arm if arm not in NEED_MODEL)
 
 
 class BacktestPool(Protocol):
-    """A recorded pool with one wallet. It knows nothing later than the moment it was played to; amounts are those of
-    the contracts."""
+    """A recorded pool with one wallet. It knows nothing later than the moment it was played to."""
 
     @property
     def head(self) -> Block: ...
@@ -161,8 +160,7 @@ def reset_at_edge(half_width: Fraction) -> Decide:
 
 
 def stay_while_it_pays(half_width: Fraction, measure: Callable[[Seconds], FeeCover | None]) -> Decide:
-    """Out once fees surely paid less than LVR, in again once they surely paid more; in range as `reset_at_edge`.
-    `measure` looks at nothing after its moment."""
+    """Out once fees surely paid less than LVR, in again once they surely paid more; in range as `reset_at_edge`."""
     reset = reset_at_edge(half_width)
 
     async def decide(pool: BacktestPool) -> ArmAction:

@@ -8,10 +8,10 @@ from zuno.kernel.numbers_text import time_text
 from zuno.kernel.view import PartialView, View
 from zuno.lab.lp.cover import DAY, WeeksView, days_of, predict_weeks
 from zuno.lab.lp.views import describe_cover
-from zuno.lab.model import figure, name_report, table_of
+from zuno.lab.model import figure, name_report, remark, table_of
 from zuno.lp.model.tape import PoolDays
-from zuno.present.document import Document, document, lines, section
-from zuno.present.values import percent, quiet
+from zuno.present.document import Document, document, section
+from zuno.present.values import percent
 
 YEAR_DAYS = 365
 DAY_MINUTES = 1_440
@@ -56,11 +56,9 @@ class LpDaysView(PartialView):
                         "LVR a year": lambda arm: percent(arm.lvr_pct_year),
                     },
                 ),
-                lines(
-                    quiet(
-                        "A day's variance is its one squared return: enough over years and for a range the price never "
-                        "leaves, too little for an interval by day."
-                    )
+                remark(
+                    "A day's variance is its one squared return: enough over years and for a range the price never "
+                    "leaves, too little for an interval by day."
                 ),
             ),
             self.weeks.describe(),

@@ -21,9 +21,9 @@ from zuno.lab.lp.backtest import Schedule
 from zuno.lab.lp.desk_arms import act_on
 from zuno.lab.lp.episodes import describe_act, walk_moments
 from zuno.lab.lp.question import LpQuestion, ReadMinutes, fingerprint_minutes, plan_schedule, read_question
-from zuno.lab.market_study import RunTasks, collect_results
+from zuno.lab.market_study import collect_results
 from zuno.lab.model import RateView
-from zuno.lab.workers import Progress
+from zuno.lab.workers import Progress, RunTasks
 from zuno.lp.agents.strategist import ProposalInputs, Strategist
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Debate, PlanReady
@@ -53,8 +53,7 @@ Argue: TypeAlias = Callable[[BacktestPool], Awaitable[PlanReady]]
 
 @dataclass(frozen=True, slots=True)
 class DebateMoment:
-    """One moment: what was chosen, what differs where the future is cut off or other, what was chosen after the
-    candidates changed places."""
+    """What was chosen, what differs with another future, and what was chosen of the candidates in another order."""
 
     at: int
     choice: str
@@ -211,19 +210,12 @@ class PoolInvarianceView(PoolCheckView):
     flips: tuple[ChoiceFlipView, ...]
 
     def describe(self) -> Section:
+        rates = (*self.choices.to_cells(), *self.ranges.to_cells())
         return section(
             "Choices of the LP desk that flip",
             table(
                 ("change", "moments", "choices flip", "95 %", "new range: flip", "95 % of it", "with a new range"),
-                [
-                    (
-                        self.change,
-                        count(self.moments),
-                        *self.choices.to_cells(),
-                        *self.ranges.to_cells(),
-                        count(self.ranges.total),
-                    )
-                ],
+                [(self.change, count(self.moments), *rates, count(self.ranges.total))],
                 spare=("with a new range", "95 % of it"),
             ),
             lines(quiet(f"{self.describe_record()}.")),
@@ -309,14 +301,8 @@ def build_pool_invariance(moments: Sequence[DebateMoment], data: str, asked: int
 
 
 def _describe_moments(moments: Sequence[DebateMoment], data: str, asked: int) -> dict[str, Any]:
-    return {
-        "data": data,
-        "edition": EDITION,
-        "since": _moment(moments[:1]),
-        "until": _moment(moments[-1:]),
-        "asked": asked,
-        "moments": len(moments),
-    }
+    span = {"since": _moment(moments[:1]), "until": _moment(moments[-1:])}
+    return {"data": data, "edition": EDITION, **span, "asked": asked, "moments": len(moments)}
 
 
 def _moment(moments: Sequence[DebateMoment]) -> str:

@@ -1,5 +1,4 @@
-"""Arms of the LP desk with something left out: no argument, one agent alone, a vote of such agents, or a Critic whose
-word means nothing."""
+"""Arms of the LP desk with something left out: no argument, one agent, a vote of agents, or a placebo Critic."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -58,8 +57,7 @@ async def choose_by_single_agent(context: Context, model_context: ModelContext) 
 
 
 async def choose_by_vote(context: Context, model_context: ModelContext, tokens: int) -> ArmAction:
-    """Agents that know nothing of each other, one after the other until the tokens are used; most votes win, ties go to
-    the lower index."""
+    """Independent agents, one after the other until the tokens are used; most votes win, ties go to the lower index."""
     candidates = propose_by_rules(context)
     votes: Counter[int] = Counter()
     used = ModelUse()

@@ -133,8 +133,7 @@ def describe_act(act: ArmAction) -> str:
 def mix_random(
     episodes: Sequence[EpisodeView], arm: str, read: Callable[[EpisodeView], Mapping[str, int]]
 ) -> list[int]:
-    """What as many closes and as many new ranges as an arm's, at episodes drawn blindly, come to on average over all
-    draws, for every episode."""
+    """What as many closes and new ranges as an arm's, at random episodes, come to on average, for every episode."""
     acts, count = [episode.acts[arm] for episode in episodes], max(1, len(episodes))
     closes = Fraction(acts.count(CLOSE), count)
     ranges = Fraction(sum(act not in (HELD, CLOSE) for act in acts), count)

@@ -14,7 +14,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.units import Seconds
 from zuno.lab.lp.arms import WHOLE_RUN, Arm
 from zuno.lab.lp.backtest import Schedule
-from zuno.lab.workers import parse_arms
+from zuno.lab.workers import parse_arms, write_command
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import PoolMinutes
@@ -44,33 +44,25 @@ class LpQuestion:
 
     @property
     def command(self) -> str:
-        models = " --models" if self.models else ""
-        return (
-            f"zuno lab lp {self.describe_data()} --arms {','.join(self.arms)} {self.describe_conditions()} "
-            f"--funding {self.funding_bp.normalize():f}{models}"
-        )
+        funding = f"{self.funding_bp.normalize():f}"
+        options = {**self.data_option, "arms": ",".join(self.arms), **self.list_conditions(), "funding": funding}
+        return write_command("lp", options, models=self.models)
 
-    def describe_data(self) -> str:
-        return f"--data {shlex.quote(plain_text(self.folder, 200))}"
+    @property
+    def data_option(self) -> dict[str, str]:
+        return {"data": shlex.quote(plain_text(self.folder, 200))}
 
-    def describe_conditions(self) -> str:
+    def list_conditions(self) -> dict[str, object]:
+        """As options of a command."""
         width = Decimal(self.half_width.numerator * 100) / self.half_width.denominator
-        return (
-            f"--capital {self.capital} --every {self.every_hours} --width {width.normalize():f} "
-            f"--profile {self.profile} --gas-gwei {self.gas_gwei.normalize():f}"
-        )
+        shape = {"every": self.every_hours, "width": f"{width.normalize():f}", "profile": self.profile}
+        return {"capital": self.capital, **shape, "gas-gwei": f"{self.gas_gwei.normalize():f}"}
 
     @property
     def conditions(self) -> dict[str, Any]:
         """What an arm's result hangs on, beside the data."""
-        return {
-            "capital": self.capital,
-            "everyHours": self.every_hours,
-            "halfWidth": self.half_width,
-            "gasGwei": self.gas_gwei,
-            "profile": self.profile,
-            "models": self.models,
-        }
+        costs = {"gasGwei": self.gas_gwei, "profile": self.profile, "models": self.models}
+        return {"capital": self.capital, "everyHours": self.every_hours, "halfWidth": self.half_width, **costs}
 
 
 ReadMinutes: TypeAlias = Callable[[str], PoolMinutes]

@@ -22,8 +22,7 @@ MINUTE: Final = 60
 HEDGE_COST: Final = 0.0009
 """Of what a short trades: a taker's fee of 0.05 % and 0.04 % of slippage."""
 HEDGE_BAND: Final = 0.10
-"""Of the most a position can hold, but no more than it is worth at first: a short that is off by as much is set again.
-"""
+"""Of the most a position can hold, at most its worth at first: a short that is off by as much is set again."""
 FUNDING_MINUTES: Final = 480
 Times: TypeAlias = NDArray[np.int64]
 

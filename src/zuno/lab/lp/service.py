@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from zuno.kernel.canonical import Digest
 from zuno.kernel.text import plain_text
+from zuno.kernel.wire import derive
 from zuno.lab.lp.arms import ASK_NOBODY, Arm, Move
 from zuno.lab.lp.backtest import ArmResult, Schedule
 from zuno.lab.lp.cover import PoolPath, RecordCover, measure_record, path_of_minutes, path_of_tape
@@ -22,7 +23,7 @@ from zuno.lab.lp.tape import map_ticks, replay, to_swap_columns
 from zuno.lab.lp.views import ArmView, LpLabView, TapeView, build_arm_view, complete_arm
 from zuno.lab.replies import NameModels
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs, PoolMinutes
@@ -46,23 +47,12 @@ class ArmTask:
 
 
 @dataclass(frozen=True, slots=True)
-class HourProgress:
-    """Sent by a worker as its arm advances."""
-
-    arm: Arm
-
-
-RunArms: TypeAlias = Callable[
-    [Sequence[ArmTask], int, Callable[[ArmResult | HourProgress], None], asyncio.Event], Awaitable[None]
-]
-
-
-@dataclass(frozen=True, slots=True)
 class LpLab:
     """Backtests over recorded minutes; each leaves a report in the home."""
 
     read_record: ReadRecord
-    run_arms: RunArms
+    run_arms: RunTasks[ArmTask, ArmResult | None]
+    """None: an hour of an arm was played."""
     reports: LabReports
     fee_pips: int
     """Of the recorded pool."""
@@ -74,8 +64,7 @@ class LpLab:
     async def compare(
         self, question: LpQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> LpLabView | LpDaysView:
-        """Run every arm over the same hours. Once `stop` is set, the view holds the finished arms; `resume` continues
-        from them. A record by day has fee cover alone."""
+        """Run every arm over the same hours. Once `stop` is set, the view holds those done; `resume` goes on."""
         check_workers(workers)
         record = await read_or_stop(self.read_record, question.folder, stop)
         if isinstance(record, PoolDays):
@@ -96,9 +85,9 @@ class LpLab:
         hours, played = -(-(schedule.end - schedule.start) // HOUR), 0
         total = hours * sum(arm not in done for arm in question.arms)
 
-        def hear(message: ArmResult | HourProgress) -> None:
+        def hear(message: ArmResult | None) -> None:
             nonlocal played
-            if isinstance(message, ArmResult):
+            if message is not None:
                 done[message.arm] = build_arm_view(message, scored, days, question.funding_bp, play)
                 matched = done[Arm.DEBATE] if message.arm is Arm.RANDOM else done[message.arm]
                 if not done[message.arm].unanswered and not matched.unanswered:
@@ -130,18 +119,15 @@ class LpLab:
             tape_view = TapeView(swaps=len(tape.swaps), ticks_known=known, ticks_unknown=unknown)
             view = view.model_copy(update={"tape": tape_view})
         title, unanswered = f"LP backtest: {', '.join(question.arms)}", sum(arm.unanswered for arm in view.arms)
-        self.reports.save_view(
-            *(report, KIND, title, question.command, view, view.to_document(), view.draw_charts()),
-            unanswered=unanswered,
-        )
+        self.reports.save_view(report, KIND, title, question.command, view, unanswered=unanswered)
         return view
 
     def _report_days(self, question: LpQuestion, record: PoolDays) -> LpDaysView:
         data = Digest(sha256(repr(record.days).encode()).hexdigest())
         report = report_id(KIND, {"capital": question.capital}, data, EDITION)
         view = build_days_view(record, report, plain_text(question.folder, 200), question.capital)
-        command = f"zuno lab lp {question.describe_data()} --capital {question.capital}"
-        self.reports.save_view(report, KIND, "LP: a pool by day", command, view, view.to_document())
+        command = write_command("lp", {**question.data_option, "capital": question.capital})
+        self.reports.save_view(report, KIND, "LP: a pool by day", command, view)
         return view
 
 
@@ -163,7 +149,10 @@ def build_view(
     found: RecordCover,
 ) -> LpLabView:
     held, rule = (next((arm for arm in arms if arm.name == name), None) for name in (Arm.HOLD, Arm.COVER))
-    return LpLabView(
+    return derive(
+        LpLabView,
+        question,
+        found,
         ok=all(arm.residual == 0 for arm in arms),
         stopped=len(arms) < len(question.arms),
         report=report,
@@ -173,15 +162,10 @@ def build_view(
         until=schedule.end,
         hours=(schedule.end - schedule.start) // HOUR,
         capital_usd=question.capital,
-        every_hours=question.every_hours,
         half_width_pct=float(100 * question.half_width),
-        profile=question.profile,
         gas_gwei=float(question.gas_gwei),
         fees_over_lvr=None if found.cover is None else found.cover.ratio,
         ci80=None if found.cover is None else (found.cover.low, found.cover.high),
-        minutes=found.minutes,
-        by_minutes=dict(found.by_minutes),
-        weeks=found.weeks,
         funding_bp=float(question.funding_bp),
         tape=None,
         repairs=repairs,

@@ -8,7 +8,7 @@ import asyncio
 import shlex
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final
 
 from zuno.amm.model import Range
 from zuno.kernel.text import plain_text
@@ -19,7 +19,7 @@ from zuno.lab.lp.ranges import SHIFTS, RangeView, SweepTask, check_count, plan_r
 from zuno.lab.lp.views import QuantileView, SweepView
 from zuno.lab.report_page import heat_map
 from zuno.lab.reports import LabReports, report_id, trial_id
-from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop
+from zuno.lab.workers import Progress, check_any_done, check_workers, read_or_stop, write_command
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.minutes import PoolMinutes
 
@@ -30,15 +30,12 @@ MOST_ROWS: Final = 40
 _QUANTILES: Final = (5, 25, 50, 75, 95)
 
 
-RunSweep: TypeAlias = Callable[
-    [Awaitable[Sequence[SweepTask]], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]
-]
-
-
 @dataclass(frozen=True, slots=True)
 class LpSweep:
     read_minutes: ReadMinutes
-    run_sweep: RunSweep
+    run_sweep: Callable[
+        [Awaitable[Sequence[SweepTask]], int, Callable[[RangeView], None], asyncio.Event], Awaitable[None]
+    ]
     reports: LabReports
     fee_pips: int
 
@@ -102,7 +99,8 @@ class LpSweep:
 
     def _save(self, view: SweepView, grid: Sequence[Range], played: Sequence[RangeView]) -> None:
         title = f"LP sweep: {view.ranges:,} ranges opened once and kept"
-        command = f"zuno lab sweep --data {shlex.quote(view.data)} --ranges {view.asked} --capital {view.capital_usd}"
+        options = {"data": shlex.quote(view.data), "ranges": view.asked, "capital": view.capital_usd}
+        command = write_command("sweep", options)
         chart = heat_map(
             "Net result less that of holding, by the range's half-width and by where its centre lies",
             [f"{100 * (2 * place - (SHIFTS - 1)) / (2 * (SHIFTS - 1)):+.0f} %" for place in range(SHIFTS)],
@@ -110,8 +108,7 @@ class LpSweep:
             ("centre from the price, in half-widths", "half-width, ticks"),
             ("above holding", "below holding"),
         )
-        charts = {"Against holding": (chart,)}
-        self.reports.save_view(view.report, KIND, title, command, view, view.to_document(), charts)
+        self.reports.save_view(view.report, KIND, title, command, view, charts={"Against holding": (chart,)})
 
 
 def _chart_rows(grid: Sequence[Range], played: Sequence[RangeView]) -> Iterator[tuple[str, list[float | None]]]:

@@ -19,7 +19,7 @@ from zuno.lab.lp.fast import USD
 from zuno.lab.lp.ranges import RangeView
 from zuno.lab.lp.scores import HEDGE_COST, Days, Score, ScoredRecord, count_fees, score_hedges, score_positions
 from zuno.lab.lp.tape import Replay
-from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
+from zuno.lab.model import figure, format_span, name_report, remark, table_of, warn_partial
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lp.model.market import HOUR
 from zuno.lp.model.minutes import MinuteRepairs
@@ -54,8 +54,7 @@ class HedgedView(View):
 
 
 class ReplayView(View):
-    """Fees of the same positions with their liquidity in the pool: every swap brings what it brought, and goes less
-    far."""
+    """Fees of the same positions with their liquidity in the pool: every swap goes less far."""
 
     fees_usd: float
     fees_less_lvr: float
@@ -172,11 +171,9 @@ class LpLabView(PartialView):
                 "Fees less LVR",
                 self._score_table(),
                 self._rule_table(),
-                lines(
-                    quiet(
-                        "What a position is paid for the price of being in range, without luck of the price. LVR over "
-                        f"returns of {self.minutes or GRIDS[-1]} minutes."
-                    )
+                remark(
+                    "What a position is paid for the price of being in range, without luck of the price. LVR over "
+                    f"returns of {self.minutes or GRIDS[-1]} minutes."
                 ),
             ),
             section(
@@ -191,22 +188,16 @@ class LpLabView(PartialView):
             section("Where the money went", self._cost_table()),
             section(
                 "Beside a short",
-                lines(
-                    quiet(
-                        f"The same positions with a short of their token1, on the recorded path: {HEDGE_COST:.2%} of "
-                        f"what it trades, funding received {self.funding_bp:g} bp every 8 h (assumed)."
-                    )
+                remark(
+                    f"The same positions with a short of their token1, on the recorded path: {HEDGE_COST:.2%} of what "
+                    f"it trades, funding received {self.funding_bp:g} bp every 8 h (assumed)."
                 ),
                 self._hedge_table(),
             ),
             self._describe_tape(),
             section(
                 "Fee cover by the span of a return",
-                lines(
-                    quiet(
-                        ", ".join(f"{minutes} min: {ratio:.2f}" for minutes, ratio in sorted(self.by_minutes.items()))
-                    )
-                ),
+                remark(", ".join(f"{minutes} min: {ratio:.2f}" for minutes, ratio in sorted(self.by_minutes.items()))),
             ),
             self.weeks.describe(),
             describe_repairs(self.repairs),
@@ -265,12 +256,10 @@ class LpLabView(PartialView):
             return None
         return section(
             "Replay with the position in the pool",
-            lines(
-                quiet(
-                    f"{self.tape.swaps:,} swaps, amounts as recorded. Of the ticks between the traded prices the net "
-                    f"liquidity of {self.tape.ticks_known} follows from where swaps ended; that of "
-                    f"{self.tape.ticks_unknown} is not known, nor any beyond."
-                )
+            remark(
+                f"{self.tape.swaps:,} swaps, amounts as recorded. Of the ticks between the traded prices the net "
+                f"liquidity of {self.tape.ticks_known} follows from where swaps ended; that of "
+                f"{self.tape.ticks_unknown} is not known, nor any beyond."
             ),
             table_of(
                 [(arm.name, arm.replayed) for arm in self.arms if arm.replayed is not None],
@@ -366,14 +355,12 @@ TERMS: Final = ("fees", "price", "divergence loss", "gas", "swap cost", "models"
 def describe_repairs(repairs: MinuteRepairs) -> Section:
     return section(
         "Data",
-        lines(
-            quiet(
-                f"{repairs.rows:,} rows in {repairs.files} files. Put right: {repairs.sorted_rows} out of order, "
-                f"{repairs.repeated} repeated, {repairs.contradicted} contradicted (the first stands), "
-                f"{repairs.widened} with open or close outside of lowest and highest. Nothing traded where a row is "
-                f"missing: {repairs.missing} minutes, whole days: {', '.join(repairs.missing_days) or 'none'}. Without "
-                f"liquidity, so without fees: {repairs.without_liquidity} rows."
-            )
+        remark(
+            f"{repairs.rows:,} rows in {repairs.files} files. Put right: {repairs.sorted_rows} out of order, "
+            f"{repairs.repeated} repeated, {repairs.contradicted} contradicted (the first stands), "
+            f"{repairs.widened} with open or close outside of lowest and highest. Nothing traded where a row is "
+            f"missing: {repairs.missing} minutes, whole days: {', '.join(repairs.missing_days) or 'none'}. Without "
+            f"liquidity, so without fees: {repairs.without_liquidity} rows."
         ),
     )
 
@@ -429,10 +416,11 @@ def build_arm_view(
 
 def _hedge(record: ScoredRecord, spans: Spans, days: Days, funding_bp: Decimal) -> HedgedView:
     found = score_hedges(record, spans, days, float(funding_bp) / 10_000)
-    return HedgedView(
+    return derive(
+        HedgedView,
+        found,
         alone=measure_gain(found.alone),
         hedged=measure_gain(found.hedged),
-        resets=found.resets,
         turnover_usd=found.turnover / USD,
         cost_usd=found.cost / USD,
         funding_usd=found.funding / USD,
@@ -464,12 +452,10 @@ def complete_arm(arm: ArmView, held: ArmView | None, rule: ArmView | None) -> Ar
 
 
 def measure_gain(days: Sequence[int]) -> GainView:
-    found = estimate_total(days)
-    return GainView(
-        usd=sum(days) / USD,
-        ci95=None if found is None else (round(found.low / USD, 6), round(found.high / USD, 6)),
-        smallest=None if found is None else round(found.smallest / USD, 6),
-    )
+    if (found := estimate_total(days)) is None:
+        return GainView(usd=sum(days) / USD, ci95=None, smallest=None)
+    low, high, smallest = (round(amount / USD, 6) for amount in (found.low, found.high, found.smallest))
+    return GainView(usd=sum(days) / USD, ci95=(low, high), smallest=smallest)
 
 
 def measure_drawdown(worths: Sequence[int]) -> float:
@@ -482,8 +468,7 @@ def to_usd(amount: Fraction) -> float:
 
 
 class RegimeGainView(View):
-    """Of the episodes of one kind of market, told by the price over the same horizon that is scored: nobody knew it
-    when deciding."""
+    """Of one kind of market, by the price over the horizon that is scored: nobody knew it when deciding."""
 
     regime: str
     episodes: int
@@ -559,11 +544,11 @@ class LpAblationView(PartialView):
             section(
                 f"What {self.reference} gains over each arm",
                 self._gain_table(),
-                lines(quiet(f"Noise floor: {floor}{self.noise_floor_said}.")),
+                remark(f"Noise floor: {floor}{self.noise_floor_said}."),
             ),
             section(
                 "By market",
-                lines(quiet(f"By whether the price moved 2 % in the same {self.horizon_hours} h that are scored.")),
+                remark(f"By whether the price moved 2 % in the same {self.horizon_hours} h that are scored."),
                 self._regime_table(),
             ),
             describe_models(self.models, self.arms),

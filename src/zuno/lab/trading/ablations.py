@@ -1,5 +1,4 @@
-"""Arms of the trading desk with something left out: one expert who speaks for all, no risk officer, the Judge alone or
-its vote at a debate's tokens, a risk officer who is shown nothing."""
+"""Arms of the trading desk with something left out: one expert, no risk officer, the Judge alone, a vote, a placebo."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -44,8 +43,7 @@ Agent: TypeAlias = Callable[[Case, ModelContext], Awaitable[AgentAnswer[Any]]]
 
 
 class SharedAnswers:
-    """What the rules of Meta and the experts say of one moment. They read the market alone, so that it is the same for
-    every arm, and worked out once where arms come to a moment together."""
+    """What the rules of Meta and the experts say of one moment: the same for every arm, and worked out once."""
 
     def __init__(self) -> None:
         self._moment: tuple[Symbol, Millis] | None = None

@@ -135,9 +135,9 @@ def measure_arm(
     """`events`: of the account, or of the venue's own log where no desk traded; `cut_events` says which count.
     `krw_rate`: KRW for one dollar; of the cash in won only what trades made of it counts, at the rate of the day for
     the worth and of the last moment for trades and fees. `counted`: fields of the result that the arm knows itself."""
-    history = trace_account(cut_events(events, until))
-    book = history
-    if book.ledger.debits != book.ledger.credits:
+    book = trace_account(cut_events(events, until))
+    ledger = book.ledger
+    if ledger.debits != ledger.credits:
         raise Broken(f"Debits and credits of the arm {arm} differ.")
     closed = [*book.closed]
     closed += [book.summarise(trade, trade_events.ExitReason.DECISION) for trade in book.finished.values()]
@@ -150,14 +150,14 @@ def measure_arm(
     spent = [ZERO, *accumulate(charge.usd for charge in charges)]
     charged = [charge.at for charge in charges]
     reached = [mark for mark in span.marks() if mark <= until]
-    ledger = book.ledger
+    paid = (ledger.balance(at, LedgerAccount.FEES) / rates[at.currency] for at in book.venues if at.currency in rates)
     return ArmResult(
         arm=arm,
         until=until,
         worth=(
             _micro(DEFAULT_VENUE.paper_cash),
             *(
-                _worth_at(mark, history.steps, prices, krw_rate) - _micro(spent[bisect_right(charged, mark)])
+                _worth_at(mark, book.steps, prices, krw_rate) - _micro(spent[bisect_right(charged, mark)])
                 for mark in reached[1:]
             ),
         ),
@@ -175,19 +175,10 @@ def measure_arm(
         hit_rate=_figure(figures.win_rate),
         profit_factor=_figure(figures.profit_factor),
         expectancy_r=_figure(figures.expectancy_r),
-        fees=_micro(
-            sum(
-                (
-                    ledger.balance(each, LedgerAccount.FEES) / rates[each.currency]
-                    for each in book.venues
-                    if each.currency in rates
-                ),
-                ZERO,
-            )
-        ),
+        fees=_micro(sum(paid, ZERO)),
         funding=_micro(-ledger.balance(DEFAULT_VENUE, LedgerAccount.FUNDING)),
         model_cost=_micro(spent[-1]),
-        exposure=_measure_exposure(history.steps, span.begin, until, rates),
+        exposure=_measure_exposure(book.steps, span.begin, until, rates),
         debits=format(ledger.debits.get(DEFAULT_VENUE, ZERO), "f"),
         credits=format(ledger.credits.get(DEFAULT_VENUE, ZERO), "f"),
         model_tokens=sum(charge.tokens for charge in charges),

@@ -1,5 +1,4 @@
-"""Cycles of the trading desk over a recorded market: what `Cycles.run` decides with the same account and record, with
-nothing written down and no checkpoint. A backtest that is cut off runs again."""
+"""Cycles of the trading desk over a recorded market: they decide as `Cycles.run` does, and write nothing down."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,8 +47,7 @@ def build_sources(
     gather: Callable[[records.MarketMoment], Awaitable[tuple[Digest, Case]]],
     **others: Any,
 ) -> CycleSources:
-    """Sources of a cycle in the lab: the moment stands, no chart is drawn and no bundle is kept to be read again.
-    `others` replace what is left out."""
+    """Sources of a cycle in the lab: the moment stands, no chart is drawn, no bundle kept. `others` replace these."""
 
     async def refuse(name: str) -> Bundle:
         raise NotImplementedError("the lab keeps no bundle")

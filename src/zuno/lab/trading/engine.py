@@ -142,10 +142,10 @@ class _ArmWork:
     async def is_done(self, job: Job) -> bool:
         return job.kind is JobKind.SHADOW  # no strategy of the owner's is asked here
 
-    async def ask_strategies(self, job: Job, at: Millis) -> None: ...
+    async def _skip(self, job: Job, at: Millis) -> None:
+        """An arm is the debate's alone."""
 
-    async def set_targets(self, job: Job, at: Millis) -> None:
-        pass  # an arm is the debate's
+    ask_strategies = set_targets = summarise_day = evaluate = _skip
 
     async def run_cycle(self, job: Job, at: Millis) -> None:
         desk, symbol = self.desk, job.symbol
@@ -184,12 +184,6 @@ class _ArmWork:
             desk.recalled += isinstance(wanted, Side) and find_cut(read[0], wanted) is not None
         if symbol is self.symbols[-1]:
             await self.tell(at)
-
-    async def summarise_day(self, job: Job, at: Millis) -> None:
-        pass
-
-    async def evaluate(self, job: Job, at: Millis) -> None:
-        pass
 
     async def learn(self) -> None:
         closed = len(self.desk.gate.book.closed)

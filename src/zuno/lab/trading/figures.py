@@ -27,8 +27,7 @@ class _MomentFigures:
 
 
 class MarketFigures:
-    """Figures of one symbol, bit by bit those of a single cycle. Several backtests may ask for the same moments by
-    turns: what is of the market is measured once."""
+    """Figures of one symbol, bit by bit those of a single cycle; backtests that ask by turns share the market's."""
 
     def __init__(self, store: SeriesStore, symbol: Symbol, mode: Mode = Mode.SWING) -> None:
         self.store = store
@@ -48,8 +47,7 @@ class MarketFigures:
         return self._origin
 
     async def load(self, moments: Sequence[Millis]) -> None:
-        """Which moments will be asked for, in ascending order: they are read and measured by the hundreds. Others may
-        be asked for too, and are measured by themselves."""
+        """Which moments will be asked for, ascending: they are measured by the hundreds, any other by itself."""
         self._moments = tuple(moments)
         self._places = {at: place for place, at in enumerate(self._moments)}
         self._known = {}

@@ -1,5 +1,4 @@
-"""Arms without a desk: market orders at the paper venue by a simple plan, decided when a four-hour bar has closed and
-filled at the open of the next, with the venue's fees and slippage."""
+"""Arms without a desk: market orders by a simple plan, decided on four-hour bars and filled at the next open."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.units import Millis
 from zuno.lab.trading.arm_result import PriceSeries, Span
 from zuno.lab.trading.arms import AFTER_DEBATE, Arm
-from zuno.lab.workers import parse_arms
+from zuno.lab.workers import parse_arms, write_command
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol, parse_symbol
 from zuno.trading.model.market import DAY_MS
 
@@ -52,15 +52,9 @@ class TradeQuestion:
 
     @property
     def command(self) -> str:
-        options = {
-            "--data": self.folder,
-            "--symbols": ",".join(self.symbols),
-            "--from": self.since,
-            "--to": self.until,
-            "--arms": ",".join(self.arms),
-        }
-        words = [f"{name} {given}" for name, given in options.items() if given]
-        return " ".join(["zuno lab trade", *words, *(["--models"] if self.models else [])])
+        span = {"from": self.since, "to": self.until}
+        options = {"data": self.folder, "symbols": ",".join(self.symbols), **span, "arms": ",".join(self.arms)}
+        return write_command("trade", options, models=self.models)
 
 
 OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[TradeMarket]]

@@ -27,7 +27,6 @@ class ScoredDecisions(View):
     """Decisions that were vetoed or cut, and scored."""
     rules: tuple[VetoTotals, ...]
     scores: tuple[VetoScoreView, ...]
-    """The newest."""
 
 
 class DecisionRecord:

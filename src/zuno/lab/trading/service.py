@@ -1,9 +1,9 @@
 """Backtests of the trading desk: arms side by side over one recorded market."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from zuno.lab.trading.order_arms import TargetPosition, plan_hold, plan_random, 
 from zuno.lab.trading.question import OpenMarket, TradeMarket, TradeQuestion, choose_span
 from zuno.lab.trading.scored_decisions import ScoredDecisions
 from zuno.lab.trading.views import TradeLabView, build_view
-from zuno.lab.workers import Progress, check_any_done, check_workers
+from zuno.lab.workers import Progress, RunTasks, check_any_done, check_workers
 from zuno.markets.market import Symbol
 from zuno.trading.model.cycle import EDITION
 from zuno.trading.service.learning import describe_outcomes, describe_vetoes
@@ -48,39 +48,24 @@ class ArmsTask:
 
 
 @dataclass(frozen=True, slots=True)
-class SlotProgress:
-    """Sent by a worker as its arm advances."""
-
-    arm: Arm
-
-
-RunTasks: TypeAlias = Callable[
-    [Sequence[ArmsTask], int, Callable[[ArmResult | SlotProgress], None], asyncio.Event], Awaitable[None]
-]
-
-
-@dataclass(frozen=True, slots=True)
 class TradeLab:
     """Backtests of the trading desk. Reads the home's recorded market and writes reports; accounts are not touched."""
 
     open_market: OpenMarket
-    run_tasks: RunTasks
+    run_tasks: RunTasks[ArmsTask, ArmResult | None]
+    """None: a slot of an arm was played."""
     reports: LabReports
     name_models: NameModels
 
     async def compare(
         self, question: TradeQuestion, workers: int, tell: Progress, stop: asyncio.Event, *, resume: bool = False
     ) -> TradeLabView:
-        """Every arm over the same time. Once `stop` is set, what is known by then is the answer. `resume`: arms that an
-        unfinished run of the same question had done are not run again."""
+        """Every arm over the same time, as far as `stop` lets them. `resume`: arms that are done are not run again."""
         check_workers(workers)
         async with self.open_market(question.folder) as market:
             span = choose_span(market, question)
-            asked: dict[str, Json] = {
-                "symbols": [symbol.value for symbol in question.symbols],
-                "begin": span.begin,
-                "end": span.end,
-            }
+            symbols: list[Json] = [symbol.value for symbol in question.symbols]
+            asked: dict[str, Json] = {"symbols": symbols, "begin": span.begin, "end": span.end}
             models = await self.name_models() if question.models else {}
             report = report_id(KIND, {**asked, **models, "arms": list(question.arms)}, market.fingerprint, EDITION)
             done = {result.arm: result for result in self.reports.load_parts(report, ArmResult, resume=resume)}
@@ -96,15 +81,11 @@ class TradeLab:
             unanswered = sum(result.unanswered for result in results)
             scored = {result.arm: result.scored for result in results if result.scored is not None}
             arms = {arm.value: decisions.model_dump(mode="json", by_alias=True) for arm, decisions in scored.items()}
-            page = (view.to_document(), view.draw_charts())
-            self.reports.save_view(
-                *(report, KIND, title, question.command, view, *page), unanswered=unanswered, arms=arms
-            )
+            self.reports.save_view(report, KIND, title, question.command, view, unanswered=unanswered, arms=arms)
             return view
 
     async def read_calibration(self, report: str, arm: str) -> TradeCalibrationView:
-        """How far the claims of an arm's agents could be relied on. `NotFound`, `Refused`, `UsageError` where a report
-        says nothing of it."""
+        """Calibration of an arm's agents. `NotFound`, `Refused`, `UsageError` where a report says nothing of it."""
         head, scored = await self._read_scored(report, arm)
         return TradeCalibrationView(
             **head, said=describe_outcomes(scored.outcomes), outcomes=scored.outcomes, agents=scored.agents
@@ -139,15 +120,9 @@ class TradeLab:
             scored = ScoredDecisions.model_validate(kept.arms[arm])
         except ValidationError as error:
             raise Broken(f"The report {report} is damaged; run `{kept.command}`.") from error
-        origin = str(kept.body.get("origin"))
-        head = {
-            "synthetic": origin.startswith("SYNTHETIC"),
-            "origin": origin,
-            "account": f"{report}, arm {arm}",
-            "mode": "paper",
-            "as_of": str(kept.body.get("until")),
-        }
-        return head, scored
+        origin, until = str(kept.body.get("origin")), str(kept.body.get("until"))
+        market = {"synthetic": origin.startswith("SYNTHETIC"), "origin": origin, "as_of": until}
+        return {**market, "account": f"{report}, arm {arm}", "mode": "paper"}, scored
 
     async def _run(
         self,
@@ -164,9 +139,9 @@ class TradeLab:
         wanted = [arm for arm in question.arms if (question.models or arm not in NEED_MODEL) and arm not in done]
         played, total = 0, len(slots_of(span)) * len(wanted)
 
-        def hear(message: ArmResult | SlotProgress) -> None:
+        def hear(message: ArmResult | None) -> None:
             nonlocal played
-            if isinstance(message, SlotProgress):
+            if message is None:
                 played += 1
                 tell(min(played, total), total)
                 return
@@ -178,9 +153,8 @@ class TradeLab:
         tell(0, total)
         tasks = plan_tasks(wanted, question.symbols, market, span, workers, models=question.models)
         await self.run_tasks(tasks, workers, hear, stop)
-        if later := tuple(arm for arm in wanted if arm in AFTER_DEBATE):
-            if stop.is_set():
-                return [results[arm] for arm in question.arms if arm in results]
+        later = tuple(arm for arm in wanted if arm in AFTER_DEBATE)
+        if later and not stop.is_set():
             debate = results[Arm.DEBATE]
             tokens = -(-debate.model_tokens // max(1, debate.cycles))
             task = ArmsTask(market, question.symbols, span, later, debate.trades, question.models, tokens)
@@ -197,8 +171,7 @@ def plan_tasks(
     *,
     models: bool = False,
 ) -> list[ArmsTask]:
-    """Arms without a desk in one task; desks in as many as there are processes, each measuring the market once. Those
-    that ask models share one, and what was answered there."""
+    """Arms without a desk in one task, desks in one a process; those that ask models share one, and its answers."""
     first = [arm for arm in arms if arm not in AFTER_DEBATE]
     plain = tuple(arm for arm in first if arm in ORDER_ARMS)
     desks = [arm for arm in first if arm in DESK_ARMS]

@@ -119,8 +119,7 @@ class SkippedArmView(View):
 
 
 class RandomDrawsView(View):
-    """The debate's closed trades among draws of chance with the same sides, sizes and holds, by closes, after fees and
-    slippage and before funding."""
+    """The debate's closed trades among random ones with the same sides, sizes and holds, before funding."""
 
     draws: int
     debate_usd: float
@@ -320,7 +319,7 @@ def build_view(
     tries = max(trials or 0, len(results))
     sharpes = [value for result in results if (value := measure_returns(_returns(result), 1).sharpe) is not None]
     variance = estimate_trial_variance(sharpes, len(marks) - 1)
-    change = _market_change(prices, span)
+    change = round(_mean_change(prices, span.begin, span.end), 6)
     models = judge_models(frozenset(name for result in results for name in result.models), span.begin // 1_000)
     cannot_run = NEED_MODEL if not question.models else () if stopped else MODELS_FOR
     floor, floor_said = _noise_floor(gains, bool(models))
@@ -463,8 +462,7 @@ def _headline(models: Sequence[ModelCutoffView], gains: Mapping[Arm, GainView], 
 def count_flips(
     debate: Sequence[DecisionLine], other: Sequence[DecisionLine], prices: Mapping[Symbol, PriceSeries], until: int
 ) -> tuple[int, int]:
-    """Decisions of the other arm that are not the debate's, for better and for worse by the move of the day after,
-    where that day is over."""
+    """Decisions that the two arms saw differently, for better and for worse by the move of the day after."""
     ours, theirs = (
         {(line.at, line.symbol): side.sign for line in lines if (side := Call(line.call).side) is not None}
         for lines in (debate, other)
@@ -483,16 +481,7 @@ def count_flips(
 
 def classify_days(prices: Mapping[Symbol, PriceSeries], marks: Sequence[int]) -> tuple[str, ...]:
     """Kind of market of each day between two marks, by what was known when it began."""
-    kinds = []
-    for mark in marks[:-1]:
-        moves = []
-        for series in prices.values():
-            now, before = series.at(mark), series.at(mark - TREND_DAYS * DAY_MS)
-            if now is not None and before is not None:
-                moves.append(now / before - 1)
-        move = round(fsum(moves) / len(moves), 9) if moves else 0.0
-        kinds.append(name_kind(move))
-    return tuple(kinds)
+    return tuple(name_kind(round(_mean_change(prices, mark - TREND_DAYS * DAY_MS, mark), 9)) for mark in marks[:-1])
 
 
 def name_kind(move: float) -> str:
@@ -500,14 +489,11 @@ def name_kind(move: float) -> str:
     return "bull" if move >= TREND else "bear" if move <= -TREND else "sideways"
 
 
-def _market_change(prices: Mapping[Symbol, PriceSeries], span: Span) -> float:
-    """Mean change of the symbols, a fraction."""
-    changes = []
-    for series in prices.values():
-        first, last = series.at(span.begin), series.at(span.end)
-        if first is not None and last is not None:
-            changes.append(last / first - 1)
-    return round(fsum(changes) / len(changes), 6) if changes else 0.0
+def _mean_change(prices: Mapping[Symbol, PriceSeries], begin: int, end: int) -> float:
+    """Of the symbols whose prices are known at both moments, a fraction."""
+    ends = [(series.at(begin), series.at(end)) for series in prices.values()]
+    changes = [last / first - 1 for first, last in ends if first is not None and last is not None]
+    return fsum(changes) / len(changes) if changes else 0.0
 
 
 def _list_notes(question: TradeQuestion, market: TradeMarket, span: Span) -> tuple[str, ...]:

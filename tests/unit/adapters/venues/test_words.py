@@ -76,7 +76,7 @@ async def test_a_paid_question_that_failed_is_not_asked_again(home: Path, monkey
         monkeypatch.setenv("ZUNO_PERPLEXITY_URL", here.url)
         opened = Markets(read_settings({}, home))
         with pytest.raises(Unavailable, match=r"\bonce\b"):
-            await opened.sources().texts[SEARCH_VENUE].texts("BTC", Millis(0), Millis(10**14))
+            await opened.sources.texts[SEARCH_VENUE].texts("BTC", Millis(0), Millis(10**14))
         assert len(here.asked) == 1
         await opened.close()
     assert PATIENCE.timeout == 60

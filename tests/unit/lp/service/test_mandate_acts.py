@@ -419,7 +419,7 @@ class Rich:
 
 async def hedge_position(home: MandatedHome) -> None:
     """As a hedged plan leaves it that opened position 1."""
-    journal, desk = await home.zuno._open_journal(), home.zuno._short_desk()
+    journal, desk = await home.zuno._open_journal(), home.zuno._shorts
     chain = home.zuno._chains.current_chain(home.chain)
     account, plan = await desk.choose_account(chain.info), "plan_" + "a" * 12
     (position,) = (await chain.positions([1])).positions
