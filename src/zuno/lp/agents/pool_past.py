@@ -26,7 +26,7 @@ from zuno.lp.rules.fee_cover import (
 )
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, LEAST_COVERED, WEEK, fee_window, find_sample, reach_of
 
-_WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
+WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
 LATE: Final = DAY // 4
 """Seconds of a day that the reference may miss at its beginning."""
 
@@ -67,7 +67,7 @@ async def read_growth(
     pool: PoolState,
     chain: Chain,
     samples: Samples | None,
-    windows: Sequence[tuple[int, str]] = _WINDOWS,
+    windows: Sequence[tuple[int, str]] = WINDOWS,
     *,
     own_last: bool = False,
 ) -> Growth:
