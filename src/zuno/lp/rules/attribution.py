@@ -142,14 +142,14 @@ def attribute(history: PositionHistory, hedge: HedgeAmounts | None = None) -> At
         terms = _terms(history, value)
         return terms if hedge is None else hedge.add_to(terms, value)
 
-    fees = _fees_earned(history)
+    fees0, fees1 = (_terms(history, value).fees for value in (lambda *worth: worth[0], lambda *worth: worth[1]))
     lvr0, lvr1 = _lvr(history)
     gas_valued = history.native_side is not None or history.native_in_token1 is not None
     return Attribution(
         in_token0=explain(lambda amount0, amount1, sqrt_price: amount0 + amount1 / price_of(sqrt_price)),
         in_token1=explain(lambda amount0, amount1, sqrt_price: amount0 * price_of(sqrt_price) + amount1),
-        fees0=fees[0],
-        fees1=fees[1],
+        fees0=int(fees0),
+        fees1=int(fees1),
         gas_wei=sum(event.gas for event in history.events),
         gas_valued=gas_valued,
         measured=not history.computed,
@@ -177,10 +177,8 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
         leg = legs.pop(end.position_id, None)
         if leg is None or leg.liquidity != end.liquidity:
             raise Broken(f"position {end.position_id} ends with liquidity that its own history does not explain")
-        terms, _ = _accrue_to_price(
-            terms, leg, end.sqrt_price_x96, (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128), value
-        )
-        terms = replace(terms, nav_end=_worth(end, value))
+        growth = (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128)
+        terms = replace(_accrue_to_price(terms, leg, end.sqrt_price_x96, growth, value), nav_end=_worth(end, value))
     if any(leg.liquidity for leg in legs.values()):
         raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
     return terms
@@ -198,18 +196,17 @@ def _worth(standing: PositionSnapshot, value: Value) -> Fraction:
 
 def _accrue_to_price(
     terms: PnlTerms, leg: _Leg, sqrt_price_x96: int, growth: tuple[int, int], value: Value
-) -> tuple[PnlTerms, tuple[int, int]]:
+) -> PnlTerms:
     """Bring a leg from its last mark to a price: what it earned, what the price did, what the curve cost."""
     owed = leg.owed_at(growth)
     before, after = leg.principal(leg.sqrt_price_x96), leg.principal(sqrt_price_x96)
     held = (before[0] + leg.owed[0], before[1] + leg.owed[1])
-    moved = replace(
+    return replace(
         terms,
         fees=terms.fees + value(owed[0] - leg.owed[0], owed[1] - leg.owed[1], sqrt_price_x96),
         price_effect=terms.price_effect + value(*held, sqrt_price_x96) - value(*held, leg.sqrt_price_x96),
         divergence_loss=terms.divergence_loss + value(*before, sqrt_price_x96) - value(*after, sqrt_price_x96),
     )
-    return moved, owed
 
 
 def _apply_liquidity_change(
@@ -220,7 +217,7 @@ def _apply_liquidity_change(
     leg = legs.get(touch.position_id, _Leg(touch.range, 0, price, growth, (0, 0)))
     if leg.liquidity + touch.liquidity_delta != touch.liquidity_after:
         raise Broken(f"position {touch.position_id} at block {touch.block.number}: liquidity does not add up")
-    terms, _ = _accrue_to_price(terms, leg, price, growth, value)
+    terms = _accrue_to_price(terms, leg, price, growth, value)
     after = replace(leg, liquidity=touch.liquidity_after, sqrt_price_x96=price, growth_last=growth, owed=(0, 0))
     # The contract rounds in its own favour at every touch; that dust is a cost of holding the curve.
     exchanged = principal_exchanged(touch)
@@ -268,28 +265,6 @@ def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: V
     if history.native_in_token1 is None:
         return ZERO
     return value(0, gas * history.native_in_token1, sqrt_price_x96)
-
-
-def _fees_earned(history: PositionHistory) -> tuple[int, int]:
-    """Fees of the window in both tokens, collected or not."""
-    total = [0, 0]
-    legs: dict[int, _Leg] = {}
-    if history.start is not None:
-        legs[history.start.position_id] = _leg_standing(history.start)
-    marks: list[PositionEvent | PositionSnapshot] = [
-        event for event in history.events if isinstance(event, PositionEvent)
-    ]
-    if history.end is not None:
-        marks.append(history.end)
-    for mark in marks:
-        growth = (mark.fee_growth_inside0_x128, mark.fee_growth_inside1_x128)
-        leg = legs.get(mark.position_id)
-        if leg is not None:
-            owed = leg.owed_at(growth)
-            total = [sum_ + now - before for sum_, now, before in zip(total, owed, leg.owed, strict=True)]
-        liquidity = mark.liquidity_after if isinstance(mark, PositionEvent) else mark.liquidity
-        legs[mark.position_id] = _Leg(mark.range, liquidity, mark.sqrt_price_x96, growth, (0, 0))
-    return total[0], total[1]
 
 
 def _lvr(history: PositionHistory) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Candidates with all their figures, computed from one frozen context: every peer recomputes the same."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
@@ -9,10 +9,9 @@ from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, Hedge
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import MEASURED_GAS, StepKind
-from zuno.lp.plan.inventory import SLIPPAGE_BPS, QuoteSwap, burn_proceeds, others_liquidity, worth_token1
+from zuno.lp.plan.inventory import SLIPPAGE_BPS, burn_proceeds, others_liquidity, worth_token1
 from zuno.lp.plan.minting import plan_deposit
-from zuno.lp.rules.carry import MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
+from zuno.lp.rules.carry import cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_cover import ELASTICITY
 from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.hedging import follow_range, score_hedge
@@ -42,11 +41,6 @@ class PoolInputs:
     gas: GasQuote | None = None
     native_token1: Fraction | None = None
     """Base units of token1 for one wei of the chain's own currency."""
-    slippage_bps: int = SLIPPAGE_BPS
-    exact_quotes: QuoteSwap | None = None
-    """Swap quotes of the pool without our liquidity, where it is known whole."""
-    gas_units: Mapping[StepKind, int] = field(default_factory=lambda: MEASURED_GAS)
-    gas_label: str = MEASURED_LABEL
     hedge: HedgeTerms | None = None
     """Moves are hedged by these; what is held, and its close, where it is hedged already. None: nothing is."""
 
@@ -140,9 +134,7 @@ def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range
 
 
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
-    put_in = plan_deposit(
-        inputs.pool, inputs.position, move.range, inputs.have, inputs.slippage_bps, inputs.exact_quotes
-    )
+    put_in = plan_deposit(inputs.pool, inputs.position, move.range, inputs.have, SLIPPAGE_BPS)
     return _build_candidate(inputs, index, move.kind, put_in, hold, move.range, move.pool_index)
 
 
@@ -170,8 +162,6 @@ def _carry(
         gas=inputs.gas,
         native_token1=inputs.native_token1,
         prep=prep,
-        units=inputs.gas_units,
-        label=inputs.gas_label,
     )
     if hedge is not None:
         cost = replace(cost, hedge_token1=hedge.begin_token1)

@@ -74,14 +74,10 @@ class Barriers:
     """The price starts in the range."""
 
 
-def draw_paths(
-    returns: Sequence[float], *, turned: bool = False, seed: int = 0, variance: float | None = None
-) -> StressPaths:
-    """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; `turned` flips those
-    quoted the other way round. `variance`: of a day, to which they are scaled. The set of the same returns is kept
-    between calls."""
-    sign = -1 if turned else 1
-    nano = tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:]))
+def draw_paths(returns: Sequence[float], *, seed: int = 0, variance: float | None = None) -> StressPaths:
+    """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; the same returns give
+    the same set. `variance`: of a day, to which they are scaled."""
+    nano = nano_returns(returns[-HISTORY_HOURS:])
     return _draw(nano if variance is None else _scale(nano, variance), seed)
 
 

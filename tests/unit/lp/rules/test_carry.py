@@ -176,17 +176,6 @@ def test_a_rollup_charges_for_bytes_too() -> None:
     assert rollup == plain + 7 * (1060 + 120)
 
 
-def test_estimates_of_the_node_replace_the_table() -> None:
-    cost = cost_of(
-        [StepKind.BURN],
-        gas=GasQuote(GWEI, Wei(0)),
-        native_token1=None,
-        units={StepKind.BURN: 5},
-        label="eth_estimateGas",
-    )
-    assert (cost.gas_units, cost.gas_wei, cost.label) == (5, 5 * GWEI, "eth_estimateGas")
-
-
 @pytest.mark.parametrize(("gas", "native"), [(None, Fraction(1)), (GasQuote(GWEI, GWEI), None)])
 def test_gas_that_cannot_be_priced_is_unknown_not_free(gas: GasQuote | None, native: Fraction | None) -> None:
     cost = cost_of([StepKind.BURN], gas=gas, native_token1=native)
