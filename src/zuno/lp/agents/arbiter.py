@@ -1,5 +1,6 @@
 """The Arbiter: called only when the debate does not converge; picks one candidate of the latest proposal."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused
@@ -85,11 +86,12 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
 
 
 def _summarise_rounds(debate: Debate) -> str:
-    history = "; ".join(
-        f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
-        for number, round_ in enumerate(debate.rounds)
-    )
-    return f"The debate did not converge ({history})."
+    history = []
+    for number, round_ in enumerate(debate.rounds):
+        counts = Counter(judgment.verdict for judgment in round_.judgments)
+        tally = (f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        history.append(f"round {number}: {', '.join(tally)}")
+    return f"The debate did not converge ({'; '.join(history)})."
 
 
 def _first_by_axis(context: Context, debate: Debate) -> int:
@@ -130,8 +132,3 @@ def _objection(context: Context, debate: Debate, opinion: ArbiterOpinion) -> str
     if opinion.chosen_index != first and not (opinion.against_axis or "").strip():
         return f"candidate {first} stands first by the profile's axis: another one takes a reason in againstAxis"
     return None
-
-
-def _tally(verdicts: Sequence[Verdict]) -> str:
-    counts = {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

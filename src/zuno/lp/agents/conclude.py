@@ -1,6 +1,5 @@
 """The end of a debate, the same for Critic and Arbiter: cautions about the data, the decision and its confidence."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -39,10 +38,17 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
     share, over_runner_up = paired_shares(context, last, decision.index)
+    ages = [
+        Fraction(note.age_seconds, max(note.limit_seconds, 1))
+        for note in context.sources
+        if note.age_seconds is not None and note.limit_seconds is not None
+    ]
+    live = sum(note.source is not None and note.source != "seed" for note in context.sources)
+    known = Fraction(live, len(context.sources)) if context.sources else Fraction(1)
     return PlanReady(
         debate=debate,
         decision=decision,
-        confidence=score_confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
+        confidence=score_confidence(share=share, age=max(ages, default=Fraction(0)), known=known),
         over_runner_up=None if over_runner_up is None else float(over_runner_up),
     )
 
@@ -74,20 +80,6 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     least = least_edge(rival)
     beaten = None if least is None else share_above(theirs, ours, least / (rival.capital_token1 or 1))
     return (None if beaten is None else 1 - beaten), over_runner_up
-
-
-def _age(context: Context) -> Fraction:
-    ages = [
-        Fraction(note.age_seconds, max(note.limit_seconds, 1))
-        for note in context.sources
-        if note.age_seconds is not None and note.limit_seconds is not None
-    ]
-    return max(ages, default=Fraction(0))
-
-
-def _share_of_live_sources(context: Context) -> Fraction:
-    sound: Sequence[bool] = [note.source is not None and note.source != "seed" for note in context.sources]
-    return Fraction(sum(sound), len(sound)) if sound else Fraction(1)
 
 
 PLACES: Final = 4

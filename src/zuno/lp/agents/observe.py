@@ -197,7 +197,7 @@ class Observer:
         base, quote = base_and_quote(pool.token0, pool.token1)
         pair = Pair(market_name(base), market_name(quote))
         series = await sources.ask(f"price history {label}", feeds.prices.history(pair, HISTORY_HOURS + 1, now))
-        returns = () if series is None else hourly_returns(series.value).values
+        returns = () if series is None else hourly_returns(series.value)
         if base is pool.token1:
             returns = tuple(-value for value in returns)
         reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))

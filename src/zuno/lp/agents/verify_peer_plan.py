@@ -87,12 +87,7 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
             raise Malformed(f"position {position.id} lies in a pool with hooks that the owner does not trust")
         if context.scenes[0].pool != position.pool:
             raise Malformed(f"the context is about another pool than position {position.id} lies in")
-    else:
-        _check_request(context, start)
-
-
-def _check_request(context: Context, start: FlowCreateStart) -> None:
-    """Pools alone, and not more than a survey looks at."""
+        return
     if context.flow != "create" or context.wish != start.wish:
         raise Malformed("the context is about another wish than was asked for")
     if len(context.scenes) > MOST_POOLS:

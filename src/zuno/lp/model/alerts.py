@@ -17,10 +17,6 @@ _ALERT_ID = re.compile(r"alert_[0-9a-f]{12}")
 _RULE_ID = re.compile(r"rule_[0-9a-f]{12}")
 
 
-def is_alert_id(text: str) -> bool:
-    return bool(_ALERT_ID.fullmatch(text))
-
-
 class Condition(StrEnum):
     """What is wrong, mildest first; then what an owner may ask to be told."""
 
@@ -120,7 +116,7 @@ class Alert:
     snoozed_until: Seconds | None = None
 
     def __post_init__(self) -> None:
-        if not is_alert_id(self.id):
+        if not _ALERT_ID.fullmatch(self.id):
             raise ValueError("an alert's id is alert_ and 12 hex digits")
 
 
@@ -176,7 +172,7 @@ class AlertBook:
 
 
 def alert_id(text: str) -> str:
-    if not is_alert_id(text.strip()):
+    if not _ALERT_ID.fullmatch(text.strip()):
         raise UsageError(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
     return text.strip()
 

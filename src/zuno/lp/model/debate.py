@@ -304,28 +304,27 @@ class Debate(Wire):
     spoke: tuple[SpeakerRecord, ...] = Field((), max_length=MOST_VOICES)
 
 
-class FlowStart(Wire):
-    kind: Literal[Kind.FLOW_START] = Kind.FLOW_START
+class Asking(Wire):
+    """A message that begins a debate."""
+
     chain: Note
-    position_id: int = Field(gt=0)
     profile: RiskProfile
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
     hedged: WantsHedge = False
+
+
+class FlowStart(Asking):
+    kind: Literal[Kind.FLOW_START] = Kind.FLOW_START
+    position_id: int = Field(gt=0)
     short: Annotated[int, Field(ge=0, exclude_if=lambda amount: not amount)] = 0
     """Sold short for the position already, in base units of its volatile token."""
 
 
-class FlowCreateStart(Wire):
+class FlowCreateStart(Asking):
     kind: Literal[Kind.FLOW_CREATE_START] = Kind.FLOW_CREATE_START
-    chain: Note
     wish: PositionRequest
-    profile: RiskProfile
-    max_rounds: Revisions
-    own_range: AskedRange = None
-    hooks: TrustedHooks = ()
-    hedged: WantsHedge = False
 
 
 class Arguing(Wire):

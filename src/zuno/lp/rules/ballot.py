@@ -251,16 +251,13 @@ def describe_cover(cover: FeeCover | None, prefix: str) -> str:
     if cover is None:
         return ""
     paid = "fees and the rewards of the settings" if cover.rewarded else "fees"
+    judged = "it pays to be in it" if cover.low > 1 else "whether it pays is not certain"
+    if cover.high < 1:
+        judged = "it does not pay to be in it"
     return (
         f"this pool's {paid} paid {{{prefix}fees_over_lvr}} of what arbitrage took in {{{prefix}cover_days}} "
-        f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judge_cover(cover)}"
+        f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judged}"
     )
-
-
-def judge_cover(cover: FeeCover) -> str:
-    if cover.high < 1:
-        return "it does not pay to be in it"
-    return "it pays to be in it" if cover.low > 1 else "whether it pays is not certain"
 
 
 def _find_why_shut(candidate: Candidate) -> str:

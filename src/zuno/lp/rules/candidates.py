@@ -108,7 +108,9 @@ def _build_candidate(
     pool_index: int = 0,
 ) -> Candidate:
     """Without a range nothing is in a pool: all there is stays home."""
-    tested = None if band is None else _stress(inputs, band)
+    tested = None
+    if band is not None and inputs.paths is not None:
+        tested = stress(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
     hedge = None if band is None else _hedge(inputs, kind, put_in, band)
     return Candidate(
         index=index,
@@ -136,12 +138,6 @@ def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
     put_in = plan_deposit(inputs.pool, inputs.position, move.range, inputs.have, SLIPPAGE_BPS)
     return _build_candidate(inputs, index, move.kind, put_in, hold, move.range, move.pool_index)
-
-
-def _stress(inputs: PoolInputs, band: Range) -> Stress | None:
-    if inputs.paths is None:
-        return None
-    return stress(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
 
 
 def _carry(

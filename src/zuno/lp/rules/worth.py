@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import mul
 from typing import Final
 
 from zuno.amm.integers import Q96
@@ -143,16 +144,13 @@ def path_worths(
         return None
     lost = SQUARE * candidate.deposit.liquidity * sqrt_price_x96 / (4 * Q96 * capital)
     earned, paid = fees / capital / PPM, cost / capital
-    hedge = candidate.hedge
-    if hedge is None or followed is None:
-        scale = lcm(lost.denominator, earned.denominator, paid.denominator)
-        a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
-        return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale
-    rates = (earned, -lost, hedge.funding_hour_token1 / capital, -hedge.reset_token1 / capital, -paid)
+    rates, paths = [-paid, earned, -lost], [time.hours, time.squares]
+    if candidate.hedge is not None and followed is not None:
+        rates += [candidate.hedge.funding_hour_token1 / capital, -candidate.hedge.reset_token1 / capital]
+        paths += [followed.short_hours, followed.turnover]
     scale = lcm(*(rate.denominator for rate in rates))
-    a, b, c, d, e = (int(rate * scale) for rate in rates)
-    paths = zip(time.hours, time.squares, followed.short_hours, followed.turnover, strict=True)
-    return [a * hours + b * squares + c * short + d * traded + e for hours, squares, short, traded in paths], scale
+    begin, *factors = (int(rate * scale) for rate in rates)
+    return [begin + sum(map(mul, factors, path)) for path in zip(*paths, strict=True)], scale
 
 
 def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction = Fraction(0)) -> Fraction | None:
