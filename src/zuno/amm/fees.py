@@ -38,7 +38,6 @@ def pack_protocol_fee(zero_for_one: int, one_for_zero: int) -> int:
 
 
 def protocol_fee_of_direction(packed: int, zero_for_one: bool) -> int:
-    """The protocol fee, in pips, of one direction."""
     return packed & 0xFFF if zero_for_one else packed >> 12
 
 

@@ -34,8 +34,6 @@ class PositionManagerInfo:
 
 @dataclass(frozen=True, slots=True)
 class PoolSlots:
-    """Storage words of one pool that have an address of their own."""
-
     slot0: int
     fee_growth_global0_x128: int
     fee_growth_global1_x128: int
@@ -67,7 +65,6 @@ def decode_position_info(packed: int) -> PositionManagerInfo:
 
 
 def pool_slots(pool: str) -> PoolSlots:
-    """The single words of a pool, by its id."""
     state = _pool_state_slot(pool)
     return PoolSlots(
         slot0=state,
@@ -99,7 +96,6 @@ def unpack_slot0(word: int) -> Slot0:
 
 
 def unpack_position(liquidity_word: int, inside0_last: int, inside1_last: int) -> PositionInfo:
-    """A position out of its three words."""
     return PositionInfo(liquidity_word & _UINT128, inside0_last, inside1_last)
 
 

@@ -41,8 +41,6 @@ class Slot0(NamedTuple):
 
 
 class TickInfo(NamedTuple):
-    """What an initialised tick remembers."""
-
     liquidity_gross: int
     liquidity_net: int
     fee_growth_outside0_x128: int
@@ -126,7 +124,6 @@ class Pool:
 
     @classmethod
     def initialize(cls, fee: int, tick_spacing: int, sqrt_price_x96: int) -> Self:
-        """A new, empty pool at this price."""
         fee, tick_spacing, sqrt_price_x96 = index(fee), index(tick_spacing), index(sqrt_price_x96)
         check_tick_spacing(tick_spacing)
         lp_fee = fees.initial_lp_fee(fee)
@@ -174,7 +171,6 @@ class Pool:
         )
 
     def set_protocol_fee(self, zero_for_one: int, one_for_zero: int) -> None:
-        """Set the protocol's fee of both directions, in pips of the input."""
         packed = fees.pack_protocol_fee(index(zero_for_one), index(one_for_zero))
         self.slot0 = self.slot0._replace(protocol_fee=packed)
 
@@ -449,7 +445,6 @@ def flip_tick(words: TickWords, tick: int, tick_spacing: int) -> None:
 
 
 def build_words(ticks: Iterable[int], tick_spacing: int) -> TickWords:
-    """The bitmap of these initialised ticks."""
     words: TickWords = {}
     for tick in ticks:
         check_aligned(tick, tick_spacing)

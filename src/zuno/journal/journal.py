@@ -50,7 +50,6 @@ class Verdict:
     mode: VerifyMode = VerifyMode.ALL
     """What was done: `ALL` also where no checkpoint let less be enough."""
     first: int = 1
-    """The first entry that was read."""
     signatures: int = 0
     """Of how many entries they were checked."""
     sealed: int | None = None

@@ -65,7 +65,6 @@ class ToolSpec:
     name: str
     description: str
     arguments: tuple[str, ...] = ()
-    """Their names."""
     check: Callable[[Mapping[str, str]], str | None] = lambda arguments: None
     """None, or what is wrong with the arguments, for the model."""
 

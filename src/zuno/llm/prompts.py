@@ -62,8 +62,6 @@ Value = str | int | Untrusted
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered prompt: the rules as system text, the case as user text."""
-
     system: str
     user: str
     untrusted: tuple[Untrusted, ...] = ()

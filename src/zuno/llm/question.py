@@ -41,7 +41,6 @@ class Question(Generic[T]):
     role: str
     round: int
     prompt: str
-    """The name of a prompt file."""
     variables: Callable[[], Mapping[str, Value]]
     """Values for the prompt's places; computed when a model is asked."""
     output: type[T]
@@ -75,7 +74,6 @@ class SourcedAnswer(Generic[T]):
 
     @property
     def model(self) -> str | None:
-        """The model whose words these are."""
         return self.attempts[-1].model if self.source in ("model", "repaired") else None
 
 

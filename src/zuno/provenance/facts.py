@@ -21,8 +21,6 @@ _SMALL_DIGITS: Final = 4
 
 
 class Unit(StrEnum):
-    """What a value counts, and how it is printed."""
-
     PRICE = "price"
     """Of one whole base token; `symbol` is the quote's."""
     AMOUNT = "amount"
@@ -88,7 +86,6 @@ class Figure:
 
     @property
     def candidate(self) -> int | None:
-        """The candidate it is of."""
         match = _CANDIDATE.match(self.id)
         return int(match[2]) if match else None
 

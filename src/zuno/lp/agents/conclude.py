@@ -14,7 +14,6 @@ from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths,
 
 
 def data_cautions(context: Context) -> tuple[str, ...]:
-    """Why this data deserves caution."""
     reasons: list[str] = []
     if context.seeded:
         reasons.append("some figures come from a seeded series, not from a market")

@@ -153,7 +153,6 @@ def _volatility(returns_nano: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
 
 
 def ballot_facts(context: Context, candidates: Sequence[Candidate], prefix: str = "") -> Iterator[Figure]:
-    """The facts of the candidates, each of its own."""
     hold = next((candidate for candidate in candidates if candidate.kind is CandidateKind.HOLD), None)
     for candidate in candidates:
         pool = context.scenes[candidate.pool_index].pool
@@ -242,7 +241,6 @@ def facts_of(context: Context, rounds: Sequence[Round] = (), number: int | None 
 def text_faults(
     text: str | None, facts: FactSheet, about: int | None = None, limits: tuple[int, int] = (1, 280)
 ) -> list[str]:
-    """Why an agent's text cannot be used."""
     return [] if not text else [str(fault) for fault in find_faults(text, facts, about=about, limits=limits)]
 
 
@@ -268,7 +266,6 @@ def print_thought(thought: Thought, facts: FactSheet, decided: int | None = None
 
 
 def find_subject(thought: Thought, decided: int | None) -> int | None:
-    """The candidate that a thought is about."""
     head = thought.text.partition(",")[0].removeprefix("Candidate ")
     return int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
 

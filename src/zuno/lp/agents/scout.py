@@ -56,7 +56,6 @@ class Scout:
 
 
 def summarise_context(context: Context) -> str:
-    """The Scout's own words without a model."""
     regimes = {pool_facts.regime: (index, pool_facts.regime_why) for index, pool_facts in enumerate(context.scenes)}
     parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in regimes.items()]
     text = "; ".join(parts)

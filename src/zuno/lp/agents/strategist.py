@@ -24,13 +24,10 @@ from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, ju
 from zuno.lp.rules.worth import worth_of_capital
 
 Recall = Callable[[str], Awaitable[Context]]
-"""The context behind a hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalInputs:
-    """What one proposal is made from."""
-
     context: Context
     pools: tuple[PoolInputs, ...]
     grids: tuple[PoolGrid, ...]

@@ -54,8 +54,6 @@ class _MessageType(bytes, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLimits:
-    """The bounds of delivery."""
-
     first_retry_ms: int = 250
     slowest_retry_ms: int = 5_000
     tries: int = 16
@@ -103,8 +101,6 @@ class DeliveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bytes and the role they go to."""
-
     to: Role
     data: bytes
 
@@ -158,8 +154,6 @@ class ContextReceived:
 
 @dataclass(frozen=True, slots=True)
 class PongReceived:
-    """A peer is there."""
-
     role: Role
     nonce: str
     code: str
@@ -175,8 +169,6 @@ class MessageRejected(Wire):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was never acknowledged."""
-
     to: Role
     envelope: wire.Envelope
     tries: int
@@ -196,8 +188,6 @@ Event = (
 
 @dataclass(slots=True)
 class _Pending:
-    """Something that is sent until it is acknowledged."""
-
     to: Role
     data: bytes
     tries: int
@@ -207,7 +197,6 @@ class _Pending:
 
 
 LoadContext = Callable[[Digest], bytes | None]
-"""The bytes of a context that is kept here; None where it is not."""
 
 
 class Delivery:
@@ -279,12 +268,10 @@ class Delivery:
 
     @property
     def next_due(self) -> int | None:
-        """When something has to be sent again."""
         return min((pending.next_at for pending in self._pending.values()), default=None)
 
     @property
     def waiting(self) -> int:
-        """What is not acknowledged yet."""
         return len(self._pending)
 
     def forget(self, request_id: str) -> None:
@@ -532,7 +519,6 @@ class Delivery:
         return ReplayGuard(rules.requests_of_a_sender, rules.letters_a_request, paper)
 
     def _note_context_known(self, role: Role, name: Digest) -> None:
-        """The other side has that context."""
         held = self._contexts_known_by[role]
         held[name] = None
         while len(held) > self._rules.known_contexts:
@@ -547,13 +533,11 @@ class Delivery:
 
 
 def context_of(envelope: wire.Envelope) -> Digest | None:
-    """The context a message argues about."""
     payload = envelope.payload
     return Digest(payload.debate.context) if isinstance(payload, Arguing) else None
 
 
 def edition_refusal(sender: Role, edition: int, me: Role) -> str:
-    """Why two peers do not argue with each other."""
     return f"The {sender} argues in edition {edition} and the {me} in edition {EDITION}; run the same Zuno for both."
 
 
@@ -568,7 +552,6 @@ def turn_of(envelope: wire.Envelope) -> tuple[Kind, int]:
 
 
 def _message_type(data: bytes) -> _MessageType | None:
-    """What sort of message it is; None for what is none."""
     head = len(_MAGIC)
     try:
         return _MessageType(data[head : head + 1]) if data.startswith(_MAGIC) else None

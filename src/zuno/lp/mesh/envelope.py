@@ -239,13 +239,11 @@ def frame_signed_part(frame: Frame) -> bytes:
 
 
 def version_text(code: str, edition: int) -> str:
-    """A version and its edition as a pong says them."""
     suffix = f" edition {edition}"
     return code[: LONGEST_VERSION - len(suffix)] + suffix
 
 
 def read_version(text: str) -> tuple[str, int]:
-    """The version and the edition of a pong."""
     match = _VERSION.fullmatch(text)
     code, edition = (text, None) if match is None else match.groups()
     return code, FIRST_EDITION if edition is None else int(edition)

@@ -86,7 +86,6 @@ def open_envelope(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
 
 
 def flow_failure(role: Role, error: ZunoError) -> FlowFailed:
-    """The end of a flow in words that fit a message."""
     return FlowFailed(at=role, error=error_kind(error), reason=plain_text(str(error), LONGEST_TEXT))
 
 

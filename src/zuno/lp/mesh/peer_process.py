@@ -64,8 +64,6 @@ AllOf = Callable[[Work], Awaitable[None]]
 
 
 class ResumedNote(Wire):
-    """A message received before a restart that is answered now."""
-
     message_id: str
 
 
@@ -130,8 +128,6 @@ class ContextCache:
 
 
 class MeshPeer:
-    """One role on a mesh, with its own journal."""
-
     def __init__(
         self,
         role: Role,
@@ -168,7 +164,6 @@ class MeshPeer:
         """Pings that were answered: by whom, which, and their version."""
 
     async def take(self, received: ReceivedMessage) -> None:
-        """Whatever arrives, and the answer to it."""
         for letter in await self.hear(received):
             await self.answer(letter)
 
@@ -429,7 +424,6 @@ class MeshPeer:
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
-        """Load the context of a message into the cache."""
         name = delivery.context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(NotFound):
@@ -513,7 +507,6 @@ async def run_concurrently(work: Work) -> None:
 
 
 async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:
-    """Look for what is due, for ever."""
     while True:
         await sleep(period)
         await peer.tick()

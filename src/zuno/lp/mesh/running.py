@@ -64,8 +64,6 @@ class Outbox:
 
 @dataclass(frozen=True, slots=True)
 class PingReply:
-    """A peer's answer, and how long it took."""
-
     code: str
     edition: int
     milliseconds: float
@@ -165,7 +163,6 @@ class PeerRunner:
 
 
 def _first_error(task: asyncio.Task[None]) -> BaseException:
-    """The first thing that went wrong in it."""
     error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -43,8 +43,6 @@ class Condition(StrEnum):
 
 
 class AlertEventKind(StrEnum):
-    """What became of an alert."""
-
     RAISED = "raised"
     WORSENED = "worsened"
     EASED = "eased"
@@ -78,8 +76,6 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """A level the owner wants to be told of."""
-
     id: str
     chain: str
     wallet: Address
@@ -141,14 +137,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChainHealth:
-    """How the looks at one chain went."""
-
     failures: int = 0
     """Looks in a row that failed."""
     read_at: Seconds | None = None
     block_time: Seconds | None = None
     reason: str = ""
-    """Why the last look failed."""
 
 
 @dataclass(frozen=True, slots=True)

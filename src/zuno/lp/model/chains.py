@@ -35,8 +35,6 @@ class SwapStruct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where v4 lives on a chain."""
-
     pool_manager: Address
     position_manager: Address
     universal_router: Address

@@ -193,7 +193,6 @@ class PoolFacts(Wire):
     """With slots, like every text an agent writes."""
     regime_notes: Notes = ()
     hedge: Annotated[HedgeTerms | None, Field(exclude_if=lambda terms: terms is None)] = None
-    """Where hedging was asked for."""
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
@@ -295,8 +294,6 @@ class Round(Wire):
 
 
 class Debate(Wire):
-    """The argument so far."""
-
     flow: Flow
     context: Hex64
     rounds: tuple[Round, ...] = Field((), max_length=MOST_REVISIONS + 1)
@@ -305,8 +302,6 @@ class Debate(Wire):
 
 
 class Asking(Wire):
-    """A message that begins a debate."""
-
     chain: Note
     profile: RiskProfile
     max_rounds: Revisions

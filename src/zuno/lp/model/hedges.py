@@ -83,4 +83,3 @@ class HedgeSet(Wire):
     """Names the orders: the same again are not sent twice."""
     shorts: tuple[Short, ...]
     ended: tuple[PlanId, ...]
-    """Plans whose hedge is over."""

@@ -115,7 +115,6 @@ def propose(grids: Sequence[PoolGrid], shapes: Sequence[Shape], tried: AbstractS
 
 
 def judged_moves(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> list[tuple[Move, Fault]]:
-    """The moves of a ballot, each with what was found wrong with it."""
     return [
         (Move(candidate.kind, candidate.range, candidate.pool_index), judgment.fault)
         for candidate, judgment in zip(candidates, judgments, strict=True)

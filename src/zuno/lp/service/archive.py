@@ -171,7 +171,6 @@ class DecidedPlan:
 
 
 PeerJournals = Callable[[], Sequence[Journal]]
-"""The journals of this home's peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +395,6 @@ async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, S
 
 
 def _thought_views(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
-    """The transcript of a debate that has no stored view."""
     return tuple(map(ThoughtView.model_validate, print_thoughts(context, debate, decided)))
 
 

@@ -47,8 +47,6 @@ AS_IS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MandateRequest:
-    """A mandate as it was typed."""
-
     positions: Sequence[str] = ()
     pools: Sequence[str] = ()
     chain: str | None = None
@@ -162,7 +160,6 @@ class MandateDesk:
 
     @staticmethod
     def guards_money(shown: LpMandatesView) -> bool:
-        """Whether one that is active is for real money."""
         return any(each.active and chain_label(each.mandate.chain) is NoticeLabel.LIVE for each in shown.mandates)
 
     async def pause(self) -> LpMandatesView:

@@ -85,7 +85,6 @@ class PeerView(View):
     rejected: int | None
     dead: int | None
     reasons: dict[ForeignText, int]
-    """Why messages were rejected, and how often."""
     strangers: int | None
     """Messages of senders that are not in the table. Like every number of messages here, since the mesh was set up."""
     node: NodeState | None = None
@@ -173,8 +172,6 @@ class DownView(View):
 
 @dataclass(frozen=True, slots=True)
 class MeshService:
-    """A home's mesh, seen from outside its debates."""
-
     folder: MeshFolder
     where: str
     key_of: Callable[[Role], NodeKey]

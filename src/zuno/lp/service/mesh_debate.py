@@ -117,8 +117,6 @@ class OwnerInbox:
 
 
 class OwnerEndpoint:
-    """The owner's endpoint on a mesh, for one command."""
-
     def __init__(self, running: PeerRunner, inbox: OwnerInbox, folder: MeshFolder, transport: str) -> None:
         self.running = running
         self.inbox = inbox
@@ -381,4 +379,3 @@ def add_node(node: NodeHealth | None, sentence: str = "") -> str:
 
 
 OpenEndpoint = Callable[[str], Awaitable[OwnerEndpoint]]
-"""The owner's endpoint over a transport, started."""

@@ -34,7 +34,6 @@ from zuno.present.document import Act, Block, Document, Kind, Part, Tone, Value,
 from zuno.present.values import count, foreign, good, id_, quiet
 
 ENTRY: Final = "alert"
-"""The kind of the journal's entries about alerts."""
 RULE_ENTRY: Final = "alert_rule"
 ReadPosition = Callable[[str, str | None], Awaitable[LpPosition]]
 """A position by its id on a chain, or on the default chain."""

@@ -129,8 +129,6 @@ class StoppedView(View):
 
 @dataclass(slots=True)
 class _ChainRead:
-    """What came of reading one chain."""
-
     chain: str
     block: Block | None = None
     wallets: list[rules.WalletReading] = field(default_factory=list)

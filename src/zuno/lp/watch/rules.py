@@ -202,8 +202,6 @@ Answer = Callable[[Alert], tuple[Alert, Event]]
 
 @dataclass(frozen=True, slots=True)
 class WalletReading:
-    """A wallet's positions as they were really read."""
-
     wallet: Address
     positions: tuple[LpPosition, ...]
     gone: frozenset[int] = frozenset()
@@ -318,7 +316,6 @@ def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook,
 
 
 def _closed_positions(mine: Iterable[Subject], look: WalletReading) -> list[tuple[Subject, str]]:
-    """What became of the alerts of a wallet whose positions were not read again."""
     seen = {position.id for position in look.positions} | look.unread
     closed = []
     for subject in mine:
@@ -334,7 +331,6 @@ def _closed_positions(mine: Iterable[Subject], look: WalletReading) -> list[tupl
 def end_unwatched(
     book: AlertBook, watched: Callable[[Subject], bool], now: Seconds
 ) -> tuple[AlertBook, tuple[Event, ...]]:
-    """End the alerts of wallets and chains that are no longer watched."""
     kept, happened = [], list[Event]()
     for alert in book.active:
         if watched(alert.subject):
