@@ -60,7 +60,9 @@ class Reference:
     """The pool's own: it stands idle inside its fee."""
 
 
-ReadGrowth = Callable[[PoolState, Chain, int], Awaitable[tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]]]
+Marks = tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]
+"""Of a growth, its source and notes."""
+ReadGrowth = Callable[[PoolState, Chain, int], Awaitable[Marks]]
 
 
 async def read_growth(
@@ -88,9 +90,7 @@ async def read_growth(
     raise Unavailable("; ".join(dict.fromkeys(why)))
 
 
-async def _read_samples(
-    samples: Samples, pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_samples(samples: Samples, pool: PoolState, chain: Chain, seconds: int) -> Marks:
     now, reach = sample_of(pool), reach_of(DAY)
     oldest = Seconds(now.at - seconds)
     kept = await samples.pools(chain.info.name, pool.id, Seconds(oldest - reach_of(seconds)), Seconds(now.at))
@@ -106,17 +106,13 @@ async def _read_samples(
     return (first, *(day for day in days if day is not None and day.at > first.at), now), "own samples", ()
 
 
-async def _read_archive(
-    pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_archive(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     moments = [Seconds(pool.block.timestamp - ago) for ago in range(seconds, 0, -DAY)]
     past = [sample_of(await chain.pool_at(pool.id, moment)) for moment in moments]
     return (*past, sample_of(pool)), "archive", ()
 
 
-async def _read_swaps(
-    pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_swaps(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     fees = await chain.swap_fees(pool.id, Seconds(pool.block.timestamp - seconds))
     if not fees.swaps or fees.closed.timestamp - fees.opened.timestamp < LEAST_COVERED * seconds:
         raise Unavailable(f"the pool's swaps do not reach back over {seconds // DAY} d")

@@ -1,6 +1,6 @@
 """The facts an agent may cite, of a context and of its ballots, and the lines of its prompt."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -318,10 +318,6 @@ def candidate_lines(
     facts = facts_of(context, rounds)
     prefix = f"r{len(rounds) - 1}." if earlier else ""
 
-    def reason(judgment: Judgment, most: int) -> str:
-        text = cut(judgment.reason, facts, most)
-        return cite_round(text, len(rounds) - 1) if earlier else text
-
     by_index = {judgment.index: judgment for judgment in judgments}
     columns = len(_COLUMNS)
     for most in (*(280,) * (columns - 7), *_REASON_CUTS[1:]):
@@ -331,7 +327,9 @@ def candidate_lines(
             where = f" in pool {candidate.pool_index}" if len(context.scenes) > 1 and candidate.kind.move else ""
             lines.append(f"{prefix}c{candidate.index} {candidate.kind}{where}: {row}")
             if judgment := by_index.get(candidate.index):
-                lines[-1] += f" → {_format_judgment(judgment, most, reason)}"
+                reason = cut(judgment.reason, facts, most) if most else ""
+                reason = cite_round(reason, len(rounds) - 1) if earlier else reason
+                lines[-1] += f" → {_format_judgment(judgment, reason)}"
         text = "\n".join(lines)
         if estimate_tokens(text) <= BALLOT_TOKENS:
             break
@@ -339,34 +337,28 @@ def candidate_lines(
     return text
 
 
-def debate_lines(context: Context, rounds: Sequence[Round], tokens: int = DEBATE_TOKENS) -> str:
+def debate_lines(context: Context, rounds: Sequence[Round]) -> str:
     """What was said of each candidate, round by round; cut like the ballot."""
     sheets = [facts_of(context, rounds, number) for number in range(len(rounds))]
 
-    def reason_of(number: int) -> Callable[[Judgment, int], str]:
-        def reason(judgment: Judgment, most: int) -> str:
-            text = annotate(cut(judgment.reason, sheets[number], most), sheets[number])
-            return text if number == len(rounds) - 1 else cite_round(text, number)
-
-        return reason
+    def write(number: int, judgment: Judgment, most: int) -> str:
+        text = annotate(cut(judgment.reason, sheets[number], most), sheets[number])
+        text = text if number == len(rounds) - 1 else cite_round(text, number)
+        return f"{judgment.index} {_format_judgment(judgment, text if most else '')}"
 
     text = ""
     for most in _REASON_CUTS:
         text = "\n".join(
-            f"round {number}: "
-            + "; ".join(
-                f"{judgment.index} {_format_judgment(judgment, most, reason_of(number))}"
-                for judgment in round_.judgments
-            )
+            f"round {number}: " + "; ".join(write(number, judgment, most) for judgment in round_.judgments)
             for number, round_ in enumerate(rounds)
         )
-        if estimate_tokens(text) <= tokens:
+        if estimate_tokens(text) <= DEBATE_TOKENS:
             break
     return text
 
 
-def _format_judgment(judgment: Judgment, most: int, reason: Callable[[Judgment, int], str]) -> str:
-    return f"{judgment.verdict}: {reason(judgment, most)}" if most else str(judgment.verdict)
+def _format_judgment(judgment: Judgment, reason: str) -> str:
+    return f"{judgment.verdict}: {reason}" if reason else str(judgment.verdict)
 
 
 def _cell(facts: FactSheet, id_: str) -> str:
@@ -375,13 +367,10 @@ def _cell(facts: FactSheet, id_: str) -> str:
 
 def _line(fact: Figure) -> str:
     """With the tokens called by what a brief calls them."""
-    calm = {"0": "tokenA", "1": "tokenB"}.get(fact.id[-1], "tokenB")
-    if fact.unit in (Unit.PRICE, Unit.AMOUNT):
-        return (
-            f"{{{fact.id}}} {_n(fact.number)} {calm}"
-            if fact.unit is Unit.AMOUNT
-            else f"{{{fact.id}}} {_n(fact.number)}"
-        )
+    if fact.unit is Unit.PRICE:
+        return f"{{{fact.id}}} {_n(fact.number)}"
+    if fact.unit is Unit.AMOUNT:
+        return f"{{{fact.id}}} {_n(fact.number)} {'tokenA' if fact.id.endswith('0') else 'tokenB'}"
     return f"{{{fact.id}}} {fact.print()}"
 
 

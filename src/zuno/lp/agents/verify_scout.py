@@ -36,17 +36,13 @@ class Tolerance:
 
     doubt: Fraction
     refusal: Fraction
-    squared: bool = False
-    """The figures are squares of what the factors are about."""
-
-    @property
-    def power(self) -> int:
-        return 2 if self.squared else 1
+    power: int = 1
+    """Of the figures: 2 where they are squares of what the factors are about."""
 
 
 FEES: Final = Tolerance(Fraction("1.05"), Fraction("1.5"))
 COVER: Final = Tolerance(Fraction("1.15"), Fraction(2))
-MOVES: Final = Tolerance(Fraction("1.1"), Fraction(2), squared=True)
+MOVES: Final = Tolerance(Fraction("1.1"), Fraction(2), power=2)
 GAS: Final = Tolerance(Fraction(2), Fraction(10))
 """Gas is read at two moments: a base fee can double in a minute and a half."""
 NATIVE: Final = Tolerance(Fraction("1.02"), Fraction("1.1"))

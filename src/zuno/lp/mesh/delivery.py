@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -113,10 +113,6 @@ class EnvelopeReceived:
     name: Digest
     """Of its bytes."""
     body: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +218,11 @@ class Delivery:
         self._code = code
         self._rules = rules or DeliveryLimits()
         self._pending: dict[tuple[Role, Digest], _Pending] = {}
-        self._replay_guards = {role: self._replay_guard() for role in table}
+        requests, letters = self._rules.requests_of_a_sender, self._rules.letters_a_request
+        self._replay_guards = {
+            role: ReplayGuard(requests, letters, TokenBucket(self._rules.paper_a_second, self._rules.paper_bytes))
+            for role in table
+        }
         self._contexts_known_by: defaultdict[Role, OrderedDict[Digest, None]] = defaultdict(OrderedDict)
         self._awaiting: defaultdict[Role, OrderedDict[str, EnvelopeReceived]] = defaultdict(OrderedDict)
         self._early: defaultdict[Role | None, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
@@ -243,8 +243,7 @@ class Delivery:
         return [Outgoing(envelope.to, _pack(_MessageType.THOUGHT, body))] if allowance.try_take(now) else []
 
     def ping(self, to: Role, nonce: str, now: int) -> Outgoing:
-        frame = self._sign_frame(wire.Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
-        return Outgoing(to, _pack(_MessageType.PING, encode_model(frame)))
+        return self._sign_frame(_MessageType.PING, wire.Ping(**self._head(to, now), nonce=nonce))
 
     def due(self, now: int) -> tuple[list[Outgoing], list[DeadLetter]]:
         """What has to be sent again by now, and what is given up."""
@@ -303,8 +302,8 @@ class Delivery:
                 case _MessageType.PING:
                     ping = self._open_frame(wire.Ping, sort, packed, received, now)
                     code = wire.version_text(self._code, EDITION)
-                    pong = wire.Pong(by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=code)
-                    return [Outgoing(ping.by, _pack(_MessageType.PONG, encode_model(self._sign_frame(pong))))]
+                    pong = wire.Pong(**self._head(ping.by, now), nonce=ping.nonce, code=code)
+                    return [self._sign_frame(_MessageType.PONG, pong)]
                 case _MessageType.PONG:
                     heard = self._open_frame(wire.Pong, sort, packed, received, now)
                     return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, wire.LONGEST_VERSION))]
@@ -344,7 +343,7 @@ class Delivery:
             body = wire.to_bytes(envelope)
             name, size = digest(body), len(body)
         else:
-            name, size = heard.name, heard.size
+            name, size = heard.name, len(heard.body)
         until = envelope.expires + SKEW_MS
         past = self._replay_guards.get(envelope.from_)
         if past is not None:  # else whoever said it has left the table
@@ -411,7 +410,7 @@ class Delivery:
         waiting = self._awaiting[sender]
         waiting[heard.envelope.id] = heard
         while len(waiting) > self._rules.waiting_letters or (
-            sum(letter.size for letter in waiting.values()) > self._rules.waiting_bytes
+            sum(len(letter.body) for letter in waiting.values()) > self._rules.waiting_bytes
         ):
             waiting.popitem(last=False)
         for early in self._early.values():
@@ -480,10 +479,9 @@ class Delivery:
         to, named = envelope.to, context_of(envelope)
         if named is None or (to, named) in self._pending or (named in self._contexts_known_by[to] and not doubtful):
             return []
-        content = self._content(named)
-        return (
-            [] if content is None else [self._keep_sending(to, named, _pack(_MessageType.BUNDLE, content), None, now)]
-        )
+        if (content := self._content(named)) is None:
+            return []
+        return [self._keep_sending(to, named, _pack(_MessageType.BUNDLE, content), None, now)]
 
     def _keep_sending(self, to: Role, name: Digest, data: bytes, envelope: wire.Envelope | None, now: int) -> Outgoing:
         self._pending[to, name] = _Pending(to, data, 1, now + self._pause(1), envelope)
@@ -513,11 +511,6 @@ class Delivery:
             raise Malformed(f"a {sort.name.lower()} of {len(packed)} bytes is over the limit of {largest}")
         return _unpack(sort, packed, largest, glance, self._byte_buckets[received.sender].pay)
 
-    def _replay_guard(self) -> ReplayGuard:
-        rules = self._rules
-        paper = TokenBucket(rules.paper_a_second, rules.paper_bytes)
-        return ReplayGuard(rules.requests_of_a_sender, rules.letters_a_request, paper)
-
     def _note_context_known(self, role: Role, name: Digest) -> None:
         held = self._contexts_known_by[role]
         held[name] = None
@@ -525,11 +518,14 @@ class Delivery:
             held.popitem(last=False)
 
     def _ack(self, to: Role, name: Digest, now: int) -> Outgoing:
-        frame = self._sign_frame(wire.Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
-        return Outgoing(to, _pack(_MessageType.ACK, encode_model(frame)))
+        return self._sign_frame(_MessageType.ACK, wire.Ack(**self._head(to, now), of=(name,)))
 
-    def _sign_frame(self, frame: F) -> F:
-        return frame.model_copy(update={"sig": self._key.sign(wire.frame_signed_part(frame)).hex()})
+    def _head(self, to: Role, now: int) -> dict[str, Any]:
+        return {"by": self._me, "to": to, "ts": now, "key": self._key.public}
+
+    def _sign_frame(self, sort: _MessageType, frame: wire.Frame) -> Outgoing:
+        signed = frame.model_copy(update={"sig": self._key.sign(wire.frame_signed_part(frame)).hex()})
+        return Outgoing(frame.to, _pack(sort, encode_model(signed)))
 
 
 def context_of(envelope: wire.Envelope) -> Digest | None:

@@ -259,7 +259,7 @@ class MeshPeer:
     async def _resume_answers(self, left: Sequence[Envelope], all_of: AllOf) -> None:
         """Answer what a restart left open: several at a time what is taken up for the first time. What was taken up
         before and has no answer still may be what ended the process: it is taken up alone, and then no more."""
-        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
+        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED)])
         fresh = [letter for letter in left if not begun[letter.id]]
         await all_of([self.answer(letter, resumed=True) for letter in fresh])
         for letter in left:
@@ -464,16 +464,13 @@ class MeshPeer:
             entry
             for kind, (senders, receiver) in ROUTES.items()
             if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
-            for entry in await self._newer(kind.value, self._since())
+            for entry in await self._newer(kind.value)
         ]
         messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [envelope for envelope in messages if envelope is not None]
 
-    def _since(self) -> int:
-        return self._now() - WINDOW_MS
-
-    async def _newer(self, kind: str, since: int) -> list[Entry]:
-        count = _PAGE
+    async def _newer(self, kind: str) -> list[Entry]:
+        count, since = _PAGE, self._now() - WINDOW_MS
         while True:
             newest = await self._journal.latest(count, kind=kind)
             if len(newest) < count or newest[-1].at < since:

@@ -242,12 +242,14 @@ class Archive:
     async def stress_fan(self, plan_id: str) -> StressFanView:
         """The simulated price paths that the plan's ranges were judged by."""
         journal, recorded = await self._load(plan_id)
-        return build_stress_fan(plan_id, await recorded_request.load_context(journal, _end_of(recorded).debate.context))
+        return build_stress_fan(
+            plan_id, await recorded_request.load_context(journal, recorded.require_end().debate.context)
+        )
 
     async def decision(self, plan_id: str, *, current: bool = False) -> DecidedPlan:
         """A plan with its hash checked. `current`: `Refused` unless it was argued by today's rules."""
         journal, recorded = await self._load(plan_id)
-        ready, plan = _end_of(recorded), recorded.plan
+        ready, plan = recorded.require_end(), recorded.plan
         if recorded.older and current:
             raise Refused(
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
@@ -344,12 +346,6 @@ class Archive:
         if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
-
-
-def _end_of(recorded: recorded_request.RecordedRequest) -> PlanReady:
-    if recorded.ready is None:
-        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
-    return recorded.ready
 
 
 def _is_of_peer(entries: Sequence[Entry]) -> bool:
@@ -479,10 +475,6 @@ def _instructed_line(entry: Entry, state: str) -> PlanLine:
     )
 
 
-def _or_unknown(value: str | None) -> str:
-    return "unknown" if value is None else value
-
-
 def _span(lower: object, upper: object) -> str:
     return "–" if lower is None or upper is None else f"{lower} to {upper}"
 
@@ -515,10 +507,10 @@ def _compared_facts(plan: PlanView) -> dict[str, str]:
         "profile": plan.profile,
         "regime": plan.regime,
         "block": str(plan.block),
-        "fees 24 h": _or_unknown(chosen.carry.fees24h),
-        "LVR 24 h": _or_unknown(chosen.carry.lvr24h),
-        "net carry 24 h": _or_unknown(chosen.carry.net24h),
-        "cost": _or_unknown(chosen.carry.cost),
+        "fees 24 h": chosen.carry.fees24h or "unknown",
+        "LVR 24 h": chosen.carry.lvr24h or "unknown",
+        "net carry 24 h": chosen.carry.net24h or "unknown",
+        "cost": chosen.carry.cost or "unknown",
     }
     for candidate in plan.candidates:
         facts[f"candidate {candidate.index}"] = (

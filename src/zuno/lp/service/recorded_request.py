@@ -47,6 +47,11 @@ class RecordedRequest:
         """Whether the rules and prompts have changed since."""
         return self.edition < EDITION
 
+    def require_end(self) -> PlanReady:
+        if self.ready is None:
+            raise NotFound(f"{self.request_id} names no finished plan; `zuno plan list` shows them.")
+        return self.ready
+
     def check_hash(self, context: Mapping[str, Any], taken: Mapping[str, Any] | None = None) -> str:
         """The plan's hash, computed again from the record; `Broken` if it differs from the stored one. The record lacks
         the reasons of the owner's own choice and of a verdict that doubts capped: `taken` is the end as it was then
