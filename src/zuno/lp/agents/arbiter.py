@@ -73,7 +73,7 @@ class Arbiter(Debater):
 def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion:
     """The Arbiter's own choice without a model: most points, then the profile's axis."""
     last = debate.rounds[-1]
-    decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
+    decision = arbiter_decides(last, context.profile, doubts=data_cautions(context))
     chosen, judged = last.candidates[decision.index], last.judgments[decision.index]
     reasoning = (
         f"{_summarise_rounds(debate)} Scored by verdict and by the {context.profile} axis, candidate "
@@ -95,8 +95,7 @@ def _summarise_rounds(debate: Debate) -> str:
 
 
 def _first_by_axis(context: Context, debate: Debate) -> int:
-    last = debate.rounds[-1]
-    return arbiter_decides(last.candidates, last.judgments, context.profile).index
+    return arbiter_decides(debate.rounds[-1], context.profile).index
 
 
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
@@ -112,10 +111,8 @@ def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, s
 
 
 def _decision(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Decision:
-    last = debate.rounds[-1]
-    ruled = arbiter_decides(
-        last.candidates, last.judgments, context.profile, doubts=data_cautions(context), chosen=opinion.chosen_index
-    )
+    last, doubts = debate.rounds[-1], data_cautions(context)
+    ruled = arbiter_decides(last, context.profile, doubts=doubts, chosen=opinion.chosen_index)
     return with_arbiter_verdict(ruled, PlanVerdict(opinion.verdict))
 
 

@@ -56,7 +56,7 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     """Of the same stress paths, the share on which the choice beats hold, and that on which it beats the runner-up. For
     hold it is the share on which its best rival stays under the least edge that a move must have."""
     pools, chosen, hold = build_all_pool_inputs(context), last.candidates[index], last.candidates[0]
-    rival = best_rival(last.candidates, last.judgments, index)
+    rival = best_rival(last, index)
 
     def paths_of(candidate: Candidate | None) -> PathWorths | None:
         if candidate is None:

@@ -69,11 +69,9 @@ class Critic(Debater):
 
     def _next(self, context: Context, debate: Debate, number: int) -> OutgoingMessage:
         last = debate.rounds[-1]
-        match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
+        match choose_next_step(judge_proposal(last), number, context.max_rounds):
             case NextStep.DECIDE:
-                decision = critic_decides(
-                    last.candidates, last.judgments, context.profile, doubts=data_cautions(context)
-                )
+                decision = critic_decides(last, context.profile, doubts=data_cautions(context))
                 return OutgoingMessage(Role.CLI, conclude(context, debate, decision))
             case NextStep.REVISE:
                 return OutgoingMessage(Role.STRATEGIST, Critique(debate=debate))

@@ -142,14 +142,12 @@ def check_seen(
 def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
-    after = choose_next_step(judge_proposal(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
+    after = choose_next_step(judge_proposal(last), len(rounds) - 1, context.max_rounds)
     caution = data_cautions(context)
     match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:
-            return critic_decides(last.candidates, last.judgments, context.profile, doubts=caution)
+            return critic_decides(last, context.profile, doubts=caution)
         case NextStep.DEADLOCK, DecidedBy.ARBITER:
-            return arbiter_decides(
-                last.candidates, last.judgments, context.profile, doubts=caution, chosen=claimed.index
-            )
+            return arbiter_decides(last, context.profile, doubts=caution, chosen=claimed.index)
         case _:
             raise Malformed(f"the {claimed.decided_by} ended a debate that was to {after} next")

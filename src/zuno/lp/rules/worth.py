@@ -20,7 +20,8 @@ from zuno.amm.integers import Q96
 from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import LpPosition, quote_worth
 from zuno.amm.ticks import tick_at_sqrt_price
-from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, Verdict
+from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
+from zuno.lp.model.debate import Round
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.plan.inventory import range_edges
 from zuno.lp.rules.hedging import HedgePaths
@@ -98,11 +99,11 @@ def may_close(close: Candidate, hold: Candidate) -> bool:
     return does_not_pay(close) and is_worth_moving(close, hold)
 
 
-def best_rival(candidates: Sequence[Candidate], judgments: Sequence[Judgment], index: int) -> Candidate | None:
+def best_rival(round_: Round, index: int) -> Candidate | None:
     """Of the others that were not vetoed, the one worth most; None where the worth of none is known."""
     ranked = [
         (worth, -candidate.index, candidate)
-        for candidate, judgment in zip(candidates, judgments, strict=True)
+        for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
         if candidate.index != index and judgment.verdict is not Verdict.VETO
         if (worth := worth_of_capital(candidate)) is not None
     ]
