@@ -10,7 +10,7 @@ from zuno.lp.agents import prompt_facts
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Debater
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import publish_answer
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -41,11 +41,10 @@ class Arbiter(Debater):
         facts = prompt_facts.facts_of(context, debate.rounds)
         answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
-        debate = with_speaker(debate, self.role, number, answer)
         texts, axis = [answer.value.reasoning], context.profile
         if (first := _first_by_axis(context, debate)) != answer.value.chosen_index:
             texts.append(f"Candidate {first} stands first by the {axis} axis; against it: {answer.value.against_axis}")
-        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_answer(debate, self.role, number, answer, texts, facts, think)
         return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:

@@ -16,7 +16,7 @@ from zuno.lp.agents.pool_choice import choose_pools, pool_label
 from zuno.lp.agents.pool_past import WINDOWS, Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote, Start
 from zuno.lp.model.market import Fact, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -90,7 +90,7 @@ class Observer:
     rewards: Mapping[HexId, Fraction] = field(default_factory=dict)
     """What a pool pays its liquidity in range beside fees, a day, in whole quote tokens: by the owner's own word."""
 
-    async def observe(self, start: FlowStart | FlowCreateStart) -> Context:
+    async def observe(self, start: Start) -> Context:
         """The world behind a request, at one block. `Refused` where there is nothing to argue about."""
         read = self._observe_position(start) if isinstance(start, FlowStart) else self._observe_request(start)
         block, scenes, sources = await read

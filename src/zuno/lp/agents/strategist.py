@@ -12,7 +12,7 @@ from zuno.llm.question import BY_RULE, Question
 from zuno.lp.agents import pool_inputs
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, StrategistOpinion
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import publish_answer
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
@@ -69,9 +69,8 @@ class Strategist(Debater):
             lines = lines or ["No other range answers the critique; holding is what is left."]
             texts = [f"{BY_RULE if by_model else ''}{line}" for line in lines]
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
-        debate = with_speaker(debate, self.role, number, answer)
         facts = facts_of(inputs.context, debate.rounds)
-        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_answer(debate, self.role, number, answer, texts, facts, think)
         return [OutgoingMessage(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:

@@ -322,6 +322,9 @@ class FlowCreateStart(Asking):
     wish: PositionRequest
 
 
+Start = FlowStart | FlowCreateStart
+
+
 class Arguing(Wire):
     """A message that carries the debate. Its kind says how far it has come, and the debate must have come so far."""
 

@@ -1,5 +1,6 @@
 """Turn a proposed width and offset into a range aligned to the tick spacing."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -181,20 +182,14 @@ def _answer(grid: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None,
 
 def _narrowest_width(center: int, tick_spacing: int, meets_floors: Callable[[Range], bool]) -> int | None:
     """Ranges about one centre lie inside each other as they widen, so what clears once clears for ever."""
-    low, high = 0, 2 * (max_usable_tick(tick_spacing) + abs(center)) // tick_spacing + 2
+    most = 2 * (max_usable_tick(tick_spacing) + abs(center)) // tick_spacing + 2
 
     def is_wide_enough(spacings: int) -> bool:
         return meets_floors(place(center, Fraction(spacings * tick_spacing), tick_spacing))
 
-    if not is_wide_enough(high):
+    if not is_wide_enough(most):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_wide_enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high * tick_spacing
+    return (1 + bisect_left(range(1, most), True, key=is_wide_enough)) * tick_spacing
 
 
 def _list_new_moves(

@@ -5,6 +5,7 @@ Scaling a path by the multiple scales its sums, so one set of paths serves every
 what a multiple changes is the barrier.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -166,14 +167,7 @@ def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) 
     """The first hour by which `wanted` paths have left; None when the horizon comes first."""
     if _left_by(paths, edges, multiple, HORIZON_HOURS) < wanted:
         return None
-    early, late = -1, HORIZON_HOURS
-    while late - early > 1:
-        middle = (early + late) // 2
-        if _left_by(paths, edges, multiple, middle) >= wanted:
-            late = middle
-        else:
-            early = middle
-    return late
+    return bisect_left(range(HORIZON_HOURS), wanted, key=lambda hour: _left_by(paths, edges, multiple, hour))
 
 
 def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> int:
