@@ -9,7 +9,7 @@ from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
 from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
 from zuno.lp.rules.hedging import follow_range
 from zuno.lp.rules.limits import REFERENCE_LIMIT
-from zuno.lp.rules.stress import barriers, time_in_range
+from zuno.lp.rules.stress import time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
 
 
@@ -63,8 +63,7 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
             return None
         inputs, time, followed = pools[candidate.pool_index], None, None
         if inputs.paths is not None and candidate.range is not None:
-            pool = inputs.pool
-            edges = barriers(candidate.range, pool.sqrt_price_x96, pool.tick)
+            edges = inputs.barriers(candidate.range)
             time = time_in_range(inputs.paths, edges, inputs.elasticity)
             if candidate.hedge is not None:
                 followed = follow_range(inputs.paths, edges, candidate.hedge.side)
