@@ -12,7 +12,6 @@ DYNAMIC_FEE_FLAG: Final = 0x800000
 
 
 def check_lp_fee(lp_fee: int) -> None:
-    """Refuse an LP fee that no pool can charge."""
     if lp_fee < 0:
         raise SafeCastOverflow(f"LP fee {lp_fee} does not fit uint24")
     if lp_fee > MAX_LP_FEE:

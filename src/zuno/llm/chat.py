@@ -60,8 +60,6 @@ R = TypeVar("R", bound=ToolOutput)
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as it is described to a model."""
-
     name: str
     description: str
     arguments: tuple[str, ...] = ()

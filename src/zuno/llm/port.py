@@ -166,14 +166,11 @@ class Attempt(Wire):
     outcome: Outcome
     why: str
     raw: str
-    """What the model said, bounded."""
     cut: bool
-    """Whether `raw` is only the beginning of it."""
     tokens_in: int = Field(ge=0)
     tokens_out: int = Field(ge=0)
     usd: Decimal | None
     estimated: bool
-    """Whether tokens and dollars are the reservation, because the model did not say."""
     latency_ms: int = Field(ge=0)
 
     @property

@@ -38,7 +38,6 @@ class Untrusted:
     quotable: bool = False
     """Whether an answer may repeat it at length."""
     fence: Literal["untrusted", "colleague"] = "untrusted"
-    """Whose it is."""
 
     @property
     def safe_text(self) -> str:

@@ -90,7 +90,6 @@ def schema_of(output: type[Opinion]) -> str:
 
 
 def _open_objects(schema: object, name: str = "it") -> Iterator[str]:
-    """Objects of a JSON schema that accept unnamed fields."""
     if isinstance(schema, Mapping):
         title = str(schema.get("title", name))
         if schema.get("type") == "object" and schema.get("additionalProperties") is not False:

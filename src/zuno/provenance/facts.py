@@ -64,7 +64,6 @@ class Figure:
     symbol: str = ""
     """The token of an amount or a quote; untrusted."""
     digits: int = 2
-    """Digits behind the point."""
     signed: bool = False
     """Printed with a plus where it is above zero."""
     derived: bool = False
@@ -91,7 +90,6 @@ class Figure:
 
     @property
     def round(self) -> int | None:
-        """The round of that candidate, where it is an earlier one."""
         match = _CANDIDATE.match(self.id)
         return int(match[1]) if match and match[1] else None
 

@@ -74,7 +74,6 @@ def fee_apr(candidate: Candidate) -> Fraction | None:
 
 
 def _compare_pool_facts(pool_facts: PoolFacts, own: PoolFacts) -> Iterator[tuple[str, str]]:
-    """What is in doubt, and why."""
     if pool_facts.fees is not None and pool_facts.fees.seconds < LEAST_WINDOW:
         raise Malformed(f"fee growth was measured over {pool_facts.fees.seconds} s, {LEAST_WINDOW} s are the least")
     yield from _doubt("the fee growth", _fee_rate(pool_facts, pool_facts.fees), _fee_rate(pool_facts, own.fees), FEES)

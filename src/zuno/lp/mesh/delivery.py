@@ -90,13 +90,8 @@ class DeliveryLimits:
     outgoing_thoughts_a_second: float = 8.0
 
     def largest(self, sort: _MessageType) -> int:
-        match sort:
-            case _MessageType.LETTER:
-                return self.largest_letter
-            case _MessageType.BUNDLE:
-                return self.largest_context
-            case _:
-                return self.largest_note
+        large = {_MessageType.LETTER: self.largest_letter, _MessageType.BUNDLE: self.largest_context}
+        return large.get(sort, self.largest_note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +106,6 @@ class EnvelopeReceived:
 
     envelope: wire.Envelope
     name: Digest
-    """Of its bytes."""
     body: bytes
 
 

@@ -42,7 +42,6 @@ class Envelope(Wire):
     seq: int = Field(ge=0, lt=2**53)
     """Counts what one sender says in one debate."""
     cause: MessageId | None = None
-    """The message this one answers."""
     expires: Millis
     key: Hex64
     sig: Annotated[str, Field(pattern=r"^([0-9a-f]{128})?$")] = ""

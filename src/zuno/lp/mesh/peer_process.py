@@ -179,9 +179,7 @@ class MeshPeer:
         try:
             async with self._turns[letter.from_]:
                 if resumed:
-                    note = ResumedNote(message_id=letter.id)
-                    author = Author(self._role.value)
-                    await self._journal.append(kind=RESUMED, author=author, payload=note, request_id=letter.request_id)
+                    await self._note(RESUMED, ResumedNote(message_id=letter.id), letter.request_id)
                 await self._answer(letter)
         finally:
             self._answering.pop(letter.id, None)
@@ -447,16 +445,17 @@ class MeshPeer:
         now = self._now()
         if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
             note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
-            await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
+            await self._note(REJECTED, note)
 
     async def _record_dead_letter(self, letter: delivery.DeadLetter) -> None:
         self.stats.dead += 1
         note = DeadLetterNote(
             to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries
         )
-        await self._journal.append(
-            kind=DEAD_LETTER, author=Author(self._role.value), payload=note, request_id=letter.envelope.request_id
-        )
+        await self._note(DEAD_LETTER, note, letter.envelope.request_id)
+
+    async def _note(self, kind: str, note: Wire, request_id: str | None = None) -> None:
+        await self._journal.append(kind=kind, author=Author(self._role.value), payload=note, request_id=request_id)
 
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""

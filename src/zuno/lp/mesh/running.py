@@ -70,8 +70,6 @@ class PingReply:
 
 
 class PeerRunner:
-    """Runs a mesh peer on its transport until it is closed."""
-
     def __init__(
         self,
         role: Role,

@@ -69,7 +69,6 @@ class Subject:
     """The owner's rule that it is about; None: the range."""
 
     def describe(self) -> dict[str, str | None]:
-        """The fields by which a view names it."""
         position = None if self.position is None else str(self.position)
         return {"chain": self.chain, "wallet": self.wallet, "position": position}
 

@@ -90,7 +90,6 @@ class ChainInfo:
 
     @property
     def wrapper(self) -> Token | None:
-        """The curated token that wraps the native coin."""
         return next((token for token in self.tokens if token.symbol == self.native.wrapped), None)
 
     @property

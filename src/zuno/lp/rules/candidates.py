@@ -80,7 +80,6 @@ def create_grid(inputs: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
 
 
 def rebalance_ballot(inputs: PoolInputs, moves: Sequence[Move]) -> tuple[Candidate, ...]:
-    """Hold, close, then the moves."""
     position = inputs.position
     if position is None:
         raise ValueError("a rebalance needs a position")

@@ -240,7 +240,6 @@ class Archive:
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
-        """The simulated price paths that the plan's ranges were judged by."""
         journal, recorded = await self._load(plan_id)
         return build_stress_fan(
             plan_id, await recorded_request.load_context(journal, recorded.require_end().debate.context)
@@ -333,7 +332,6 @@ class Archive:
         )
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
-        """The request, and the plan where one was named."""
         text = reference.strip()
         if _REQUEST.fullmatch(text):
             return text, None
@@ -451,25 +449,21 @@ async def _find_plan_number(journal: Journal, plan_id: str) -> int:
 
 def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
     state = states.get(str(entry.payload["planId"]), PlanState.DRAFTED.value)
-    if entry.kind == PlanInstructed.kind:
-        return _instructed_line(entry, state)
-    record = PlanRecord.model_validate(dict(entry.payload))
-    same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
-    return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
-
-
-def _instructed_line(entry: Entry, state: str) -> PlanLine:
+    if entry.kind == PLAN_KIND:
+        record = PlanRecord.model_validate(dict(entry.payload))
+        same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
+        return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
     instructed = PlanInstructed.model_validate(dict(entry.payload))
-    position = instructed.instruction.position_id
+    asked = instructed.instruction
     return PlanLine(
         plan_id=instructed.plan_id,
         request_id="",
         at=entry.at,
-        kind=instructed.instruction.action,
-        chain=instructed.instruction.chain,
-        position_id=None if position is None else str(position),
+        kind=asked.action,
+        chain=asked.chain,
+        position_id=None if asked.position_id is None else str(asked.position_id),
         verdict=None,
-        choice=instructed.instruction.action,
+        choice=asked.action,
         decided_by="owner",
         state=state,
     )

@@ -124,8 +124,6 @@ class SimPlayground(LocalChain):
 
 @dataclass(frozen=True, slots=True)
 class Devnet:
-    """The local node as a process."""
-
     node: LocalNode
     file: Path
 

@@ -329,7 +329,6 @@ class MeshService:
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
     async def _ping(self, transport: str, listen: Listen) -> tuple[Answers, NodeHealth | None]:
-        """Who answers, and how our own node does."""
         answered: dict[Role, PingReply] = {}
         opened = await self.open_endpoint(transport)
         async with aclosing(opened) as endpoint, tell_waiting(listen, *AGENTS, answered=answered):

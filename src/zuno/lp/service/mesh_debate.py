@@ -158,8 +158,6 @@ class OwnerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class MeshDebateRunner:
-    """Where one debate is held by peers elsewhere."""
-
     endpoint: OwnerEndpoint
     journal: Journal
     key: NodeKey

@@ -22,8 +22,6 @@ from zuno.lp.service.recorded_request import (
 
 @dataclass(frozen=True, slots=True)
 class ReplayDebateRunner:
-    """A room where a recorded debate is held again, and what it noticed on the way."""
-
     room: LocalDebateRunner
     differences: Callable[[], tuple[str, ...]]
 

@@ -30,7 +30,6 @@ class RecordedRequest:
     key: str
     """The key that signed the opening message. In one process every agent signs with it; on a mesh only the owner."""
     edition: int
-    """The edition of rules and prompts that the debate was held under."""
     ready: PlanReady | None
     """The end of the debate that was checked. Other ends that peers sent are not shown."""
     end: Mapping[str, Any] | None
@@ -40,7 +39,6 @@ class RecordedRequest:
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
     view: Mapping[str, Any] | None
-    """The plan's view as it was stored."""
 
     @property
     def older(self) -> bool:

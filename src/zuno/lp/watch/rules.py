@@ -207,8 +207,6 @@ class WalletReading:
 
 @dataclass(frozen=True, slots=True)
 class ChainReading:
-    """One look at a chain: wallets that were read, and the reason where one was not."""
-
     chain: str
     wallets: tuple[WalletReading, ...] = ()
     failure: str = ""
