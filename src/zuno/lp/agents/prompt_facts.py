@@ -33,25 +33,10 @@ _REASON_CUTS: Final = (280, 120, 90, 60, 30, 0)
 _LESSER_FACTS: Final = ("volatility_raised", "volatility_high", "returns", "tick_spacing", "gas_price", "trend", "tick")
 """Left out of a brief first, in this order."""
 _COLUMNS: Final = (
-    "lower",
-    "upper",
-    "buffer_1x",
-    "buffer_2x",
-    "buffer_3x",
-    "exit_24h_1x",
-    "fees_24h",
-    "net_24h",
-    "cost",
-    "worth",
-    "breakeven",
-    "lvr_24h",
-    "worth_less_hold",
-    "buffer_1x_less_floor_1x",
-    "buffer_2x_less_floor_2x",
-    "price_less_lower_pct",
-    "upper_less_price_pct",
-    "fees_24h_over_lvr_24h",
-)
+    "lower upper buffer_1x buffer_2x buffer_3x exit_24h_1x fees_24h net_24h cost worth breakeven lvr_24h "
+    "worth_less_hold buffer_1x_less_floor_1x buffer_2x_less_floor_2x price_less_lower_pct upper_less_price_pct "
+    "fees_24h_over_lvr_24h"
+).split()
 """Of the ballot in a brief, the last left out first."""
 _HOLDING: Final = ("hold", "holds", "holding", "staying")
 
