@@ -166,13 +166,13 @@ class ChainedJournal:
         self, *, request_id: str | None = None, kind: str | None = None, after: int = 0
     ) -> AsyncIterator[Entry]:
         async for row in self._store.rows(after=after, request_id=request_id, kind=kind):
-            yield await self._read_next(row)
+            yield await self._read_row(row)
 
     async def latest(
         self, count: int = 1, *, request_id: str | None = None, kind: str | None = None, before: int | None = None
     ) -> list[Entry]:
         rows = await self._store.newest(count, request_id=request_id, kind=kind, before=before)
-        return [await self._read_next(row) for row in rows]
+        return [await self._read_row(row) for row in rows]
 
     async def verify_range(self, first: int, last: int | None) -> None:
         prev: Entry | None = None
@@ -360,7 +360,10 @@ class ChainedJournal:
         if any(secret in data for secret in self._secrets):
             raise Refused("A configured secret was about to be written to the journal; nothing was written.")
 
-    async def _read_next(self, row: Row | DamagedRow, after: Entry | None = None) -> Entry:
+    async def _read_row(self, row: Row | DamagedRow) -> Entry:
+        return await self._read_next(row, None)
+
+    async def _read_next(self, row: Row | DamagedRow, after: Entry | None) -> Entry:
         key = self._key
         entry = (
             chain.verify_row(row, key) if after is None else chain.verify_next_row(row, after.seq + 1, after.hash, key)
