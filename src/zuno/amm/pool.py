@@ -297,8 +297,7 @@ class Pool:
 
     def copy(self) -> Self:
         """An independent pool in the same state, to try something on."""
-        own = {"_ticks": self._ticks.copy(), "_words": self._words.copy(), "_positions": self._positions.copy()}
-        return replace(self, **own)
+        return replace(self, _ticks=self._ticks.copy(), _words=self._words.copy(), _positions=self._positions.copy())
 
     def __repr__(self) -> str:
         return (

@@ -15,7 +15,7 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow, PoolCover
 from zuno.lp.model.history import GrowthSample
 from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.samples import Samples
+from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.fee_cover import (
     LogPrice,
     choose_minutes,
@@ -94,10 +94,7 @@ async def _read_samples(samples: Samples, pool: PoolState, chain: Chain, seconds
     now, reach = sample_of(pool), reach_of(DAY)
     oldest = Seconds(now.at - seconds)
     kept = await samples.pools(chain.info.name, pool.id, Seconds(oldest - reach_of(seconds)), Seconds(now.at))
-    then = [
-        GrowthSample(row.block.timestamp, row.fee_growth_global0_x128, row.fee_growth_global1_x128, row.sqrt_price_x96)
-        for row in kept
-    ]
+    then = [sample_of(row) for row in kept]
     first = find_sample(then, oldest, reach_of(seconds))
     if first is None:
         raise Unavailable(f"no sample of our own is near {seconds // DAY} d old")
@@ -122,7 +119,7 @@ async def _read_swaps(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     return fees.days, "Swap logs", tuple(notes)
 
 
-def sample_of(pool: PoolState) -> GrowthSample:
+def sample_of(pool: PoolState | PoolSample) -> GrowthSample:
     return GrowthSample(
         pool.block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.sqrt_price_x96
     )

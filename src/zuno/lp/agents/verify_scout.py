@@ -159,12 +159,7 @@ def _square(moves: Sequence[int]) -> Fraction | None:
 
 def _day_moves(returns: Sequence[int]) -> tuple[int, ...]:
     """Of every day that begins at an hour of the series."""
-    total, moves = sum(returns[:_DAY_HOURS]), list[int]()
-    for end in range(_DAY_HOURS, len(returns) + 1):
-        moves.append(total)
-        if end < len(returns):
-            total += returns[end] - returns[end - _DAY_HOURS]
-    return tuple(moves)
+    return tuple(sum(returns[end - _DAY_HOURS : end]) for end in range(_DAY_HOURS, len(returns) + 1))
 
 
 def _compare_reference(claimed: Fraction | None, own: Fraction | None) -> Iterator[tuple[str, str]]:

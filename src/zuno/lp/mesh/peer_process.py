@@ -271,12 +271,10 @@ class MeshPeer:
         self._answering.pop(letter.id, None)
         await self._record_dead_letter(delivery.DeadLetter(self._role, letter, times))
         why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
-        await self.send_message(
-            letter.request_id,
-            OutgoingMessage(Role.CLI, flow_failure(self._role, Broken(why))),
-            letter.id,
-            account=letter,
-        )
+        await self.send_message(letter.request_id, self._failure(Broken(why)), letter.id, account=letter)
+
+    def _failure(self, error: ZunoError) -> OutgoingMessage:
+        return OutgoingMessage(Role.CLI, flow_failure(self._role, error))
 
     async def _handle_event(self, event: delivery.Event) -> list[Envelope]:
         """Returns the letters that are to be answered."""
@@ -373,10 +371,8 @@ class MeshPeer:
         if self._peer is None:
             return
         if heard.edition != EDITION:
-            why = Refused(delivery.edition_refusal(heard.from_, heard.edition, self._role))
-            say = OutgoingMessage(
-                Role.CLI, flow_failure(self._role, why)
-            )  # in the words of its edition, or its owner would not hear it
+            say = self._failure(Refused(delivery.edition_refusal(heard.from_, heard.edition, self._role)))
+            # In the words of its edition, or its owner would not hear it.
             await self.send_message(heard.request_id, say, heard.id, account=heard, edition=heard.edition)
             return
 
@@ -391,7 +387,7 @@ class MeshPeer:
         try:
             says = await self._peer.handle(heard, think)
         except ZunoError as error:
-            says = [OutgoingMessage(Role.CLI, flow_failure(self._role, error))]
+            says = [self._failure(error)]
         for say in says:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 

@@ -151,22 +151,19 @@ def survives_hours(paths: StressPaths, edges: Barriers, multiple: int, hours: Fr
 def _point(paths: StressPaths, edges: Barriers, multiple: int) -> StressPoint:
     inside = _inside(paths, edges, multiple)
     median = _hour_when(paths, edges, multiple, PATHS // 2)
-    tenth = _hour_when(paths, edges, multiple, PATHS // 10)
     return StressPoint(
         multiple=multiple,
-        median_hours=HORIZON_HOURS if median is None else median,
-        p10_hours=HORIZON_HOURS if tenth is None else tenth,
+        median_hours=median,
+        p10_hours=_hour_when(paths, edges, multiple, PATHS // 10),
         p_exit_24h=Fraction(_left_by(paths, edges, multiple, DAY_HOURS - 1), PATHS),
         in_range_share=Fraction(int(np.count_nonzero(inside)), PATHS * HORIZON_HOURS),
         in_range_share_24h=Fraction(int(np.count_nonzero(inside[:DAY_HOURS])), PATHS * DAY_HOURS),
-        censored=median is None,
+        censored=_left_by(paths, edges, multiple, HORIZON_HOURS) < PATHS // 2,
     )
 
 
-def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) -> int | None:
-    """The first hour by which `wanted` paths have left; None when the horizon comes first."""
-    if _left_by(paths, edges, multiple, HORIZON_HOURS) < wanted:
-        return None
+def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) -> int:
+    """The first hour by which `wanted` paths have left, or the horizon."""
     return bisect_left(range(HORIZON_HOURS), wanted, key=lambda hour: _left_by(paths, edges, multiple, hour))
 
 

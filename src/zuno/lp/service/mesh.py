@@ -10,6 +10,7 @@ from typing import Any, Final
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.wire import derive
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
@@ -202,7 +203,12 @@ class MeshService:
         for role in Role:
             if self._here(role, table[role]):
                 self.folder.keep_node(role, table)
-        return self._table_view(table, "The mesh is set up; `zuno mesh up` starts it.")
+        shown = tuple(
+            derive(RoleLine, address, role=role.value, here=self._here(role, address))
+            for role, address in table.items()
+        )
+        said = "The mesh is set up; `zuno mesh up` starts it."
+        return MeshTableView(folder=self.where, roles=shown, said=said)
 
     def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
         if path is None:
@@ -239,13 +245,6 @@ class MeshService:
     def _here(self, role: Role, line: PeerAddress) -> bool:
         key = self.key_of(role)
         return key.exists() and key.public == line.key
-
-    def _table_view(self, table: Table, text: str) -> MeshTableView:
-        shown = {role: line.model_dump(by_alias=False, exclude={"axl_listens"}) for role, line in table.items()}
-        lines = tuple(
-            RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
-        )
-        return MeshTableView(folder=self.where, roles=lines, said=text)
 
     def exists(self) -> bool:
         return self.folder.table() is not None
