@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
@@ -80,9 +79,6 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     return (None if beaten is None else 1 - beaten), over_runner_up
 
 
-PLACES: Final = 4
-
-
 def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction = Fraction(1)) -> float:
     """Confidence in a choice; never taken from a model.
 
@@ -97,4 +93,4 @@ def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction =
     """
     if age < 0 or not 0 <= (share or 0) <= 1 or not 0 <= known <= 1:
         raise ValueError("age is at least 0, share and known are shares")
-    return float(round((share or 0) / (1 + age) * (1 + known) / 2, PLACES))
+    return float(round((share or 0) / (1 + age) * (1 + known) / 2, 4))

@@ -203,12 +203,9 @@ class MeshService:
         for role in Role:
             if self._here(role, table[role]):
                 self.folder.keep_node(role, table)
-        shown = tuple(
-            derive(RoleLine, address, role=role.value, here=self._here(role, address))
-            for role, address in table.items()
-        )
+        shown = (derive(RoleLine, table[role], role=role.value, here=self._here(role, table[role])) for role in Role)
         said = "The mesh is set up; `zuno mesh up` starts it."
-        return MeshTableView(folder=self.where, roles=shown, said=said)
+        return MeshTableView(folder=self.where, roles=tuple(shown), said=said)
 
     def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
         if path is None:
