@@ -20,7 +20,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapEvent
+from zuno.lp.model.history import GrowthSample, SwapEvent
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.rules.carry import (
@@ -32,7 +32,6 @@ from zuno.lp.rules.carry import (
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    GrowthSample,
     fee_window,
     fees_hour_token1,
     find_sample,
