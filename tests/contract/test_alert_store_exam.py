@@ -22,7 +22,7 @@ from zuno.kernel.lock import ProcessLock
 from zuno.kernel.units import Seconds
 from zuno.lp.model.alerts import AlertBook
 from zuno.lp.ports.samples import AlertStore
-from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge_by_id, record_reading, snooze_by_id
+from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge, answer_alert, record_reading, snooze
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -41,8 +41,8 @@ def seen(book: AlertBook) -> tuple[AlertBook, int]:
         book, ChainReading("base", (WalletReading(WALLET, crowd, complete=True),), block_time=NOW), NOW
     )
     book, _ = record_reading(book, ChainReading("arbitrum", failure="no “answer”\n"), NOW)
-    book, _ = acknowledge_by_id(book, book.active[0].id, NOW)
-    book, _ = snooze_by_id(book, book.active[1].id, Seconds(NOW + 60), NOW)
+    book, _ = answer_alert(book, book.active[0].id, lambda alert: acknowledge(alert, NOW))
+    book, _ = answer_alert(book, book.active[1].id, lambda alert: snooze(alert, Seconds(NOW + 60), NOW))
     return replace(book, dropped=3), len(events)
 
 

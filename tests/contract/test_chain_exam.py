@@ -37,7 +37,7 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK
 from zuno.kernel.errors import NotFound, PoolNotInitialized, Refused, Unavailable, UsageError
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
-from zuno.lp.agents.observe import observe
+from zuno.lp.agents.observe import Observer
 from zuno.lp.model.ballot import RiskProfile
 from zuno.lp.model.chains import ETHER, curated_keys
 from zuno.lp.model.debate import Context, FlowStart
@@ -452,9 +452,8 @@ async def test_a_desk_without_an_archive_knows_what_a_pool_pays(
     start = FlowStart(chain="devnet", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
 
     async def observed(chain: Chain) -> Context:
-        return await observe(
-            start, chain, lambda opened, _: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER))
-        )
+        observer = Observer(chain, lambda opened, _: Feeds(prices, ChainGas(opened), NativePrice(prices, ETHER)))
+        return await observer.observe(start)
 
     with serve(node_of_devnet, extra={"eth_call": pruned}) as url:
         chain = RpcChain(DEVNET, [url], tmp_path / "cache", WALLET)

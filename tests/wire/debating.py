@@ -32,7 +32,7 @@ from zuno.llm.port import Attempt, RoleModels
 from zuno.llm.prompts import Prompts
 from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
-from zuno.lp.agents.observe import observe
+from zuno.lp.agents.observe import Observer
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.envelope import Envelope, from_bytes
@@ -72,7 +72,7 @@ async def observed(home: Path, position: int = 1) -> Context:
     """The simulated world as the Scout would freeze it."""
     chain = SimChain(SimFile(home))
     start = FlowStart(chain="sim", position_id=position, profile=RiskProfile.BALANCED, max_rounds=2)
-    return await observe(start, chain, feeds_of_sim(chain))
+    return await Observer(chain, feeds_of_sim(chain)).observe(start)
 
 
 async def surveyed(home: Path, *capital: tuple[str, str], exposure: Exposure | None = None) -> Context:
@@ -82,7 +82,7 @@ async def surveyed(home: Path, *capital: tuple[str, str], exposure: Exposure | N
         capital=tuple(Capital(token=token, amount=Decimal(amount)) for token, amount in capital), exposure=exposure
     )
     start = FlowCreateStart(chain="sim", wish=wish, profile=RiskProfile.BALANCED, max_rounds=2)
-    return await observe(start, chain, feeds_of_sim(chain))
+    return await Observer(chain, feeds_of_sim(chain)).observe(start)
 
 
 def shaken(context: Context, times: Fraction) -> Context:

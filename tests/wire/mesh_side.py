@@ -22,7 +22,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.lp.agents.arbiter import Arbiter
 from zuno.lp.agents.critic import Critic
-from zuno.lp.agents.observe import observe_again
+from zuno.lp.agents.observe import Observer
 from zuno.lp.agents.scout import Scout
 from zuno.lp.agents.strategist import Strategist
 from zuno.lp.mesh.delivery import DeliveryLimits
@@ -135,7 +135,7 @@ async def a_mesh(
 
     async def observe_here(context: Context) -> tuple[PoolFacts, ...]:
         chain = _sim(folder)
-        return own.scenes if own else await observe_again(context, chain, feeds_of_sim(chain))
+        return own.scenes if own else await Observer(chain, feeds_of_sim(chain)).observe_again(context)
 
     def agent(role: Role) -> Peer:
         async def recall(digest: str) -> Context:

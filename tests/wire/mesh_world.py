@@ -26,7 +26,7 @@ from zuno.kernel.canonical import Digest, digest, encode_model
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Millis
-from zuno.lp.agents.observe import observe_again
+from zuno.lp.agents.observe import Observer
 from zuno.lp.mesh.delivery import DeliveryLimits, Outgoing
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Peer
@@ -325,7 +325,7 @@ class World:
             now=lambda: self.now,
             stopwatch=self._seconds,
             chain_of=lambda name: self._chain,
-            observe_again=lambda context: observe_again(context, self._chain, feeds_of_sim(self._chain)),
+            observe_again=Observer(self._chain, feeds_of_sim(self._chain)).observe_again,
             request_id=request_id,
             max_rounds=ASKED.max_rounds,
             patience=self._patience,

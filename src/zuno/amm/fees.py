@@ -12,7 +12,6 @@ DYNAMIC_FEE_FLAG: Final = 0x800000
 
 
 def check_lp_fee(lp_fee: int) -> None:
-    """Refuse an LP fee that no pool can charge."""
     if lp_fee < 0:
         raise SafeCastOverflow(f"LP fee {lp_fee} does not fit uint24")
     if lp_fee > MAX_LP_FEE:
@@ -38,7 +37,6 @@ def pack_protocol_fee(zero_for_one: int, one_for_zero: int) -> int:
 
 
 def protocol_fee_of_direction(packed: int, zero_for_one: bool) -> int:
-    """The protocol fee, in pips, of one direction."""
     return packed & 0xFFF if zero_for_one else packed >> 12
 
 

@@ -11,9 +11,6 @@ from zuno.amm.pool import PositionInfo, Slot0
 POOLS_SLOT: Final = 6
 """Where PoolManager keeps its pools; found in its storage layout and checked against the contract."""
 
-_FEE_GROWTH_GLOBAL0: Final = 1
-_FEE_GROWTH_GLOBAL1: Final = 2
-_LIQUIDITY: Final = 3
 _TICKS: Final = 4
 _POSITIONS: Final = 6
 
@@ -34,8 +31,6 @@ class PositionManagerInfo:
 
 @dataclass(frozen=True, slots=True)
 class PoolSlots:
-    """Storage words of one pool that have an address of their own."""
-
     slot0: int
     fee_growth_global0_x128: int
     fee_growth_global1_x128: int
@@ -67,14 +62,8 @@ def decode_position_info(packed: int) -> PositionManagerInfo:
 
 
 def pool_slots(pool: str) -> PoolSlots:
-    """The single words of a pool, by its id."""
-    state = _pool_state_slot(pool)
-    return PoolSlots(
-        slot0=state,
-        fee_growth_global0_x128=state + _FEE_GROWTH_GLOBAL0,
-        fee_growth_global1_x128=state + _FEE_GROWTH_GLOBAL1,
-        liquidity=state + _LIQUIDITY,
-    )
+    first = _pool_state_slot(pool)
+    return PoolSlots(first, first + 1, first + 2, first + 3)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -99,7 +88,6 @@ def unpack_slot0(word: int) -> Slot0:
 
 
 def unpack_position(liquidity_word: int, inside0_last: int, inside1_last: int) -> PositionInfo:
-    """A position out of its three words."""
     return PositionInfo(liquidity_word & _UINT128, inside0_last, inside1_last)
 
 

@@ -17,7 +17,6 @@ MAX_INT256 = (1 << 255) - 1
 
 
 def _safe_cast(kind: str, least: int, most: int) -> Callable[[int], int]:
-    """The value itself, or SafeCastOverflow."""
 
     def cast(value: int) -> int:
         if least <= value <= most:

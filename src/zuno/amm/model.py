@@ -123,7 +123,6 @@ def price_of(sqrt_price_x96: int) -> Fraction:
 
 
 def whole_token1_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
-    """Whole token1 for one whole token0."""
     return price_of(sqrt_price_x96) * Fraction(10**token0.decimals, 10**token1.decimals)
 
 

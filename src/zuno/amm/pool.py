@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from operator import index
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
@@ -41,8 +42,6 @@ class Slot0(NamedTuple):
 
 
 class TickInfo(NamedTuple):
-    """What an initialised tick remembers."""
-
     liquidity_gross: int
     liquidity_net: int
     fee_growth_outside0_x128: int
@@ -91,58 +90,33 @@ _UNTOUCHED_POSITION: Final = PositionInfo(0, 0, 0)
 _ADDRESS: Final = re.compile(r"0[xX][0-9a-fA-F]{1,40}")
 
 
+@dataclass(slots=True, repr=False)
 class Pool:
     """One v4 pool without its hooks, equal to the contract's to the last wei.
 
-    The plain attributes are the contract's own storage; read them freely, change them through the methods.
+    The plain attributes are the contract's own storage; read them freely, change them through the methods. Pools are
+    equal by state and change in place, hence have no hash.
     """
-
-    __slots__ = (
-        "_positions",
-        "_ticks",
-        "_words",
-        "fee",
-        "fee_growth_global0_x128",
-        "fee_growth_global1_x128",
-        "liquidity",
-        "protocol_fees_accrued0",
-        "protocol_fees_accrued1",
-        "slot0",
-        "tick_spacing",
-    )
 
     fee: int
     """The fee of the pool's key: pips, or the dynamic-fee flag."""
     tick_spacing: int
     slot0: Slot0
-    liquidity: int
-    fee_growth_global0_x128: int
-    fee_growth_global1_x128: int
-    protocol_fees_accrued0: int
-    protocol_fees_accrued1: int
-    _ticks: dict[int, TickInfo]
-    _words: TickWords
-    _positions: dict[PositionKey, PositionInfo]
+    liquidity: int = 0
+    fee_growth_global0_x128: int = 0
+    fee_growth_global1_x128: int = 0
+    protocol_fees_accrued0: int = 0
+    protocol_fees_accrued1: int = 0
+    _ticks: dict[int, TickInfo] = field(default_factory=dict)
+    _words: TickWords = field(default_factory=dict)
+    _positions: dict[PositionKey, PositionInfo] = field(default_factory=dict)
 
     @classmethod
     def initialize(cls, fee: int, tick_spacing: int, sqrt_price_x96: int) -> Self:
-        """A new, empty pool at this price."""
         fee, tick_spacing, sqrt_price_x96 = index(fee), index(tick_spacing), index(sqrt_price_x96)
         check_tick_spacing(tick_spacing)
         lp_fee = fees.initial_lp_fee(fee)
-        pool = cls.__new__(cls)
-        pool.fee = fee
-        pool.tick_spacing = tick_spacing
-        pool.slot0 = Slot0(sqrt_price_x96, tick_at_sqrt_price(sqrt_price_x96), 0, lp_fee)
-        pool.liquidity = 0
-        pool.fee_growth_global0_x128 = 0
-        pool.fee_growth_global1_x128 = 0
-        pool.protocol_fees_accrued0 = 0
-        pool.protocol_fees_accrued1 = 0
-        pool._ticks = {}
-        pool._words = {}
-        pool._positions = {}
-        return pool
+        return cls(fee, tick_spacing, Slot0(sqrt_price_x96, tick_at_sqrt_price(sqrt_price_x96), 0, lp_fee))
 
     @property
     def ticks(self) -> Mapping[int, TickInfo]:
@@ -174,7 +148,6 @@ class Pool:
         )
 
     def set_protocol_fee(self, zero_for_one: int, one_for_zero: int) -> None:
-        """Set the protocol's fee of both directions, in pips of the input."""
         packed = fees.pack_protocol_fee(index(zero_for_one), index(one_for_zero))
         self.slot0 = self.slot0._replace(protocol_fee=packed)
 
@@ -324,17 +297,7 @@ class Pool:
 
     def copy(self) -> Self:
         """An independent pool in the same state, to try something on."""
-        twin = self.__class__.__new__(self.__class__)
-        for name in Pool.__slots__:
-            value = getattr(self, name)
-            setattr(twin, name, value.copy() if isinstance(value, dict) else value)
-        return twin
-
-    # Equal by state and changing in place, hence without a hash.
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Pool):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in Pool.__slots__)
+        return replace(self, _ticks=self._ticks.copy(), _words=self._words.copy(), _positions=self._positions.copy())
 
     def __repr__(self) -> str:
         return (
@@ -449,7 +412,6 @@ def flip_tick(words: TickWords, tick: int, tick_spacing: int) -> None:
 
 
 def build_words(ticks: Iterable[int], tick_spacing: int) -> TickWords:
-    """The bitmap of these initialised ticks."""
     words: TickWords = {}
     for tick in ticks:
         check_aligned(tick, tick_spacing)

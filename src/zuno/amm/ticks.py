@@ -96,7 +96,6 @@ def tick_at_sqrt_price(sqrt_price_x96: int) -> int:
 
 
 def check_tick_spacing(tick_spacing: int) -> None:
-    """Refuse a spacing that no v4 pool can have."""
     if tick_spacing > MAX_TICK_SPACING:
         raise TickSpacingTooLarge(f"tick spacing {tick_spacing} is above {MAX_TICK_SPACING}")
     if tick_spacing < MIN_TICK_SPACING:
@@ -115,12 +114,10 @@ def min_usable_tick(tick_spacing: int) -> int:
 
 
 def floor_to_spacing(tick: int, tick_spacing: int) -> int:
-    """The nearest multiple of the spacing at or below the tick."""
     check_tick_spacing(tick_spacing)
     return tick // tick_spacing * tick_spacing
 
 
 def ceil_to_spacing(tick: int, tick_spacing: int) -> int:
-    """The nearest multiple of the spacing at or above the tick."""
     check_tick_spacing(tick_spacing)
     return -(-tick // tick_spacing) * tick_spacing

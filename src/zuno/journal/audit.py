@@ -20,17 +20,12 @@ class JournalVerdictView(VerdictView):
     entries: int
     """How many entries hold, from the first on; those before `first` as a checkpoint says."""
     mode: VerifyMode = VerifyMode.ALL
-    """What was done: `all` also where there is no checkpoint yet."""
     first: int = 1
-    """The first entry that was read."""
     signatures: int = 0
-    """Entries whose signature was checked."""
     sealed: int | None = None
-    """The last entry that a checkpoint seals."""
     unchecked: str = ""
     """What was not looked at."""
     first_bad: Fault | None = None
-    """The first check that failed."""
     notes: tuple[str, ...] = ()
 
     def to_document(self) -> Document:

@@ -49,7 +49,6 @@ class CompactionView(View):
     """Bundles stored in blocks that were not before."""
     archived: int
     files: tuple[str, ...]
-    """The archive files that were written to."""
     before_bytes: int
     """Of the home without its archive."""
     after_bytes: int

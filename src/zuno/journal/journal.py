@@ -2,17 +2,15 @@
 
 import json
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
-from pydantic import BaseModel
-
 from zuno.journal import chain
 from zuno.journal.blocks import MAX_BUNDLE, ArchiveMissing
-from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Row, Tail
+from zuno.journal.port import Author, DamagedRow, Entry, EntryFilter, JournalStore, Link, Payload, Row, Tail
 from zuno.kernel.canonical import Digest, Json, digest, to_json
 from zuno.kernel.errors import Broken, NotFound, Refused, Unavailable
 from zuno.kernel.signing import NodeKey
@@ -50,7 +48,6 @@ class Verdict:
     mode: VerifyMode = VerifyMode.ALL
     """What was done: `ALL` also where no checkpoint let less be enough."""
     first: int = 1
-    """The first entry that was read."""
     signatures: int = 0
     """Of how many entries they were checked."""
     sealed: int | None = None
@@ -106,7 +103,7 @@ class ChainedJournal:
         *,
         kind: str,
         author: Author,
-        payload: BaseModel | Mapping[str, object],
+        payload: Payload,
         request_id: str | None = None,
         bundle: Digest | None = None,
         only: EntryFilter | None = None,
@@ -141,9 +138,7 @@ class ChainedJournal:
             await self._store.append(build_link, only)
         return written[0]
 
-    async def append_once(
-        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
-    ) -> Entry:
+    async def append_once(self, *, kind: str, author: Author, payload: Payload, request_id: str) -> Entry:
         only = EntryFilter(request_id, kind)
         return await self.append(kind=kind, author=author, payload=payload, request_id=request_id, only=only)
 

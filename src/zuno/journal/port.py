@@ -35,6 +35,9 @@ class Entry:
     signature: str
 
 
+Payload = BaseModel | Mapping[str, object]
+
+
 class Journal(Protocol):
     """What writers and readers can rely on:
 
@@ -52,15 +55,13 @@ class Journal(Protocol):
         *,
         kind: str,
         author: Author,
-        payload: BaseModel | Mapping[str, object],
+        payload: Payload,
         request_id: str | None = None,
         bundle: Digest | None = None,
     ) -> Entry:
         """Write one entry; `bundle` names bytes that `put_bundle` stored before."""
 
-    async def append_once(
-        self, *, kind: str, author: Author, payload: BaseModel | Mapping[str, object], request_id: str
-    ) -> Entry:
+    async def append_once(self, *, kind: str, author: Author, payload: Payload, request_id: str) -> Entry:
         """Write an entry unless the request has one of this kind; then return that one and write nothing. The look-up
         and the write are one step, among all processes."""
 

@@ -34,8 +34,6 @@ class Confirmation:
 
 @dataclass(frozen=True, slots=True)
 class RunningRequest:
-    """A long request while it runs."""
-
     key: str
     user: int
     chat: int

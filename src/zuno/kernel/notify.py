@@ -82,7 +82,6 @@ class Notice:
     """The id by which it is asked about: of an alert, a run, a trade, a plan."""
     buttons: tuple[Button, ...] = ()
     picture: bytes | None = field(default=None, repr=False)
-    """A PNG."""
 
 
 class OutboxState(StrEnum):
@@ -91,7 +90,6 @@ class OutboxState(StrEnum):
     UNDELIVERABLE = "undeliverable"
     """The service refused it, or too many waited: counted, and not tried again."""
     SKIPPED = "skipped"
-    """Its kind is switched off."""
 
 
 @dataclass(frozen=True, slots=True)

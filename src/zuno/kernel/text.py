@@ -1,8 +1,8 @@
 """Tokens, token amounts, and sanitising of untrusted text."""
 
-import unicodedata
 from dataclasses import dataclass
 from decimal import Context, Decimal
+from unicodedata import category
 
 from zuno.kernel.numbers_text import plain_digits
 from zuno.kernel.units import Address
@@ -43,15 +43,12 @@ def plain_text(raw: str, limit: int) -> str:
     """
     text = raw[: limit * 64]  # 10 kB of junk costs no more than what we could ever show
     if not text.isprintable():
-        text = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_shown(char))
+        shown = (" " if char.isspace() else char for char in text if char.isspace() or category(char)[0] != "C")
+        text = "".join(shown)
     text = " ".join(text.split())
     if len(text) > limit:
         text = text[: limit - 1] + "…"
     return text or "?"
-
-
-def _is_shown(char: str) -> bool:
-    return unicodedata.category(char)[0] != "C"
 
 
 def format_units(amount: int, decimals: int) -> str:

@@ -60,12 +60,9 @@ R = TypeVar("R", bound=ToolOutput)
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as it is described to a model."""
-
     name: str
     description: str
     arguments: tuple[str, ...] = ()
-    """Their names."""
     check: Callable[[Mapping[str, str]], str | None] = lambda arguments: None
     """None, or what is wrong with the arguments, for the model."""
 

@@ -11,8 +11,6 @@ OLLAMA = "http://127.0.0.1:11434/v1"
 
 
 class Vendor(StrEnum):
-    """Whose API a model uses."""
-
     OPENAI = "openai"
     ANTHROPIC = "anthropic"
     GOOGLE = "google"

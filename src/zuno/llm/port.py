@@ -94,8 +94,6 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The model's text, as it came."""
-
     text: str
     usage: Usage | None
     """None: the model did not say."""
@@ -146,8 +144,6 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RoleModels:
-    """The models of a role, best first; or none and why."""
-
     models: tuple[Model, ...]
     why: str = ""
 
@@ -167,18 +163,14 @@ class Attempt(Wire):
     attempt: int = Field(ge=1)
     model: str
     request: str
-    """The request's fingerprint."""
     outcome: Outcome
     why: str
     raw: str
-    """What the model said, bounded."""
     cut: bool
-    """Whether `raw` is only the beginning of it."""
     tokens_in: int = Field(ge=0)
     tokens_out: int = Field(ge=0)
     usd: Decimal | None
     estimated: bool
-    """Whether tokens and dollars are the reservation, because the model did not say."""
     latency_ms: int = Field(ge=0)
 
     @property

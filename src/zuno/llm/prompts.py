@@ -38,7 +38,6 @@ class Untrusted:
     quotable: bool = False
     """Whether an answer may repeat it at length."""
     fence: Literal["untrusted", "colleague"] = "untrusted"
-    """Whose it is."""
 
     @property
     def safe_text(self) -> str:
@@ -62,8 +61,6 @@ Value = str | int | Untrusted
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A rendered prompt: the rules as system text, the case as user text."""
-
     system: str
     user: str
     untrusted: tuple[Untrusted, ...] = ()

@@ -41,7 +41,6 @@ class Question(Generic[T]):
     role: str
     round: int
     prompt: str
-    """The name of a prompt file."""
     variables: Callable[[], Mapping[str, Value]]
     """Values for the prompt's places; computed when a model is asked."""
     output: type[T]
@@ -75,7 +74,6 @@ class SourcedAnswer(Generic[T]):
 
     @property
     def model(self) -> str | None:
-        """The model whose words these are."""
         return self.attempts[-1].model if self.source in ("model", "repaired") else None
 
 
@@ -92,7 +90,6 @@ def schema_of(output: type[Opinion]) -> str:
 
 
 def _open_objects(schema: object, name: str = "it") -> Iterator[str]:
-    """Objects of a JSON schema that accept unnamed fields."""
     if isinstance(schema, Mapping):
         title = str(schema.get("title", name))
         if schema.get("type") == "object" and schema.get("additionalProperties") is not False:

@@ -53,7 +53,6 @@ class Unusable:
 class Usable(Generic[T]):
     value: T
     left_out: str = ""
-    """Why sentences of it were left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,6 @@ _AKIN: Final = {
 _MULTIPLES = r"((?:[123](?:\.0)? ?[×x](?:/|, (?=[123])|,? and (?=[123]))?)+)"
 _STRESS_BEFORE: Final = re.compile(rf"{_MULTIPLES}[^,;:({MARK}]*$")
 _STRESS_BEHIND: Final = re.compile(rf"^(?: (?!and|but|while)[a-z]+){{0,3}}? (?:the )?{_MULTIPLES}")
-_LOSS: Final = re.compile(rf"(?i)\b(?:{LOSING})(?: (?:about|by|roughly|nearly|only|some|a|around|another))* ?$")
 _TO_TRADERS: Final = re.compile(r"(?i) (?:more )?(?:a day )?(?:to|in|of) (?:lvr|traders|arbitrage)")
 _GAIN: Final = re.compile(
     r"(?i)\b(?:earns|earning|gains|gained|rose|climbed|jumped|up|profit of|gain of|profits? by)"
@@ -204,7 +203,7 @@ def _names_of(fact: Figure) -> set[str]:
 
 
 def _check_sign(before: str, behind: str, fact: Figure) -> str:
-    if fact.number > 0 and _LOSS.search(before) and not fact.derived:
+    if fact.number > 0 and LOSING.search(before) and not fact.derived:
         return "" if "lvr" in _names_of(fact) and _TO_TRADERS.match(behind) else "no loss"
     if fact.number < 0 and _GAIN.search(before):
         return "no gain"

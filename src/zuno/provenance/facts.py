@@ -21,8 +21,6 @@ _SMALL_DIGITS: Final = 4
 
 
 class Unit(StrEnum):
-    """What a value counts, and how it is printed."""
-
     PRICE = "price"
     """Of one whole base token; `symbol` is the quote's."""
     AMOUNT = "amount"
@@ -66,7 +64,6 @@ class Figure:
     symbol: str = ""
     """The token of an amount or a quote; untrusted."""
     digits: int = 2
-    """Digits behind the point."""
     signed: bool = False
     """Printed with a plus where it is above zero."""
     derived: bool = False
@@ -88,13 +85,11 @@ class Figure:
 
     @property
     def candidate(self) -> int | None:
-        """The candidate it is of."""
         match = _CANDIDATE.match(self.id)
         return int(match[2]) if match else None
 
     @property
     def round(self) -> int | None:
-        """The round of that candidate, where it is an earlier one."""
         match = _CANDIDATE.match(self.id)
         return int(match[1]) if match and match[1] else None
 

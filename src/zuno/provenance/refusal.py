@@ -19,8 +19,6 @@ LONGEST_SHOWN: Final = 48
 
 
 class Code(StrEnum):
-    """What is wrong with a piece of text."""
-
     NUMERAL = "numeral"
     NUMBER_WORD = "number_word"
     GLUED = "glued"

@@ -13,8 +13,8 @@ _SENTENCE_END: Final = re.compile(r"[.!?;](?=\s|$)")
 MARK: Final = "\ue000"
 """Replaces a slot where prose alone is read."""
 
-LOSING: Final = "loses|losing|lose|lost|bleeds|bleeding|bleed|fell|dropped|slipped|declined|down|loss of|losses of"
-_LOSING: Final = re.compile(rf"\b(?:{LOSING})(?: (?:about|by|roughly|nearly|only|some|a|around|another))* ?$", re.I)
+_LOSSES = "loses|losing|lose|lost|bleeds|bleeding|bleed|fell|dropped|slipped|declined|down|loss of|losses of"
+LOSING: Final = re.compile(rf"\b(?:{_LOSSES})(?: (?:about|by|roughly|nearly|only|some|a|around|another))* ?$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def render(text: str, facts: Mapping[str, Figure], about: int | None = None) -> 
         fact = facts.get(slot.id)
         if fact is None:
             return f"[no fact {slot.id}]"
-        losing = fact.number < 0 and bool(_LOSING.search(text[: slot.start]))
+        losing = fact.number < 0 and bool(LOSING.search(text[: slot.start]))
         return fact.print(absolute=losing) + _attribution(text, slot, fact, facts, about)
 
     return _replace_slots(text, find_slots(text)[0], write)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.journal.port import Journal
     from zuno.llm.ask import ModelContext
+    from zuno.lp.agents.observe import Observer
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.execute.hedges import HedgeKeeper
@@ -369,24 +370,20 @@ class LpWiring(SharedWiring):
             await chains.close()
 
     async def _observe_with(self, start: FlowStart | FlowCreateStart, chains: Chains) -> Context:
-        from zuno.lp.agents.observe import observe
+        return await self._open_observer(start.chain, chains).observe(start)
 
-        chain = chains.open_chain(start.chain)
-        return await observe(start, chain, partial(self._feeds, chains), self._samples_of(chain), self._rewards)
+    async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
+        return await self._open_observer(context.chain, self._chains).observe_again(context)
+
+    def _open_observer(self, name: str, chains: Chains) -> Observer:
+        from zuno.lp.agents.observe import Observer
+
+        chain = chains.open_chain(name)
+        rewards = {HexId(pool): Fraction(amount) for pool, amount in self._settings.incentives_per_day.items()}
+        return Observer(chain, partial(self._feeds, chains), self._samples_of(chain), rewards)
 
     def _feeds(self, chains: Chains, chain: Chain, pool_id: HexId) -> Feeds:
         return replace(chains.feeds(chain, pool_id), perpetual=self._shorts)
-
-    async def _observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
-        from zuno.lp.agents.observe import observe_again
-
-        chain = self._chains.open_chain(context.chain)
-        feeds = partial(self._feeds, self._chains)
-        return await observe_again(context, chain, feeds, self._samples_of(chain), self._rewards)
-
-    @property
-    def _rewards(self) -> dict[HexId, Fraction]:
-        return {HexId(pool): Fraction(amount) for pool, amount in self._settings.incentives_per_day.items()}
 
     def _samples_of(self, chain: Chain) -> SqliteSamples | None:
         """None for local chains: they may be built anew, and samples of the old one would be wrong."""

@@ -55,7 +55,7 @@ from zuno.lab.lp.sweep import LpSweep
 from zuno.lab.replies import ModelMeter, keep_replies
 from zuno.lab.reports import LabReports
 from zuno.llm.ask import ModelContext
-from zuno.lp.agents.observe import observe
+from zuno.lp.agents.observe import Observer
 from zuno.lp.model.ballot import PlanVerdict
 from zuno.lp.model.debate import Capital, Context, FlowCreateStart, FlowStart, PlanReady, PositionRequest, Role
 from zuno.lp.model.market import HOUR, GasQuote
@@ -319,7 +319,7 @@ class LabDesk:
         return new_request_id(self._chain.world.head.number.to_bytes(16, "big"))
 
     async def _look(self, start: FlowStart | FlowCreateStart) -> Context:
-        return await observe(start, self._chain, lambda *_: self._feeds)
+        return await Observer(self._chain, lambda *_: self._feeds).observe(start)
 
     def _start(self, pool: BacktestPool) -> FlowStart | FlowCreateStart:
         shared: dict[str, Any] = {"chain": self._chain.info.name, "profile": self._profile, "max_rounds": self._rounds}

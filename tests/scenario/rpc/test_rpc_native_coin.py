@@ -18,7 +18,7 @@ from zuno.adapters.prices.feeds import ChainGas, DeepestPool, FirstThatAnswers, 
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, HexId, Wei
-from zuno.lp.agents.observe import observe
+from zuno.lp.agents.observe import Observer
 from zuno.lp.execute import checks
 from zuno.lp.execute.draft import read_onchain_state
 from zuno.lp.model.ballot import RiskProfile
@@ -112,7 +112,7 @@ async def test_the_debates_cost_is_gas_at_the_price_of_pol(plans: Plans, stage: 
     """Gas in the pool's dollars: units times price of a unit in POL, times what POL costs; nothing of WETH's price."""
     chain = plans.hands.chain
     start = FlowStart(chain="polygon", position_id=stage.position, profile=RiskProfile.BALANCED, max_rounds=1)
-    seen = await observe(start, chain, lambda opened, pool: feeds_of(opened)(pool))
+    seen = await Observer(chain, lambda opened, pool: feeds_of(opened)(pool)).observe(start)
     (scene,) = seen.scenes
     assert seen.chain_id == 137
     assert scene.native_token1 is not None

@@ -159,11 +159,11 @@ class PlaceboCritic(_StandIn):
 
 def _end_or_answer(context: Context, debate: Debate, number: int) -> OutgoingMessage:
     last, doubts = debate.rounds[-1], data_cautions(context)
-    match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
+    match choose_next_step(judge_proposal(last), number, context.max_rounds):
         case NextStep.DECIDE:
-            decision = critic_decides(last.candidates, last.judgments, context.profile, doubts=doubts)
+            decision = critic_decides(last, context.profile, doubts=doubts)
         case NextStep.REVISE:
             return OutgoingMessage(Role.STRATEGIST, Critique(debate=debate))
         case _:  # the Arbiter would refuse judgments that are not the rules': its rules decide
-            decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=doubts)
+            decision = arbiter_decides(last, context.profile, doubts=doubts)
     return OutgoingMessage(Role.CLI, conclude(context, debate, decision))

@@ -1,5 +1,6 @@
 """The Arbiter: called only when the debate does not converge; picks one candidate of the latest proposal."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from zuno.kernel.errors import Broken, Malformed, Refused
@@ -9,7 +10,7 @@ from zuno.lp.agents import prompt_facts
 from zuno.lp.agents.conclude import conclude, data_cautions
 from zuno.lp.agents.schemas import REASONING_CHARS, ArbiterOpinion
 from zuno.lp.agents.strategist import Debater
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import publish_answer
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -40,11 +41,10 @@ class Arbiter(Debater):
         facts = prompt_facts.facts_of(context, debate.rounds)
         answer = await ask(self._question(context, debate, facts), self._model_context)
         decision = _decision(context, debate, answer.value)
-        debate = with_speaker(debate, self.role, number, answer)
         texts, axis = [answer.value.reasoning], context.profile
         if (first := _first_by_axis(context, debate)) != answer.value.chosen_index:
             texts.append(f"Candidate {first} stands first by the {axis} axis; against it: {answer.value.against_axis}")
-        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_answer(debate, self.role, number, answer, texts, facts, think)
         return [OutgoingMessage(Role.CLI, conclude(context, debate, decision))]
 
     def _question(self, context: Context, debate: Debate, facts: FactSheet) -> Question[ArbiterOpinion]:
@@ -72,7 +72,7 @@ class Arbiter(Debater):
 def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> ArbiterOpinion:
     """The Arbiter's own choice without a model: most points, then the profile's axis."""
     last = debate.rounds[-1]
-    decision = arbiter_decides(last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
+    decision = arbiter_decides(last, context.profile, doubts=data_cautions(context))
     chosen, judged = last.candidates[decision.index], last.judgments[decision.index]
     reasoning = (
         f"{_summarise_rounds(debate)} Scored by verdict and by the {context.profile} axis, candidate "
@@ -85,16 +85,16 @@ def choose_by_score(context: Context, debate: Debate, facts: FactSheet) -> Arbit
 
 
 def _summarise_rounds(debate: Debate) -> str:
-    history = "; ".join(
-        f"round {number}: {_tally([judgment.verdict for judgment in round_.judgments])}"
-        for number, round_ in enumerate(debate.rounds)
-    )
-    return f"The debate did not converge ({history})."
+    history = []
+    for number, round_ in enumerate(debate.rounds):
+        counts = Counter(judgment.verdict for judgment in round_.judgments)
+        tally = (f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        history.append(f"round {number}: {', '.join(tally)}")
+    return f"The debate did not converge ({'; '.join(history)})."
 
 
 def _first_by_axis(context: Context, debate: Debate) -> int:
-    last = debate.rounds[-1]
-    return arbiter_decides(last.candidates, last.judgments, context.profile).index
+    return arbiter_decides(debate.rounds[-1], context.profile).index
 
 
 def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, screen: Screen) -> ArbiterOpinion:
@@ -110,10 +110,8 @@ def _screen_opinion(opinion: ArbiterOpinion, debate: Debate, facts: FactSheet, s
 
 
 def _decision(context: Context, debate: Debate, opinion: ArbiterOpinion) -> Decision:
-    last = debate.rounds[-1]
-    ruled = arbiter_decides(
-        last.candidates, last.judgments, context.profile, doubts=data_cautions(context), chosen=opinion.chosen_index
-    )
+    last, doubts = debate.rounds[-1], data_cautions(context)
+    ruled = arbiter_decides(last, context.profile, doubts=doubts, chosen=opinion.chosen_index)
     return with_arbiter_verdict(ruled, PlanVerdict(opinion.verdict))
 
 
@@ -130,8 +128,3 @@ def _objection(context: Context, debate: Debate, opinion: ArbiterOpinion) -> str
     if opinion.chosen_index != first and not (opinion.against_axis or "").strip():
         return f"candidate {first} stands first by the profile's axis: another one takes a reason in againstAxis"
     return None
-
-
-def _tally(verdicts: Sequence[Verdict]) -> str:
-    counts = {verdict: verdicts.count(verdict) for verdict in Verdict if verdict in verdicts}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

@@ -1,21 +1,18 @@
 """The end of a debate, the same for Critic and Arbiter: cautions about the data, the decision and its confidence."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
 
 from zuno.lp.agents.pool_inputs import build_all_pool_inputs
 from zuno.lp.model.ballot import Candidate, CandidateKind, Decision, PlanVerdict
 from zuno.lp.model.debate import Context, Debate, PlanReady, PoolFacts, Round
 from zuno.lp.rules.hedging import follow_range
 from zuno.lp.rules.limits import REFERENCE_LIMIT
-from zuno.lp.rules.stress import barriers, time_in_range
+from zuno.lp.rules.stress import time_in_range
 from zuno.lp.rules.worth import PathWorths, best_rival, least_edge, path_worths, share_above, worth_token1
 
 
 def data_cautions(context: Context) -> tuple[str, ...]:
-    """Why this data deserves caution."""
     reasons: list[str] = []
     if context.seeded:
         reasons.append("some figures come from a seeded series, not from a market")
@@ -39,10 +36,17 @@ def conclude(context: Context, debate: Debate, decision: Decision) -> PlanReady:
     if chosen.kind is not CandidateKind.HOLD and _is_off_reference(context.scenes[chosen.pool_index]):
         decision = replace(decision, verdict=PlanVerdict.REJECT)
     share, over_runner_up = paired_shares(context, last, decision.index)
+    ages = [
+        Fraction(note.age_seconds, max(note.limit_seconds, 1))
+        for note in context.sources
+        if note.age_seconds is not None and note.limit_seconds is not None
+    ]
+    live = sum(note.source is not None and note.source != "seed" for note in context.sources)
+    known = Fraction(live, len(context.sources)) if context.sources else Fraction(1)
     return PlanReady(
         debate=debate,
         decision=decision,
-        confidence=score_confidence(share=share, age=_age(context), known=_share_of_live_sources(context)),
+        confidence=score_confidence(share=share, age=max(ages, default=Fraction(0)), known=known),
         over_runner_up=None if over_runner_up is None else float(over_runner_up),
     )
 
@@ -51,15 +55,14 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     """Of the same stress paths, the share on which the choice beats hold, and that on which it beats the runner-up. For
     hold it is the share on which its best rival stays under the least edge that a move must have."""
     pools, chosen, hold = build_all_pool_inputs(context), last.candidates[index], last.candidates[0]
-    rival = best_rival(last.candidates, last.judgments, index)
+    rival = best_rival(last, index)
 
     def paths_of(candidate: Candidate | None) -> PathWorths | None:
         if candidate is None:
             return None
         inputs, time, followed = pools[candidate.pool_index], None, None
         if inputs.paths is not None and candidate.range is not None:
-            pool = inputs.pool
-            edges = barriers(candidate.range, pool.sqrt_price_x96, pool.tick)
+            edges = inputs.barriers(candidate.range)
             time = time_in_range(inputs.paths, edges, inputs.elasticity)
             if candidate.hedge is not None:
                 followed = follow_range(inputs.paths, edges, candidate.hedge.side)
@@ -76,23 +79,6 @@ def paired_shares(context: Context, last: Round, index: int) -> tuple[Fraction |
     return (None if beaten is None else 1 - beaten), over_runner_up
 
 
-def _age(context: Context) -> Fraction:
-    ages = [
-        Fraction(note.age_seconds, max(note.limit_seconds, 1))
-        for note in context.sources
-        if note.age_seconds is not None and note.limit_seconds is not None
-    ]
-    return max(ages, default=Fraction(0))
-
-
-def _share_of_live_sources(context: Context) -> Fraction:
-    sound: Sequence[bool] = [note.source is not None and note.source != "seed" for note in context.sources]
-    return Fraction(sum(sound), len(sound)) if sound else Fraction(1)
-
-
-PLACES: Final = 4
-
-
 def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction = Fraction(1)) -> float:
     """Confidence in a choice; never taken from a model.
 
@@ -107,4 +93,4 @@ def score_confidence(*, share: Fraction | None, age: Fraction, known: Fraction =
     """
     if age < 0 or not 0 <= (share or 0) <= 1 or not 0 <= known <= 1:
         raise ValueError("age is at least 0, share and known are shares")
-    return float(round((share or 0) / (1 + age) * (1 + known) / 2, PLACES))
+    return float(round((share or 0) / (1 + age) * (1 + known) / 2, 4))

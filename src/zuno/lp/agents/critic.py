@@ -18,7 +18,7 @@ from zuno.lp.agents.prompt_facts import (
 )
 from zuno.lp.agents.schemas import TEXT_CHARS, CriticOpinion, JudgmentOpinion
 from zuno.lp.agents.strategist import Debater
-from zuno.lp.agents.transcript import MAX_THOUGHT, publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import MAX_THOUGHT, publish_answer
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
@@ -61,19 +61,16 @@ class Critic(Debater):
             suggestions=tuple(judgment.suggestion or "" for judgment in in_order),
         )
         debate = debate.model_copy(update={"rounds": (*debate.rounds[:-1], judged)})
-        debate = with_speaker(debate, self.role, number, answer)
         texts = [describe_pools(context)]
         texts += [f"Candidate {judgment.index}, {judgment.verdict}: {judgment.reason}" for judgment in judgments]
-        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_answer(debate, self.role, number, answer, texts, facts, think)
         return [self._next(context, debate, number)]
 
     def _next(self, context: Context, debate: Debate, number: int) -> OutgoingMessage:
         last = debate.rounds[-1]
-        match choose_next_step(judge_proposal(last.candidates, last.judgments), number, context.max_rounds):
+        match choose_next_step(judge_proposal(last), number, context.max_rounds):
             case NextStep.DECIDE:
-                decision = critic_decides(
-                    last.candidates, last.judgments, context.profile, doubts=data_cautions(context)
-                )
+                decision = critic_decides(last, context.profile, doubts=data_cautions(context))
                 return OutgoingMessage(Role.CLI, conclude(context, debate, decision))
             case NextStep.REVISE:
                 return OutgoingMessage(Role.STRATEGIST, Critique(debate=debate))

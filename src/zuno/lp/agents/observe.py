@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import median
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 from zuno.amm.model import Block, LpPosition, PoolState, price_of
@@ -14,11 +13,11 @@ from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
-from zuno.lp.agents.pool_past import Reference, add_rewards, hold_against, read_growth
+from zuno.lp.agents.pool_past import WINDOWS, Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote
-from zuno.lp.model.market import Fact, GasQuote, Pair
+from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote, Start
+from zuno.lp.model.market import Fact, Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
@@ -27,7 +26,7 @@ from zuno.lp.rules.fee_cover import log_of
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, WEEK
 from zuno.lp.rules.limits import find_volatile_side, reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
-from zuno.lp.rules.regime import RegimeReading, classify
+from zuno.lp.rules.regime import classify
 from zuno.lp.rules.stress import BLOCK_HOURS
 from zuno.lp.rules.volatility import hourly_returns, nano_returns, rolling_vol_bps
 
@@ -41,9 +40,6 @@ GAS_SAMPLED = WEEK
 """Seconds of our own gas samples that today's price is held against."""
 
 OpenFeeds = Callable[[Chain, HexId], Feeds]
-Rewards = Mapping[HexId, Fraction]
-"""By pool, what it pays its liquidity in range beside fees, a day, in whole quote tokens: by the owner's own word."""
-NO_REWARDS: Rewards = MappingProxyType({})
 
 
 @dataclass(slots=True)
@@ -81,290 +77,241 @@ class Sources:
         return any(note.source == SEED for note in self.notes)
 
 
-async def observe(
-    start: FlowStart | FlowCreateStart,
-    chain: Chain,
-    feeds_of: OpenFeeds,
-    samples: Samples | None = None,
-    rewards: Rewards = NO_REWARDS,
-) -> Context:
-    """The world behind a request, at one block; `samples` are our own, where there are any of this very world."""
-    if isinstance(start, FlowStart):
-        return await observe_position(start, chain, feeds_of, samples, rewards)
-    return await observe_request(start, chain, feeds_of, samples, rewards)
+Reading = tuple[Block, tuple[PoolFacts, ...], Sources]
 
 
-async def observe_position(
-    start: FlowStart,
-    chain: Chain,
-    feeds_of: OpenFeeds,
-    samples: Samples | None = None,
-    rewards: Rewards = NO_REWARDS,
-) -> Context:
-    """The context of a rebalance. `Refused` where there is nothing to argue about."""
-    position = await _position(start.position_id, chain, start.hooks)
-    if start.own_range is not None and place_own_range(start.own_range, position.pool) == position.range:
-        raise Refused(f"{start.own_range} is the range that position {position.id} has now.")
-    sources = Sources(position.block.timestamp)
-    sources.plain("position", f"{chain.info.name} block {position.block.number}", position.block.timestamp)
-    feeds = feeds_of(chain, position.pool.id)
-    pool_facts = await observe_pool(position.pool, chain, feeds, sources, position, samples=samples, rewards=rewards)
-    if start.hedged:
-        pool_facts = await _add_hedge(pool_facts, chain, feeds, sources, start.short)
-    return _freeze(start, chain, position.block, (pool_facts,), sources)
+@dataclass(frozen=True, slots=True)
+class Observer:
+    """Reads a chain and its market; `samples` are our own, where there are any of this very world."""
 
+    chain: Chain
+    feeds_of: OpenFeeds
+    samples: Samples | None = None
+    rewards: Mapping[HexId, Fraction] = field(default_factory=dict)
+    """What a pool pays its liquidity in range beside fees, a day, in whole quote tokens: by the owner's own word."""
 
-async def observe_request(
-    start: FlowCreateStart,
-    chain: Chain,
-    feeds_of: OpenFeeds,
-    samples: Samples | None = None,
-    rewards: Rewards = NO_REWARDS,
-) -> Context:
-    """The context of a create: the pools that fit the request, all read at the survey's block."""
-    survey = await chain.pools()
-    spots = choose_pools(start.wish, survey.pools, chain.info, start.hooks)
-    sources = Sources(survey.block.timestamp)
-    sources.plain("pools", f"{chain.info.name} block {survey.block.number}", survey.block.timestamp, survey.notes)
-    seen, unhedged = [], list[Refused]()
-    for spot in spots:
-        feeds, capital = feeds_of(chain, spot.pool.id), (spot.capital0, spot.capital1)
-        facts = await observe_pool(spot.pool, chain, feeds, sources, capital=capital, samples=samples, rewards=rewards)
+    async def observe(self, start: Start) -> Context:
+        """The world behind a request, at one block. `Refused` where there is nothing to argue about."""
+        read = self._observe_position(start) if isinstance(start, FlowStart) else self._observe_request(start)
+        block, scenes, sources = await read
+        return Context(
+            flow="rebalance" if isinstance(start, FlowStart) else "create",
+            chain=self.chain.info.name,
+            chain_id=self.chain.info.id,
+            block=block,
+            **pick(start, "profile", "max_rounds", "own_range"),
+            scenes=scenes,
+            wish=None if isinstance(start, FlowStart) else start.wish,
+            sources=tuple(dict.fromkeys(sources.notes)),  # what several pools share is noted once
+            seeded=sources.is_seeded,
+        )
+
+    async def observe_again(self, context: Context) -> tuple[PoolFacts, ...]:
+        """Our own reading of pools at the block somebody else read them, with fees over the window they used."""
+        seen = []
+        for pool_facts in context.scenes:
+            pool, sources = pool_facts.pool, Sources(context.block.timestamp)
+            feeds = self.feeds_of(self.chain, pool.id)
+            facts = await self.observe_pool(pool, feeds, sources, pool_facts.position)
+            claimed, own = pool_facts.fees, facts.fees
+            if claimed is None:
+                own = None
+            elif own is None or own.seconds != claimed.seconds:
+                with suppress(Unavailable):
+                    same = ((claimed.seconds, "the same time"),)
+                    own = (await self._read_growth(pool, same, own_last=True)).measure()
+            facts = facts.model_copy(update={"fees": own})
+            if pool_facts.hedge is not None:
+                facts = await self._add_hedge(facts, feeds, sources, pool_facts.hedge.held)
+            seen.append(facts)
+        return tuple(seen)
+
+    async def _observe_position(self, start: FlowStart) -> Reading:
+        position = await self._read_position(start.position_id, start.hooks)
+        if start.own_range is not None and place_own_range(start.own_range, position.pool) == position.range:
+            raise Refused(f"{start.own_range} is the range that position {position.id} has now.")
+        sources = self._open_sources("position", position.block)
+        feeds = self.feeds_of(self.chain, position.pool.id)
+        pool_facts = await self.observe_pool(position.pool, feeds, sources, position)
+        if start.hedged:
+            pool_facts = await self._add_hedge(pool_facts, feeds, sources, start.short)
+        return position.block, (pool_facts,), sources
+
+    async def _observe_request(self, start: FlowCreateStart) -> Reading:
+        """The pools that fit the request, all read at the survey's block."""
+        survey = await self.chain.pools()
+        spots = choose_pools(start.wish, survey.pools, self.chain.info, start.hooks)
+        sources = self._open_sources("pools", survey.block, survey.notes)
+        seen, unhedged = [], list[Refused]()
+        for spot in spots:
+            feeds, capital = self.feeds_of(self.chain, spot.pool.id), (spot.capital0, spot.capital1)
+            facts = await self.observe_pool(spot.pool, feeds, sources, capital=capital)
+            try:
+                seen.append(await self._add_hedge(facts, feeds, sources) if start.hedged else facts)
+            except Refused as error:
+                unhedged.append(error)
+        if unhedged and not seen:
+            raise unhedged[0]
+        # How wide a new range must be is read from the past: a pool without one cannot take part.
+        usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
+        if not usable:
+            chain = self.chain.info.name
+            raise Refused(f"No pool that fits the wish has a price history on {chain}; name another pair.")
+        if start.own_range is not None:
+            place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
+        return survey.block, usable, sources
+
+    def _open_sources(self, feed: str, block: Block, notes: Sequence[str] = ()) -> Sources:
+        sources = Sources(block.timestamp)
+        sources.plain(feed, f"{self.chain.info.name} block {block.number}", block.timestamp, notes)
+        return sources
+
+    async def _read_position(self, position_id: int, hooks: Sequence[str]) -> LpPosition:
+        snapshot = await self.chain.positions([position_id])
+        if not snapshot.positions:
+            missing = snapshot.missing[0]
+            kind = Unavailable if missing.unread else NotFound
+            raise kind(f"No position {position_id} on {self.chain.info.name}: {missing.reason}.")
+        position = snapshot.positions[0]
+        if not position.liquidity:
+            raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
+        key = position.pool.key
+        if key.has_hooks and key.hooks not in hooks:
+            raise Refused(
+                f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it. "
+                f"ZUNO_ALLOWED_HOOKS={key.hooks} trusts them."
+            )
+        return position
+
+    async def observe_pool(
+        self,
+        pool: PoolState,
+        feeds: Feeds,
+        sources: Sources,
+        position: LpPosition | None = None,
+        capital: tuple[int, int] = (0, 0),
+    ) -> PoolFacts:
+        """One pool's facts, each with its source, none invented."""
+        # A survey has several pools of one pair.
+        now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
+        base, quote = base_and_quote(pool.token0, pool.token1)
+        pair = Pair(market_name(base), market_name(quote))
+        series = await sources.ask(f"price history {label}", feeds.prices.history(pair, HISTORY_HOURS + 1, now))
+        returns = () if series is None else hourly_returns(series.value)
+        if base is pool.token1:
+            returns = tuple(-value for value in returns)
+        reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
+        gas = await sources.ask("gas", feeds.gas.gas(now))
+        sampled = await self._gas_samples(sources)
+        volatility = rolling_vol_bps(returns) if len(returns) >= 24 else ()
+        reading = classify(
+            vol_bps=volatility[-1] if volatility else None,
+            vol_history_bps=volatility,
+            gas_price_wei=None if gas is None else gas.value.price,
+            gas_history_wei=sampled,
+            returns_24h=returns[-24:],
+            tick=None if position is None else pool.tick,
+            position=None if position is None else position.range,
+        )
+        fees, cover = await self._fees(pool, feeds, pair, label, sources)
+        return PoolFacts(
+            pool=pool,
+            position=position,
+            capital0=capital[0],
+            capital1=capital[1],
+            returns_nano=nano_returns(returns),
+            fees=fees,
+            cover=cover,
+            gas=None if gas is None else gas.value,
+            gas_median=Fraction(median(sampled)) if sampled else None,
+            native_token1=await self._native(pool, feeds, sources),
+            reference_gap=None if reference is None else reference_gap(pool, reference.value),
+            regime=reading.regime,
+            regime_why=reading.why,
+            regime_notes=reading.notes,
+        )
+
+    async def _add_hedge(self, facts: PoolFacts, feeds: Feeds, sources: Sources, held: int = 0) -> PoolFacts:
+        """The perpetual that hedges this pool. `Refused` where there is none."""
+        tokens = (facts.pool.token0, facts.pool.token1)
+        side = find_volatile_side(*tokens)
+        if feeds.perpetual is None:
+            raise Refused(f"{tokens[side].display_name} cannot be hedged: no perpetual can be sold short here.")
+        if not (tokens[side].verified or tokens[side].native):
+            raise Refused(f"{tokens[side].display_name} cannot be hedged: nobody verified what token it is.")
+        quote = await feeds.perpetual.quote(market_name(tokens[side]), self.chain.info)
+        sources.plain(f"perpetual {quote.market}", quote.source, sources.now)
+        terms = HedgeTerms(**pick(quote, "market", "cost", "funding_hour", "source"), side=side, held=held)
+        return facts.model_copy(update={"hedge": terms})
+
+    async def _read_growth(
+        self, pool: PoolState, windows: Sequence[tuple[int, str]] = WINDOWS, *, own_last: bool = False
+    ) -> Growth:
+        """The pool's fee growth, with the rewards that the owner named."""
+        growth = await read_growth(pool, self.chain, self.samples, windows, own_last=own_last)
+        reward = self.rewards.get(pool.id)
+        return growth if reward is None else add_rewards(growth, pool, reward)
+
+    async def _fees(
+        self, pool: PoolState, feeds: Feeds, pair: Pair, label: str, sources: Sources
+    ) -> tuple[FeeWindow | None, PoolCover | None]:
+        """Fee growth over fourteen days, seven or one, and the same days held against the LVR of a reference price."""
         try:
-            seen.append(await _add_hedge(facts, chain, feeds, sources) if start.hedged else facts)
-        except Refused as error:
-            unhedged.append(error)
-    if unhedged and not seen:
-        raise unhedged[0]
-    # How wide a new range must be is read from the past: a pool without one cannot take part.
-    usable = tuple(pool_facts for pool_facts in seen if len(pool_facts.returns_nano) >= BLOCK_HOURS)
-    if not usable:
-        raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
-    if start.own_range is not None:
-        place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
-    sources.notes = list(dict.fromkeys(sources.notes))  # what several pools share is noted once
-    return _freeze(start, chain, survey.block, usable, sources)
+            growth = await self._read_growth(pool)
+        except Unavailable as error:
+            sources.none(f"fee growth {label}", str(error))
+            return None, None
+        reference = await self._reference(pool, feeds, pair, label, sources)
+        cover: PoolCover | None = None
+        if reference is not None:
+            growth, cover = hold_against(pool, growth, reference)
+            cover = cover.model_copy(update={"rewarded": pool.id in self.rewards})
+        window = growth.measure()
+        sources.plain(f"fee growth {label}", window.label, pool.block.timestamp, growth.notes)
+        if cover is not None and not cover.days:
+            sources.none(f"fee cover {label}", "no returns of the pool's own price are five fees wide")
+        return window, cover
 
+    async def _reference(
+        self, pool: PoolState, feeds: Feeds, pair: Pair, label: str, sources: Sources
+    ) -> Reference | None:
+        """The price that arbitrage follows; where nobody tells it, the pool's own."""
+        feed, since = f"price path {label}", Seconds(sources.now - FORTNIGHT)
+        if feeds.reference is not None:
+            fact = await sources.ask(feed, feeds.reference.path(pair, since, sources.now))
+            if fact is not None and not fact.stale:
+                path = [(point.at, log_of(point.price)) for point in fact.value.points]
+                return Reference(path, fact.source, fact.value.minutes)
+        try:
+            swapped = await self.chain.price_path(pool.id, since, PATH_STEP)
+        except (Unavailable, Malformed, Broken) as error:
+            sources.none(feed, str(error))
+            return None
+        notes = ["no reference price: returns are as long as the fee asks"]
+        if pool.key.dynamic_fee or pool.key.has_hooks:
+            notes.append(f"the fee may change, it is {pool.lp_fee} pips now")
+        sources.plain(feed, "the pool's own price", pool.block.timestamp, notes)
+        logs = [(priced.block.timestamp, log_of(price_of(priced.sqrt_price_x96))) for priced in swapped]
+        return Reference(logs, "the pool's own price", own=True)
 
-def _freeze(
-    start: FlowStart | FlowCreateStart, chain: Chain, block: Block, scenes: tuple[PoolFacts, ...], sources: Sources
-) -> Context:
-    return Context(
-        flow="rebalance" if isinstance(start, FlowStart) else "create",
-        chain=chain.info.name,
-        chain_id=chain.info.id,
-        block=block,
-        **pick(start, "profile", "max_rounds", "own_range"),
-        scenes=scenes,
-        wish=None if isinstance(start, FlowStart) else start.wish,
-        sources=tuple(sources.notes),
-        seeded=sources.is_seeded,
-    )
+    async def _gas_samples(self, sources: Sources) -> tuple[Wei, ...]:
+        if self.samples is None:
+            return ()
+        now = sources.now
+        try:
+            kept = await self.samples.gas(self.chain.info.name, Seconds(now - GAS_SAMPLED), now)
+        except (Unavailable, Broken) as error:
+            sources.none("gas samples", str(error))
+            return ()
+        if kept:
+            sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
+        return tuple(sample.price for sample in kept)
 
-
-async def _position(position_id: int, chain: Chain, hooks: Sequence[str]) -> LpPosition:
-    snapshot = await chain.positions([position_id])
-    if not snapshot.positions:
-        missing = snapshot.missing[0]
-        kind = Unavailable if missing.unread else NotFound
-        raise kind(f"No position {position_id} on {chain.info.name}: {missing.reason}.")
-    position = snapshot.positions[0]
-    if not position.liquidity:
-        raise Refused(f"Position {position_id} holds no liquidity: there is nothing to rebalance.")
-    key = position.pool.key
-    if key.has_hooks and key.hooks not in hooks:
-        raise Refused(
-            f"Position {position_id} lies in a pool with hooks that nobody allow-listed; Zuno only shows it. "
-            f"ZUNO_ALLOWED_HOOKS={key.hooks} trusts them."
-        )
-    return position
-
-
-async def observe_pool(
-    pool: PoolState,
-    chain: Chain,
-    feeds: Feeds,
-    sources: Sources,
-    position: LpPosition | None = None,
-    capital: tuple[int, int] = (0, 0),
-    samples: Samples | None = None,
-    rewards: Rewards = NO_REWARDS,
-) -> PoolFacts:
-    """One pool's facts, each with its source, none invented."""
-    # A survey has several pools of one pair.
-    now, label = sources.now, f"{pool.token0.symbol}/{pool.token1.symbol}" if position else pool_label(pool)
-    base, quote = base_and_quote(pool.token0, pool.token1)
-    pair, turned = Pair(market_name(base), market_name(quote)), base is pool.token1
-    returns = await _returns(feeds, pair, turned, now, label, sources)
-    reference = await sources.ask(f"reference price {label}", feeds.prices.spot(pair, now))
-    gas = await sources.ask("gas", feeds.gas.gas(now))
-    sampled = await _gas_samples(samples, chain, now, sources)
-    reading = _regime(returns, gas, sampled, pool, position)
-    fees, cover = await _fees(pool, chain, feeds, pair, label, sources, samples, rewards.get(pool.id))
-    return PoolFacts(
-        pool=pool,
-        position=position,
-        capital0=capital[0],
-        capital1=capital[1],
-        returns_nano=nano_returns(returns),
-        fees=fees,
-        cover=cover,
-        gas=None if gas is None else gas.value,
-        gas_median=Fraction(median(sampled)) if sampled else None,
-        native_token1=await _native(pool, chain, feeds, now, sources),
-        reference_gap=None if reference is None else reference_gap(pool, reference.value),
-        regime=reading.regime,
-        regime_why=reading.why,
-        regime_notes=reading.notes,
-    )
-
-
-async def _add_hedge(facts: PoolFacts, chain: Chain, feeds: Feeds, sources: Sources, held: int = 0) -> PoolFacts:
-    """The perpetual that hedges this pool. `Refused` where there is none."""
-    tokens = (facts.pool.token0, facts.pool.token1)
-    side = find_volatile_side(*tokens)
-    if feeds.perpetual is None:
-        raise Refused(f"{tokens[side].display_name} cannot be hedged: no perpetual can be sold short here.")
-    if not (tokens[side].verified or tokens[side].native):
-        raise Refused(f"{tokens[side].display_name} cannot be hedged: nobody verified what token it is.")
-    quote = await feeds.perpetual.quote(market_name(tokens[side]), chain.info)
-    sources.plain(f"perpetual {quote.market}", quote.source, sources.now)
-    terms = HedgeTerms(**pick(quote, "market", "cost", "funding_hour", "source"), side=side, held=held)
-    return facts.model_copy(update={"hedge": terms})
-
-
-async def observe_again(
-    context: Context,
-    chain: Chain,
-    feeds_of: OpenFeeds,
-    samples: Samples | None = None,
-    rewards: Rewards = NO_REWARDS,
-) -> tuple[PoolFacts, ...]:
-    """Our own reading of pools at the block somebody else read them, with fees over the window they used."""
-    seen = []
-    for pool_facts in context.scenes:
-        sources = Sources(context.block.timestamp)
-        feeds = feeds_of(chain, pool_facts.pool.id)
-        facts = await observe_pool(
-            pool_facts.pool, chain, feeds, sources, pool_facts.position, samples=samples, rewards=rewards
-        )
-        claimed, own = pool_facts.fees, facts.fees
-        if claimed is None:
-            own = None
-        elif own is None or own.seconds != claimed.seconds:
-            with suppress(Unavailable):
-                same = ((claimed.seconds, "the same time"),)
-                growth = await read_growth(pool_facts.pool, chain, samples, same, own_last=True)
-                if (reward := rewards.get(pool_facts.pool.id)) is not None:
-                    growth = add_rewards(growth, pool_facts.pool, reward)
-                own = growth.measure()
-        facts = facts.model_copy(update={"fees": own})
-        if pool_facts.hedge is not None:
-            facts = await _add_hedge(facts, chain, feeds, sources, pool_facts.hedge.held)
-        seen.append(facts)
-    return tuple(seen)
-
-
-async def _returns(
-    feeds: Feeds, pair: Pair, turned: bool, now: Seconds, label: str, sources: Sources
-) -> tuple[float, ...]:
-    series = await sources.ask(f"price history {label}", feeds.prices.history(pair, HISTORY_HOURS + 1, now))
-    if series is None:
-        return ()
-    values = hourly_returns(series.value).values
-    return tuple(-value for value in values) if turned else values
-
-
-async def _fees(
-    pool: PoolState,
-    chain: Chain,
-    feeds: Feeds,
-    pair: Pair,
-    label: str,
-    sources: Sources,
-    samples: Samples | None,
-    reward: Fraction | None,
-) -> tuple[FeeWindow | None, PoolCover | None]:
-    """Fee growth over fourteen days, seven or one, and the same days held against the LVR of a reference price."""
-    try:
-        growth = await read_growth(pool, chain, samples)
-    except Unavailable as error:
-        sources.none(f"fee growth {label}", str(error))
-        return None, None
-    if reward is not None:
-        growth = add_rewards(growth, pool, reward)
-    reference = await _reference(pool, chain, feeds, pair, label, sources)
-    cover: PoolCover | None = None
-    if reference is not None:
-        growth, cover = hold_against(pool, growth, reference)
-        cover = cover.model_copy(update={"rewarded": reward is not None})
-    window = growth.measure()
-    sources.plain(f"fee growth {label}", window.label, pool.block.timestamp, growth.notes)
-    if cover is not None and not cover.days:
-        sources.none(f"fee cover {label}", "no returns of the pool's own price are five fees wide")
-    return window, cover
-
-
-async def _reference(
-    pool: PoolState, chain: Chain, feeds: Feeds, pair: Pair, label: str, sources: Sources
-) -> Reference | None:
-    """The price that arbitrage follows; where nobody tells it, the pool's own."""
-    feed, since = f"price path {label}", Seconds(sources.now - FORTNIGHT)
-    if feeds.reference is not None:
-        fact = await sources.ask(feed, feeds.reference.path(pair, since, sources.now))
-        if fact is not None and not fact.stale:
-            path = [(point.at, log_of(point.price)) for point in fact.value.points]
-            return Reference(path, fact.source, fact.value.minutes)
-    try:
-        swapped = await chain.price_path(pool.id, since, PATH_STEP)
-    except (Unavailable, Malformed, Broken) as error:
-        sources.none(feed, str(error))
-        return None
-    notes = ["no reference price: returns are as long as the fee asks"]
-    if pool.key.dynamic_fee or pool.key.has_hooks:
-        notes.append(f"the fee may change, it is {pool.lp_fee} pips now")
-    sources.plain(feed, "the pool's own price", pool.block.timestamp, notes)
-    logs = [(priced.block.timestamp, log_of(price_of(priced.sqrt_price_x96))) for priced in swapped]
-    return Reference(logs, "the pool's own price", own=True)
-
-
-async def _gas_samples(samples: Samples | None, chain: Chain, now: Seconds, sources: Sources) -> tuple[Wei, ...]:
-    if samples is None:
-        return ()
-    try:
-        kept = await samples.gas(chain.info.name, Seconds(now - GAS_SAMPLED), now)
-    except (Unavailable, Broken) as error:
-        sources.none("gas samples", str(error))
-        return ()
-    if kept:
-        sources.plain("gas samples", "own samples", now, (f"{len(kept)} of the last {GAS_SAMPLED // DAY} days",))
-    return tuple(sample.price for sample in kept)
-
-
-async def _native(pool: PoolState, chain: Chain, feeds: Feeds, now: Seconds, sources: Sources) -> Fraction | None:
-    """Base units of token1 for one wei: from the pool where it trades the chain's own currency, else from a feed."""
-    own = native_token1_in_pool(pool, chain.info.native_side(pool.key))
-    if own is not None:
-        sources.plain("native price", "the pool itself", pool.block.timestamp)
-        return own
-    fact = await sources.ask("native price", feeds.native.native(market_name(pool.token1), now))
-    return None if fact is None else fact.value * Fraction(10**pool.token1.decimals, 10**18)
-
-
-def _regime(
-    returns: Sequence[float],
-    gas: Fact[GasQuote] | None,
-    gas_samples: Sequence[Wei],
-    pool: PoolState,
-    position: LpPosition | None,
-) -> RegimeReading:
-    history = rolling_vol_bps(returns) if len(returns) >= 24 else ()
-    return classify(
-        vol_bps=history[-1] if history else None,
-        vol_history_bps=history,
-        gas_price_wei=None if gas is None else gas.value.price,
-        gas_history_wei=gas_samples,
-        returns_24h=returns[-24:],
-        tick=None if position is None else pool.tick,
-        position=None if position is None else position.range,
-    )
+    async def _native(self, pool: PoolState, feeds: Feeds, sources: Sources) -> Fraction | None:
+        """Base units of token1 for one wei: from the pool where it trades the chain's own currency, else a feed's."""
+        own = native_token1_in_pool(pool, self.chain.info.native_side(pool.key))
+        if own is not None:
+            sources.plain("native price", "the pool itself", pool.block.timestamp)
+            return own
+        fact = await sources.ask("native price", feeds.native.native(market_name(pool.token1), sources.now))
+        return None if fact is None else fact.value * Fraction(10**pool.token1.decimals, 10**18)

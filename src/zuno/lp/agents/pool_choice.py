@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from itertools import compress
 from typing import Final
 
 from zuno.amm.integers import Q96
@@ -26,7 +27,6 @@ class PoolOption:
     capital0: int
     capital1: int
     wraps: bool
-    """The owner brings the native coin and the pool trades its wrapper."""
     depth: Fraction
     """Whole tokens of the first capital line that the liquidity at the price stands for."""
 
@@ -47,7 +47,9 @@ def choose_pools(
                 f"No {_wanted_pair(request)} pool on {info.name} charges {_fee(request.fee)}; there is {there_is}."
             )
     # A coin is also its wrapper, but a pair that is written with ETH names the native pools where there are any.
-    options = [option for option in options if _pairs_exactly(request, option.pool)] or options
+    pair = {name.upper() for name in request.pair or ()}
+    exact = [pair == {token.symbol.upper() for token in (option.pool.token0, option.pool.token1)} for option in options]
+    options = list(compress(options, exact)) or options
     if not options:
         raise Refused(f"No pool on {info.name} fits {_wanted_pair(request)}: {_what_exists(pools, hooks)}.")
     ordered = sorted(options, key=lambda option: (option.wraps, -option.depth, option.pool.id))
@@ -112,11 +114,6 @@ def _options(request: PositionRequest, pool: PoolState, chain: str) -> Iterable[
     for line, side in zip(request.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
     yield PoolOption(pool, have[0], have[1], to_wrap(request, pool, chain) is not None, _depth(pool, sides[0]))
-
-
-def _pairs_exactly(request: PositionRequest, pool: PoolState) -> bool:
-    symbols = {pool.token0.symbol.upper(), pool.token1.symbol.upper()}
-    return request.pair is not None and {name.upper() for name in request.pair} == symbols
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:

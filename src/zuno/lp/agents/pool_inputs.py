@@ -91,5 +91,4 @@ def extract_moves(candidates: Sequence[Candidate]) -> tuple[Move, ...]:
 
 
 def collect_tried_moves(rounds: Sequence[Sequence[Candidate]]) -> frozenset[tuple[int, int, int]]:
-    """Every move that was on a ballot before."""
     return frozenset(move.key for candidates in rounds for move in extract_moves(candidates))

@@ -15,7 +15,7 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow, PoolCover
 from zuno.lp.model.history import GrowthSample
 from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.samples import Samples
+from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.fee_cover import (
     LogPrice,
     choose_minutes,
@@ -26,7 +26,7 @@ from zuno.lp.rules.fee_cover import (
 )
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, LEAST_COVERED, WEEK, fee_window, find_sample, reach_of
 
-_WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
+WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
 LATE: Final = DAY // 4
 """Seconds of a day that the reference may miss at its beginning."""
 
@@ -60,14 +60,16 @@ class Reference:
     """The pool's own: it stands idle inside its fee."""
 
 
-ReadGrowth = Callable[[PoolState, Chain, int], Awaitable[tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]]]
+Marks = tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]
+"""Of a growth, its source and notes."""
+ReadGrowth = Callable[[PoolState, Chain, int], Awaitable[Marks]]
 
 
 async def read_growth(
     pool: PoolState,
     chain: Chain,
     samples: Samples | None,
-    windows: Sequence[tuple[int, str]] = _WINDOWS,
+    windows: Sequence[tuple[int, str]] = WINDOWS,
     *,
     own_last: bool = False,
 ) -> Growth:
@@ -88,16 +90,11 @@ async def read_growth(
     raise Unavailable("; ".join(dict.fromkeys(why)))
 
 
-async def _read_samples(
-    samples: Samples, pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_samples(samples: Samples, pool: PoolState, chain: Chain, seconds: int) -> Marks:
     now, reach = sample_of(pool), reach_of(DAY)
     oldest = Seconds(now.at - seconds)
     kept = await samples.pools(chain.info.name, pool.id, Seconds(oldest - reach_of(seconds)), Seconds(now.at))
-    then = [
-        GrowthSample(row.block.timestamp, row.fee_growth_global0_x128, row.fee_growth_global1_x128, row.sqrt_price_x96)
-        for row in kept
-    ]
+    then = [sample_of(row) for row in kept]
     first = find_sample(then, oldest, reach_of(seconds))
     if first is None:
         raise Unavailable(f"no sample of our own is near {seconds // DAY} d old")
@@ -106,17 +103,13 @@ async def _read_samples(
     return (first, *(day for day in days if day is not None and day.at > first.at), now), "own samples", ()
 
 
-async def _read_archive(
-    pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_archive(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     moments = [Seconds(pool.block.timestamp - ago) for ago in range(seconds, 0, -DAY)]
     past = [sample_of(await chain.pool_at(pool.id, moment)) for moment in moments]
     return (*past, sample_of(pool)), "archive", ()
 
 
-async def _read_swaps(
-    pool: PoolState, chain: Chain, seconds: int
-) -> tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]:
+async def _read_swaps(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     fees = await chain.swap_fees(pool.id, Seconds(pool.block.timestamp - seconds))
     if not fees.swaps or fees.closed.timestamp - fees.opened.timestamp < LEAST_COVERED * seconds:
         raise Unavailable(f"the pool's swaps do not reach back over {seconds // DAY} d")
@@ -126,7 +119,7 @@ async def _read_swaps(
     return fees.days, "Swap logs", tuple(notes)
 
 
-def sample_of(pool: PoolState) -> GrowthSample:
+def sample_of(pool: PoolState | PoolSample) -> GrowthSample:
     return GrowthSample(
         pool.block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.sqrt_price_x96
     )

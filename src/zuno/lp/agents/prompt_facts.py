@@ -1,6 +1,6 @@
 """The facts an agent may cite, of a context and of its ballots, and the lines of its prompt."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -33,25 +33,10 @@ _REASON_CUTS: Final = (280, 120, 90, 60, 30, 0)
 _LESSER_FACTS: Final = ("volatility_raised", "volatility_high", "returns", "tick_spacing", "gas_price", "trend", "tick")
 """Left out of a brief first, in this order."""
 _COLUMNS: Final = (
-    "lower",
-    "upper",
-    "buffer_1x",
-    "buffer_2x",
-    "buffer_3x",
-    "exit_24h_1x",
-    "fees_24h",
-    "net_24h",
-    "cost",
-    "worth",
-    "breakeven",
-    "lvr_24h",
-    "worth_less_hold",
-    "buffer_1x_less_floor_1x",
-    "buffer_2x_less_floor_2x",
-    "price_less_lower_pct",
-    "upper_less_price_pct",
-    "fees_24h_over_lvr_24h",
-)
+    "lower upper buffer_1x buffer_2x buffer_3x exit_24h_1x fees_24h net_24h cost worth breakeven lvr_24h "
+    "worth_less_hold buffer_1x_less_floor_1x buffer_2x_less_floor_2x price_less_lower_pct upper_less_price_pct "
+    "fees_24h_over_lvr_24h"
+).split()
 """Of the ballot in a brief, the last left out first."""
 _HOLDING: Final = ("hold", "holds", "holding", "staying")
 
@@ -153,7 +138,6 @@ def _volatility(returns_nano: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
 
 
 def ballot_facts(context: Context, candidates: Sequence[Candidate], prefix: str = "") -> Iterator[Figure]:
-    """The facts of the candidates, each of its own."""
     hold = next((candidate for candidate in candidates if candidate.kind is CandidateKind.HOLD), None)
     for candidate in candidates:
         pool = context.scenes[candidate.pool_index].pool
@@ -242,7 +226,6 @@ def facts_of(context: Context, rounds: Sequence[Round] = (), number: int | None 
 def text_faults(
     text: str | None, facts: FactSheet, about: int | None = None, limits: tuple[int, int] = (1, 280)
 ) -> list[str]:
-    """Why an agent's text cannot be used."""
     return [] if not text else [str(fault) for fault in find_faults(text, facts, about=about, limits=limits)]
 
 
@@ -268,7 +251,6 @@ def print_thought(thought: Thought, facts: FactSheet, decided: int | None = None
 
 
 def find_subject(thought: Thought, decided: int | None) -> int | None:
-    """The candidate that a thought is about."""
     head = thought.text.partition(",")[0].removeprefix("Candidate ")
     return int(head) if head.isdecimal() else decided if thought.role is Role.ARBITER else None
 
@@ -321,10 +303,6 @@ def candidate_lines(
     facts = facts_of(context, rounds)
     prefix = f"r{len(rounds) - 1}." if earlier else ""
 
-    def reason(judgment: Judgment, most: int) -> str:
-        text = cut(judgment.reason, facts, most)
-        return cite_round(text, len(rounds) - 1) if earlier else text
-
     by_index = {judgment.index: judgment for judgment in judgments}
     columns = len(_COLUMNS)
     for most in (*(280,) * (columns - 7), *_REASON_CUTS[1:]):
@@ -334,7 +312,9 @@ def candidate_lines(
             where = f" in pool {candidate.pool_index}" if len(context.scenes) > 1 and candidate.kind.move else ""
             lines.append(f"{prefix}c{candidate.index} {candidate.kind}{where}: {row}")
             if judgment := by_index.get(candidate.index):
-                lines[-1] += f" → {_format_judgment(judgment, most, reason)}"
+                reason = cut(judgment.reason, facts, most) if most else ""
+                reason = cite_round(reason, len(rounds) - 1) if earlier else reason
+                lines[-1] += f" → {_format_judgment(judgment, reason)}"
         text = "\n".join(lines)
         if estimate_tokens(text) <= BALLOT_TOKENS:
             break
@@ -342,34 +322,28 @@ def candidate_lines(
     return text
 
 
-def debate_lines(context: Context, rounds: Sequence[Round], tokens: int = DEBATE_TOKENS) -> str:
+def debate_lines(context: Context, rounds: Sequence[Round]) -> str:
     """What was said of each candidate, round by round; cut like the ballot."""
     sheets = [facts_of(context, rounds, number) for number in range(len(rounds))]
 
-    def reason_of(number: int) -> Callable[[Judgment, int], str]:
-        def reason(judgment: Judgment, most: int) -> str:
-            text = annotate(cut(judgment.reason, sheets[number], most), sheets[number])
-            return text if number == len(rounds) - 1 else cite_round(text, number)
-
-        return reason
+    def write(number: int, judgment: Judgment, most: int) -> str:
+        text = annotate(cut(judgment.reason, sheets[number], most), sheets[number])
+        text = text if number == len(rounds) - 1 else cite_round(text, number)
+        return f"{judgment.index} {_format_judgment(judgment, text if most else '')}"
 
     text = ""
     for most in _REASON_CUTS:
         text = "\n".join(
-            f"round {number}: "
-            + "; ".join(
-                f"{judgment.index} {_format_judgment(judgment, most, reason_of(number))}"
-                for judgment in round_.judgments
-            )
+            f"round {number}: " + "; ".join(write(number, judgment, most) for judgment in round_.judgments)
             for number, round_ in enumerate(rounds)
         )
-        if estimate_tokens(text) <= tokens:
+        if estimate_tokens(text) <= DEBATE_TOKENS:
             break
     return text
 
 
-def _format_judgment(judgment: Judgment, most: int, reason: Callable[[Judgment, int], str]) -> str:
-    return f"{judgment.verdict}: {reason(judgment, most)}" if most else str(judgment.verdict)
+def _format_judgment(judgment: Judgment, reason: str) -> str:
+    return f"{judgment.verdict}: {reason}" if reason else str(judgment.verdict)
 
 
 def _cell(facts: FactSheet, id_: str) -> str:
@@ -378,13 +352,10 @@ def _cell(facts: FactSheet, id_: str) -> str:
 
 def _line(fact: Figure) -> str:
     """With the tokens called by what a brief calls them."""
-    calm = {"0": "tokenA", "1": "tokenB"}.get(fact.id[-1], "tokenB")
-    if fact.unit in (Unit.PRICE, Unit.AMOUNT):
-        return (
-            f"{{{fact.id}}} {_n(fact.number)} {calm}"
-            if fact.unit is Unit.AMOUNT
-            else f"{{{fact.id}}} {_n(fact.number)}"
-        )
+    if fact.unit is Unit.PRICE:
+        return f"{{{fact.id}}} {_n(fact.number)}"
+    if fact.unit is Unit.AMOUNT:
+        return f"{{{fact.id}}} {_n(fact.number)} {'tokenA' if fact.id.endswith('0') else 'tokenB'}"
     return f"{{{fact.id}}} {fact.print()}"
 
 

@@ -8,13 +8,13 @@ from zuno.llm.ask import ModelContext, ask
 from zuno.llm.question import Question
 from zuno.lp.agents.prompt_facts import cite_pool, context_lines, facts_of, pairs_of, screen_field
 from zuno.lp.agents.schemas import SUMMARY_CHARS, ScoutOpinion
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.transcript import publish_answer
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
-from zuno.lp.model.debate import Context, ContextObserved, Debate, FlowCreateStart, FlowStart, Role
+from zuno.lp.model.debate import Context, ContextObserved, Debate, Role, Start
 from zuno.provenance.slots import cut
 
-Observe = Callable[[FlowStart | FlowCreateStart], Awaitable[Context]]
+Observe = Callable[[Start], Awaitable[Context]]
 """Reads the world; in a replay, the context that was read then."""
 Keep = Callable[[bytes], Awaitable[Digest]]
 
@@ -31,15 +31,13 @@ class Scout:
 
     async def handle(self, envelope: Envelope, think: Think) -> Sequence[OutgoingMessage]:
         start = envelope.payload
-        if not isinstance(start, FlowStart | FlowCreateStart):
+        if not isinstance(start, Start):
             raise Broken(f"the Scout does not answer {envelope.kind}")
         context = await self._observe(start)
         debate = Debate(flow=context.flow, context=await self._keep(canonical(context)))
         answer = await ask(self._question(context), self._model_context)
-        debate = with_speaker(debate, self.role, 0, answer)
-        debate = await publish_thoughts(
-            debate, self.role, 0, answer.source, [answer.value.summary], facts_of(context), think
-        )
+        texts = [answer.value.summary]
+        debate = await publish_answer(debate, self.role, 0, answer, texts, facts_of(context), think)
         return [OutgoingMessage(Role.STRATEGIST, ContextObserved(debate=debate))]
 
     def _question(self, context: Context) -> Question[ScoutOpinion]:
@@ -56,7 +54,6 @@ class Scout:
 
 
 def summarise_context(context: Context) -> str:
-    """The Scout's own words without a model."""
     regimes = {pool_facts.regime: (index, pool_facts.regime_why) for index, pool_facts in enumerate(context.scenes)}
     parts = [f"{regime}: {cite_pool(context, index, why)}" for regime, (index, why) in regimes.items()]
     text = "; ".join(parts)

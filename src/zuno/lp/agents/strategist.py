@@ -11,8 +11,8 @@ from zuno.llm.prompts import Untrusted, Value
 from zuno.llm.question import BY_RULE, Question
 from zuno.lp.agents import pool_inputs
 from zuno.lp.agents.prompt_facts import candidate_lines, context_lines, facts_of, pairs_of, screen_field
-from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, ShapeOpinion, StrategistOpinion
-from zuno.lp.agents.transcript import publish_thoughts, with_speaker
+from zuno.lp.agents.schemas import CreateShapeOpinion, CreateStrategistOpinion, StrategistOpinion
+from zuno.lp.agents.transcript import publish_answer
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.mesh.peer import OutgoingMessage, Think
 from zuno.lp.model.ballot import Candidate, Exposure, Judgment, Verdict
@@ -24,13 +24,10 @@ from zuno.lp.rules.ranges import DETERMINISTIC_SHAPES, Move, PoolGrid, Shape, ju
 from zuno.lp.rules.worth import worth_of_capital
 
 Recall = Callable[[str], Awaitable[Context]]
-"""The context behind a hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalInputs:
-    """What one proposal is made from."""
-
     context: Context
     pools: tuple[PoolInputs, ...]
     grids: tuple[PoolGrid, ...]
@@ -67,11 +64,13 @@ class Strategist(Debater):
             inputs.context, inputs.pools, pool_inputs.add_own_moves(inputs.context, moves)
         )
         texts = [shape.rationale for shape in answer.value.shapes if shape.rationale] if by_model else []
-        texts = texts or [f"{BY_RULE if by_model else ''}{text}" for text in rule_texts(inputs, candidates)]
+        if not texts:
+            lines = [_line(inputs.context, candidate) for candidate in candidates if candidate.kind.move]
+            lines = lines or ["No other range answers the critique; holding is what is left."]
+            texts = [f"{BY_RULE if by_model else ''}{line}" for line in lines]
         debate = debate.model_copy(update={"rounds": (*debate.rounds, Round(candidates=candidates))})
-        debate = with_speaker(debate, self.role, number, answer)
         facts = facts_of(inputs.context, debate.rounds)
-        debate = await publish_thoughts(debate, self.role, number, answer.source, texts, facts, think)
+        debate = await publish_answer(debate, self.role, number, answer, texts, facts, think)
         return [OutgoingMessage(Role.CRITIC, Revision(debate=debate) if number else Proposal(debate=debate))]
 
     async def _build_inputs(self, debate: Debate) -> ProposalInputs:
@@ -124,7 +123,13 @@ def _with_advice(judged: Round) -> list[Judgment]:
 def rule_moves(inputs: ProposalInputs) -> list[Move]:
     """What the rules propose: fixed multipliers first, then the narrowest ranges that answer the critique."""
     if not inputs.rounds:
-        return _keep_best(inputs, inputs.moves(_first_shapes(inputs)))
+        request = inputs.context.wish
+        exposure = (request.exposure if request else None) or Exposure.NEUTRAL
+        pools = range(len(inputs.grids))
+        shapes = [
+            replace(shape, exposure=exposure, pool_index=pool) for pool in pools for shape in DETERMINISTIC_SHAPES
+        ]
+        return _keep_best(inputs, inputs.moves(shapes))
     last, own = inputs.rounds[-1], {move.key for move in pool_inputs.build_own_moves(inputs.context)}
     judged = judged_moves(last.candidates, last.judgments)
     return revise(
@@ -150,15 +155,8 @@ def _keep_best(inputs: ProposalInputs, moves: list[Move]) -> list[Move]:
     return [moves[place] for place in sorted(best)]
 
 
-def rule_texts(inputs: ProposalInputs, candidates: Sequence[Candidate]) -> list[str]:
-    """One line for each move, in figures the candidate itself carries."""
-    moves = [candidate for candidate in candidates if candidate.kind.move]
-    if not moves:
-        return ["No other range answers the critique; holding is what is left."]
-    return [_line(inputs.context, candidate) for candidate in moves]
-
-
 def _line(context: Context, candidate: Candidate) -> str:
+    """A move in figures that the candidate itself carries."""
     own = f"c{candidate.index}"
     where = f"{{{own}.lower}} to {{{own}.upper}}"
     if len(context.scenes) > 1:
@@ -169,25 +167,14 @@ def _line(context: Context, candidate: Candidate) -> str:
     return f"Candidate {candidate.index}, {candidate.kind}: {where}, {buffers}."
 
 
-def _first_shapes(inputs: ProposalInputs) -> list[Shape]:
-    request = inputs.context.wish
-    exposure = (request.exposure if request else None) or Exposure.NEUTRAL
-    return [
-        replace(shape, exposure=exposure, pool_index=index)
-        for index in range(len(inputs.grids))
-        for shape in DETERMINISTIC_SHAPES
-    ]
-
-
 def _shapes(opinion: StrategistOpinion | CreateStrategistOpinion) -> list[Shape]:
-    return [_shape(shape) for shape in opinion.shapes]
-
-
-def _shape(opinion: ShapeOpinion) -> Shape:
-    width = Fraction(opinion.width_percent, 100)
-    if isinstance(opinion, CreateShapeOpinion):
-        return Shape(width, opinion.center_offset_ticks, opinion.pool_index, Exposure(opinion.exposure_bias))
-    return Shape(width, opinion.center_offset_ticks)
+    shapes = []
+    for shape in opinion.shapes:
+        own: dict[str, Any] = {}
+        if isinstance(shape, CreateShapeOpinion):
+            own = {"pool_index": shape.pool_index, "exposure": Exposure(shape.exposure_bias)}
+        shapes.append(Shape(Fraction(shape.width_percent, 100), shape.center_offset_ticks, **own))
+    return shapes
 
 
 def _objection(opinion: StrategistOpinion | CreateStrategistOpinion, inputs: ProposalInputs) -> str | None:

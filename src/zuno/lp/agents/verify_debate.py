@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from zuno.amm.model import Range
 from zuno.amm.ticks import max_usable_tick, min_usable_tick
 from zuno.kernel.errors import Malformed
 from zuno.lp.agents import pool_inputs
@@ -57,15 +56,11 @@ def check_moves(context: Context, rounds: Sequence[Round]) -> None:
         pool_facts = context.scenes[move.pool_index]
         held, spacing = pool_facts.position.range if pool_facts.position else None, pool_facts.pool.key.tick_spacing
         where = f"{move.range.lower} to {move.range.upper}"
-        if not _on_the_grid(move.range, spacing):
+        usable = min_usable_tick(spacing) <= move.range.lower < move.range.upper <= max_usable_tick(spacing)
+        if not usable or move.range.lower % spacing or move.range.upper % spacing:
             raise Malformed(f"the range {where} is not on the pool's grid")
         if move.kind is not kind_of(held, move.range, spacing):
             raise Malformed(f"the move to {where} is called {move.kind}")
         if move.key in tried or move.range == held:
             raise Malformed(f"the range {where} was on the table before")
         tried.add(move.key)
-
-
-def _on_the_grid(band: Range, spacing: int) -> bool:
-    lowest, highest = min_usable_tick(spacing), max_usable_tick(spacing)
-    return lowest <= band.lower < band.upper <= highest and band.lower % spacing == band.upper % spacing == 0

@@ -16,7 +16,7 @@ from zuno.lp.agents.transcript import MAX_THOUGHT
 from zuno.lp.agents.verify_debate import check_debate
 from zuno.lp.mesh.delivery import LIFETIME_MS, SKEW_MS
 from zuno.lp.model.ballot import DecidedBy, Decision, NextStep
-from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady
+from zuno.lp.model.debate import Context, Debate, FlowCreateStart, FlowStart, PlanReady, Start
 from zuno.lp.rules.ballot import arbiter_decides, choose_next_step, critic_decides, judge_proposal, with_arbiter_verdict
 
 OLDEST_BLOCK: Final = LIFETIME_MS // 1000
@@ -34,7 +34,7 @@ SEEDED_CHAIN: Final = "sim"
 """The one chain whose prices come from a seed; everywhere else there is a market, or a reference of its own."""
 
 
-def check_ready(context: Context, ready: PlanReady, start: FlowStart | FlowCreateStart) -> None:
+def check_ready(context: Context, ready: PlanReady, start: Start) -> None:
     """`Malformed`, with the reason, unless the plan answers the request and follows from its context."""
     check_asked(context, start)
     if isinstance(start, FlowCreateStart):
@@ -62,7 +62,7 @@ def check_transcript(context: Context, debate: Debate, decided: int | None = Non
             raise Malformed(f"the {thought.role} said in round {thought.round}: {faults[0]}")
 
 
-def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
+def check_asked(context: Context, start: Start) -> None:
     """The context is about what the owner asked for, and no more. No chain has confirmed its figures yet."""
     asked = (start.chain, start.profile, start.max_rounds)
     if (context.chain, context.profile, context.max_rounds) != asked:
@@ -87,12 +87,7 @@ def check_asked(context: Context, start: FlowStart | FlowCreateStart) -> None:
             raise Malformed(f"position {position.id} lies in a pool with hooks that the owner does not trust")
         if context.scenes[0].pool != position.pool:
             raise Malformed(f"the context is about another pool than position {position.id} lies in")
-    else:
-        _check_request(context, start)
-
-
-def _check_request(context: Context, start: FlowCreateStart) -> None:
-    """Pools alone, and not more than a survey looks at."""
+        return
     if context.flow != "create" or context.wish != start.wish:
         raise Malformed("the context is about another wish than was asked for")
     if len(context.scenes) > MOST_POOLS:
@@ -147,14 +142,12 @@ def check_seen(
 def _decide_by_rules(context: Context, ready: PlanReady) -> Decision:
     """Who had to decide by the rules, and what."""
     rounds, last, claimed = ready.debate.rounds, ready.debate.rounds[-1], ready.decision
-    after = choose_next_step(judge_proposal(last.candidates, last.judgments), len(rounds) - 1, context.max_rounds)
+    after = choose_next_step(judge_proposal(last), len(rounds) - 1, context.max_rounds)
     caution = data_cautions(context)
     match after, claimed.decided_by:
         case NextStep.DECIDE, DecidedBy.CRITIC:
-            return critic_decides(last.candidates, last.judgments, context.profile, doubts=caution)
+            return critic_decides(last, context.profile, doubts=caution)
         case NextStep.DEADLOCK, DecidedBy.ARBITER:
-            return arbiter_decides(
-                last.candidates, last.judgments, context.profile, doubts=caution, chosen=claimed.index
-            )
+            return arbiter_decides(last, context.profile, doubts=caution, chosen=claimed.index)
         case _:
             raise Malformed(f"the {claimed.decided_by} ended a debate that was to {after} next")

@@ -36,17 +36,13 @@ class Tolerance:
 
     doubt: Fraction
     refusal: Fraction
-    squared: bool = False
-    """The figures are squares of what the factors are about."""
-
-    @property
-    def power(self) -> int:
-        return 2 if self.squared else 1
+    power: int = 1
+    """Of the figures: 2 where they are squares of what the factors are about."""
 
 
 FEES: Final = Tolerance(Fraction("1.05"), Fraction("1.5"))
 COVER: Final = Tolerance(Fraction("1.15"), Fraction(2))
-MOVES: Final = Tolerance(Fraction("1.1"), Fraction(2), squared=True)
+MOVES: Final = Tolerance(Fraction("1.1"), Fraction(2), power=2)
 GAS: Final = Tolerance(Fraction(2), Fraction(10))
 """Gas is read at two moments: a base fee can double in a minute and a half."""
 NATIVE: Final = Tolerance(Fraction("1.02"), Fraction("1.1"))
@@ -78,7 +74,6 @@ def fee_apr(candidate: Candidate) -> Fraction | None:
 
 
 def _compare_pool_facts(pool_facts: PoolFacts, own: PoolFacts) -> Iterator[tuple[str, str]]:
-    """What is in doubt, and why."""
     if pool_facts.fees is not None and pool_facts.fees.seconds < LEAST_WINDOW:
         raise Malformed(f"fee growth was measured over {pool_facts.fees.seconds} s, {LEAST_WINDOW} s are the least")
     yield from _doubt("the fee growth", _fee_rate(pool_facts, pool_facts.fees), _fee_rate(pool_facts, own.fees), FEES)
@@ -164,12 +159,7 @@ def _square(moves: Sequence[int]) -> Fraction | None:
 
 def _day_moves(returns: Sequence[int]) -> tuple[int, ...]:
     """Of every day that begins at an hour of the series."""
-    total, moves = sum(returns[:_DAY_HOURS]), list[int]()
-    for end in range(_DAY_HOURS, len(returns) + 1):
-        moves.append(total)
-        if end < len(returns):
-            total += returns[end] - returns[end - _DAY_HOURS]
-    return tuple(moves)
+    return tuple(sum(returns[end - _DAY_HOURS : end]) for end in range(_DAY_HOURS, len(returns) + 1))
 
 
 def _compare_reference(claimed: Fraction | None, own: Fraction | None) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from random import Random
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import ValidationError
 
@@ -54,8 +54,6 @@ class _MessageType(bytes, Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryLimits:
-    """The bounds of delivery."""
-
     first_retry_ms: int = 250
     slowest_retry_ms: int = 5_000
     tries: int = 16
@@ -92,19 +90,12 @@ class DeliveryLimits:
     outgoing_thoughts_a_second: float = 8.0
 
     def largest(self, sort: _MessageType) -> int:
-        match sort:
-            case _MessageType.LETTER:
-                return self.largest_letter
-            case _MessageType.BUNDLE:
-                return self.largest_context
-            case _:
-                return self.largest_note
+        large = {_MessageType.LETTER: self.largest_letter, _MessageType.BUNDLE: self.largest_context}
+        return large.get(sort, self.largest_note)
 
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Bytes and the role they go to."""
-
     to: Role
     data: bytes
 
@@ -115,12 +106,7 @@ class EnvelopeReceived:
 
     envelope: wire.Envelope
     name: Digest
-    """Of its bytes."""
     body: bytes
-
-    @property
-    def size(self) -> int:
-        return len(self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +144,6 @@ class ContextReceived:
 
 @dataclass(frozen=True, slots=True)
 class PongReceived:
-    """A peer is there."""
-
     role: Role
     nonce: str
     code: str
@@ -175,8 +159,6 @@ class MessageRejected(Wire):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message that was never acknowledged."""
-
     to: Role
     envelope: wire.Envelope
     tries: int
@@ -196,8 +178,6 @@ Event = (
 
 @dataclass(slots=True)
 class _Pending:
-    """Something that is sent until it is acknowledged."""
-
     to: Role
     data: bytes
     tries: int
@@ -207,7 +187,6 @@ class _Pending:
 
 
 LoadContext = Callable[[Digest], bytes | None]
-"""The bytes of a context that is kept here; None where it is not."""
 
 
 class Delivery:
@@ -233,7 +212,11 @@ class Delivery:
         self._code = code
         self._rules = rules or DeliveryLimits()
         self._pending: dict[tuple[Role, Digest], _Pending] = {}
-        self._replay_guards = {role: self._replay_guard() for role in table}
+        requests, letters = self._rules.requests_of_a_sender, self._rules.letters_a_request
+        self._replay_guards = {
+            role: ReplayGuard(requests, letters, TokenBucket(self._rules.paper_a_second, self._rules.paper_bytes))
+            for role in table
+        }
         self._contexts_known_by: defaultdict[Role, OrderedDict[Digest, None]] = defaultdict(OrderedDict)
         self._awaiting: defaultdict[Role, OrderedDict[str, EnvelopeReceived]] = defaultdict(OrderedDict)
         self._early: defaultdict[Role | None, OrderedDict[Digest, bytes]] = defaultdict(OrderedDict)
@@ -254,8 +237,7 @@ class Delivery:
         return [Outgoing(envelope.to, _pack(_MessageType.THOUGHT, body))] if allowance.try_take(now) else []
 
     def ping(self, to: Role, nonce: str, now: int) -> Outgoing:
-        frame = self._sign_frame(wire.Ping(by=self._me, to=to, ts=now, key=self._key.public, nonce=nonce))
-        return Outgoing(to, _pack(_MessageType.PING, encode_model(frame)))
+        return self._sign_frame(_MessageType.PING, wire.Ping(**self._head(to, now), nonce=nonce))
 
     def due(self, now: int) -> tuple[list[Outgoing], list[DeadLetter]]:
         """What has to be sent again by now, and what is given up."""
@@ -279,12 +261,10 @@ class Delivery:
 
     @property
     def next_due(self) -> int | None:
-        """When something has to be sent again."""
         return min((pending.next_at for pending in self._pending.values()), default=None)
 
     @property
     def waiting(self) -> int:
-        """What is not acknowledged yet."""
         return len(self._pending)
 
     def forget(self, request_id: str) -> None:
@@ -316,8 +296,8 @@ class Delivery:
                 case _MessageType.PING:
                     ping = self._open_frame(wire.Ping, sort, packed, received, now)
                     code = wire.version_text(self._code, EDITION)
-                    pong = wire.Pong(by=self._me, to=ping.by, ts=now, key=self._key.public, nonce=ping.nonce, code=code)
-                    return [Outgoing(ping.by, _pack(_MessageType.PONG, encode_model(self._sign_frame(pong))))]
+                    pong = wire.Pong(**self._head(ping.by, now), nonce=ping.nonce, code=code)
+                    return [self._sign_frame(_MessageType.PONG, pong)]
                 case _MessageType.PONG:
                     heard = self._open_frame(wire.Pong, sort, packed, received, now)
                     return [PongReceived(heard.by, heard.nonce, plain_text(heard.code, wire.LONGEST_VERSION))]
@@ -357,7 +337,7 @@ class Delivery:
             body = wire.to_bytes(envelope)
             name, size = digest(body), len(body)
         else:
-            name, size = heard.name, heard.size
+            name, size = heard.name, len(heard.body)
         until = envelope.expires + SKEW_MS
         past = self._replay_guards.get(envelope.from_)
         if past is not None:  # else whoever said it has left the table
@@ -424,7 +404,7 @@ class Delivery:
         waiting = self._awaiting[sender]
         waiting[heard.envelope.id] = heard
         while len(waiting) > self._rules.waiting_letters or (
-            sum(letter.size for letter in waiting.values()) > self._rules.waiting_bytes
+            sum(len(letter.body) for letter in waiting.values()) > self._rules.waiting_bytes
         ):
             waiting.popitem(last=False)
         for early in self._early.values():
@@ -493,10 +473,9 @@ class Delivery:
         to, named = envelope.to, context_of(envelope)
         if named is None or (to, named) in self._pending or (named in self._contexts_known_by[to] and not doubtful):
             return []
-        content = self._content(named)
-        return (
-            [] if content is None else [self._keep_sending(to, named, _pack(_MessageType.BUNDLE, content), None, now)]
-        )
+        if (content := self._content(named)) is None:
+            return []
+        return [self._keep_sending(to, named, _pack(_MessageType.BUNDLE, content), None, now)]
 
     def _keep_sending(self, to: Role, name: Digest, data: bytes, envelope: wire.Envelope | None, now: int) -> Outgoing:
         self._pending[to, name] = _Pending(to, data, 1, now + self._pause(1), envelope)
@@ -526,34 +505,29 @@ class Delivery:
             raise Malformed(f"a {sort.name.lower()} of {len(packed)} bytes is over the limit of {largest}")
         return _unpack(sort, packed, largest, glance, self._byte_buckets[received.sender].pay)
 
-    def _replay_guard(self) -> ReplayGuard:
-        rules = self._rules
-        paper = TokenBucket(rules.paper_a_second, rules.paper_bytes)
-        return ReplayGuard(rules.requests_of_a_sender, rules.letters_a_request, paper)
-
     def _note_context_known(self, role: Role, name: Digest) -> None:
-        """The other side has that context."""
         held = self._contexts_known_by[role]
         held[name] = None
         while len(held) > self._rules.known_contexts:
             held.popitem(last=False)
 
     def _ack(self, to: Role, name: Digest, now: int) -> Outgoing:
-        frame = self._sign_frame(wire.Ack(by=self._me, to=to, ts=now, key=self._key.public, of=(name,)))
-        return Outgoing(to, _pack(_MessageType.ACK, encode_model(frame)))
+        return self._sign_frame(_MessageType.ACK, wire.Ack(**self._head(to, now), of=(name,)))
 
-    def _sign_frame(self, frame: F) -> F:
-        return frame.model_copy(update={"sig": self._key.sign(wire.frame_signed_part(frame)).hex()})
+    def _head(self, to: Role, now: int) -> dict[str, Any]:
+        return {"by": self._me, "to": to, "ts": now, "key": self._key.public}
+
+    def _sign_frame(self, sort: _MessageType, frame: wire.Frame) -> Outgoing:
+        signed = frame.model_copy(update={"sig": self._key.sign(wire.frame_signed_part(frame)).hex()})
+        return Outgoing(frame.to, _pack(sort, encode_model(signed)))
 
 
 def context_of(envelope: wire.Envelope) -> Digest | None:
-    """The context a message argues about."""
     payload = envelope.payload
     return Digest(payload.debate.context) if isinstance(payload, Arguing) else None
 
 
 def edition_refusal(sender: Role, edition: int, me: Role) -> str:
-    """Why two peers do not argue with each other."""
     return f"The {sender} argues in edition {edition} and the {me} in edition {EDITION}; run the same Zuno for both."
 
 
@@ -568,7 +542,6 @@ def turn_of(envelope: wire.Envelope) -> tuple[Kind, int]:
 
 
 def _message_type(data: bytes) -> _MessageType | None:
-    """What sort of message it is; None for what is none."""
     head = len(_MAGIC)
     try:
         return _MessageType(data[head : head + 1]) if data.startswith(_MAGIC) else None

@@ -42,7 +42,6 @@ class Envelope(Wire):
     seq: int = Field(ge=0, lt=2**53)
     """Counts what one sender says in one debate."""
     cause: MessageId | None = None
-    """The message this one answers."""
     expires: Millis
     key: Hex64
     sig: Annotated[str, Field(pattern=r"^([0-9a-f]{128})?$")] = ""
@@ -239,13 +238,11 @@ def frame_signed_part(frame: Frame) -> bytes:
 
 
 def version_text(code: str, edition: int) -> str:
-    """A version and its edition as a pong says them."""
     suffix = f" edition {edition}"
     return code[: LONGEST_VERSION - len(suffix)] + suffix
 
 
 def read_version(text: str) -> tuple[str, int]:
-    """The version and the edition of a pong."""
     match = _VERSION.fullmatch(text)
     code, edition = (text, None) if match is None else match.groups()
     return code, FIRST_EDITION if edition is None else int(edition)

@@ -86,16 +86,6 @@ def open_envelope(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
 
 
 def flow_failure(role: Role, error: ZunoError) -> FlowFailed:
-    """The end of a flow in words that fit a message."""
-    return FlowFailed(at=role, error=error_kind(error), reason=plain_text(str(error), LONGEST_TEXT))
-
-
-def error_kind(error: ZunoError) -> str:
-    match error:
-        case UsageError():
-            return "usage"
-        case Refused():
-            return "refused"
-        case Unavailable():
-            return "unavailable"
-    return "broken"
+    branches = {UsageError: "usage", Refused: "refused", Unavailable: "unavailable"}
+    kind = next((name for branch, name in branches.items() if isinstance(error, branch)), "broken")
+    return FlowFailed(at=role, error=kind, reason=plain_text(str(error), LONGEST_TEXT))

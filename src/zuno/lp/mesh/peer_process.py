@@ -64,8 +64,6 @@ AllOf = Callable[[Work], Awaitable[None]]
 
 
 class ResumedNote(Wire):
-    """A message received before a restart that is answered now."""
-
     message_id: str
 
 
@@ -130,8 +128,6 @@ class ContextCache:
 
 
 class MeshPeer:
-    """One role on a mesh, with its own journal."""
-
     def __init__(
         self,
         role: Role,
@@ -168,7 +164,6 @@ class MeshPeer:
         """Pings that were answered: by whom, which, and their version."""
 
     async def take(self, received: ReceivedMessage) -> None:
-        """Whatever arrives, and the answer to it."""
         for letter in await self.hear(received):
             await self.answer(letter)
 
@@ -184,9 +179,7 @@ class MeshPeer:
         try:
             async with self._turns[letter.from_]:
                 if resumed:
-                    note = ResumedNote(message_id=letter.id)
-                    author = Author(self._role.value)
-                    await self._journal.append(kind=RESUMED, author=author, payload=note, request_id=letter.request_id)
+                    await self._note(RESUMED, ResumedNote(message_id=letter.id), letter.request_id)
                 await self._answer(letter)
         finally:
             self._answering.pop(letter.id, None)
@@ -264,7 +257,7 @@ class MeshPeer:
     async def _resume_answers(self, left: Sequence[Envelope], all_of: AllOf) -> None:
         """Answer what a restart left open: several at a time what is taken up for the first time. What was taken up
         before and has no answer still may be what ended the process: it is taken up alone, and then no more."""
-        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED, self._since())])
+        begun = Counter([str(entry.payload.get("messageId")) for entry in await self._newer(RESUMED)])
         fresh = [letter for letter in left if not begun[letter.id]]
         await all_of([self.answer(letter, resumed=True) for letter in fresh])
         for letter in left:
@@ -278,12 +271,10 @@ class MeshPeer:
         self._answering.pop(letter.id, None)
         await self._record_dead_letter(delivery.DeadLetter(self._role, letter, times))
         why = f"The {self._role} ended {times} times over {letter.kind} of the {letter.from_}; its log has more."
-        await self.send_message(
-            letter.request_id,
-            OutgoingMessage(Role.CLI, flow_failure(self._role, Broken(why))),
-            letter.id,
-            account=letter,
-        )
+        await self.send_message(letter.request_id, self._failure(Broken(why)), letter.id, account=letter)
+
+    def _failure(self, error: ZunoError) -> OutgoingMessage:
+        return OutgoingMessage(Role.CLI, flow_failure(self._role, error))
 
     async def _handle_event(self, event: delivery.Event) -> list[Envelope]:
         """Returns the letters that are to be answered."""
@@ -380,10 +371,8 @@ class MeshPeer:
         if self._peer is None:
             return
         if heard.edition != EDITION:
-            why = Refused(delivery.edition_refusal(heard.from_, heard.edition, self._role))
-            say = OutgoingMessage(
-                Role.CLI, flow_failure(self._role, why)
-            )  # in the words of its edition, or its owner would not hear it
+            say = self._failure(Refused(delivery.edition_refusal(heard.from_, heard.edition, self._role)))
+            # In the words of its edition, or its owner would not hear it.
             await self.send_message(heard.request_id, say, heard.id, account=heard, edition=heard.edition)
             return
 
@@ -398,7 +387,7 @@ class MeshPeer:
         try:
             says = await self._peer.handle(heard, think)
         except ZunoError as error:
-            says = [OutgoingMessage(Role.CLI, flow_failure(self._role, error))]
+            says = [self._failure(error)]
         for say in says:
             await self.send_message(heard.request_id, say, heard.id, account=heard)
 
@@ -429,7 +418,6 @@ class MeshPeer:
             await self._send_or_lose(outgoing)
 
     async def _load_context(self, envelope: Envelope) -> None:
-        """Load the context of a message into the cache."""
         name = delivery.context_of(envelope)
         if name is not None and self._bundles(name) is None:
             with suppress(NotFound):
@@ -453,16 +441,17 @@ class MeshPeer:
         now = self._now()
         if self._notes.setdefault(event.claimed, TokenBucket(NOTES_A_SECOND, NOTES, now)).try_take(now):
             note = event.model_copy(update={"why": plain_text(event.why, _LONGEST_NOTE)})
-            await self._journal.append(kind=REJECTED, author=Author(self._role.value), payload=note)
+            await self._note(REJECTED, note)
 
     async def _record_dead_letter(self, letter: delivery.DeadLetter) -> None:
         self.stats.dead += 1
         note = DeadLetterNote(
             to=letter.to, message_id=letter.envelope.id, kind=letter.envelope.kind, tries=letter.tries
         )
-        await self._journal.append(
-            kind=DEAD_LETTER, author=Author(self._role.value), payload=note, request_id=letter.envelope.request_id
-        )
+        await self._note(DEAD_LETTER, note, letter.envelope.request_id)
+
+    async def _note(self, kind: str, note: Wire, request_id: str | None = None) -> None:
+        await self._journal.append(kind=kind, author=Author(self._role.value), payload=note, request_id=request_id)
 
     async def _recent(self) -> list[Envelope]:
         """What was heard and said within the time in which it could be played again, oldest first."""
@@ -470,16 +459,13 @@ class MeshPeer:
             entry
             for kind, (senders, receiver) in ROUTES.items()
             if kind is not Kind.AGENT_THOUGHT and (self._role is receiver or self._role in senders)
-            for entry in await self._newer(kind.value, self._since())
+            for entry in await self._newer(kind.value)
         ]
         messages = [read_entry(entry) for entry in sorted(entries, key=lambda entry: entry.seq)]
         return [envelope for envelope in messages if envelope is not None]
 
-    def _since(self) -> int:
-        return self._now() - WINDOW_MS
-
-    async def _newer(self, kind: str, since: int) -> list[Entry]:
-        count = _PAGE
+    async def _newer(self, kind: str) -> list[Entry]:
+        count, since = _PAGE, self._now() - WINDOW_MS
         while True:
             newest = await self._journal.latest(count, kind=kind)
             if len(newest) < count or newest[-1].at < since:
@@ -513,7 +499,6 @@ async def run_concurrently(work: Work) -> None:
 
 
 async def run_retries(peer: MeshPeer, sleep: Callable[[float], Awaitable[None]], period: float = 0.05) -> None:
-    """Look for what is due, for ever."""
     while True:
         await sleep(period)
         await peer.tick()

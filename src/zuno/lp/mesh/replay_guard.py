@@ -73,7 +73,6 @@ class ReplayGuard:
     def add(
         self, message_id: str, name: Digest, request_id: str, seq: int, until: int, size: int, turn: DebateTurn
     ) -> None:
-        """Remember a stored message until it expires at `until`."""
         if message_id in self._letters:
             return
         self._letters[message_id] = _SeenEnvelope(name, until)

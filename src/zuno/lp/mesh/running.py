@@ -64,16 +64,12 @@ class Outbox:
 
 @dataclass(frozen=True, slots=True)
 class PingReply:
-    """A peer's answer, and how long it took."""
-
     code: str
     edition: int
     milliseconds: float
 
 
 class PeerRunner:
-    """Runs a mesh peer on its transport until it is closed."""
-
     def __init__(
         self,
         role: Role,
@@ -165,7 +161,6 @@ class PeerRunner:
 
 
 def _first_error(task: asyncio.Task[None]) -> BaseException:
-    """The first thing that went wrong in it."""
     error: BaseException | None = asyncio.CancelledError() if task.cancelled() else task.exception()
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -17,10 +17,6 @@ _ALERT_ID = re.compile(r"alert_[0-9a-f]{12}")
 _RULE_ID = re.compile(r"rule_[0-9a-f]{12}")
 
 
-def is_alert_id(text: str) -> bool:
-    return bool(_ALERT_ID.fullmatch(text))
-
-
 class Condition(StrEnum):
     """What is wrong, mildest first; then what an owner may ask to be told."""
 
@@ -47,8 +43,6 @@ class Condition(StrEnum):
 
 
 class AlertEventKind(StrEnum):
-    """What became of an alert."""
-
     RAISED = "raised"
     WORSENED = "worsened"
     EASED = "eased"
@@ -75,15 +69,12 @@ class Subject:
     """The owner's rule that it is about; None: the range."""
 
     def describe(self) -> dict[str, str | None]:
-        """The fields by which a view names it."""
         position = None if self.position is None else str(self.position)
         return {"chain": self.chain, "wallet": self.wallet, "position": position}
 
 
 @dataclass(frozen=True, slots=True)
 class AlertRule:
-    """A level the owner wants to be told of."""
-
     id: str
     chain: str
     wallet: Address
@@ -120,7 +111,7 @@ class Alert:
     snoozed_until: Seconds | None = None
 
     def __post_init__(self) -> None:
-        if not is_alert_id(self.id):
+        if not _ALERT_ID.fullmatch(self.id):
             raise ValueError("an alert's id is alert_ and 12 hex digits")
 
 
@@ -145,14 +136,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class ChainHealth:
-    """How the looks at one chain went."""
-
     failures: int = 0
     """Looks in a row that failed."""
     read_at: Seconds | None = None
     block_time: Seconds | None = None
     reason: str = ""
-    """Why the last look failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +164,7 @@ class AlertBook:
 
 
 def alert_id(text: str) -> str:
-    if not is_alert_id(text.strip()):
+    if not _ALERT_ID.fullmatch(text.strip()):
         raise UsageError(f"{plain_text(text, 40)!r} is not an alert; an alert's id is alert_ and 12 hex digits.")
     return text.strip()
 

@@ -73,8 +73,6 @@ class Verdict(StrEnum):
 
 
 class Overall(StrEnum):
-    """The Critic's word on a whole proposal."""
-
     ACCEPT = "accept"
     REVISE = "revise"
     VETO_ALL = "veto_all"
@@ -93,8 +91,6 @@ class PlanVerdict(StrEnum):
 
 
 class NextStep(StrEnum):
-    """Where a critique goes."""
-
     DECIDE = "decide"
     """The proposal was accepted: the Critic closes the debate."""
     REVISE = "revise"
@@ -287,7 +283,6 @@ class Hedge:
     amount: int
     """Sold short to begin with, in base units of that token: what the range holds of it."""
     most: int
-    """The most that it is counted to be."""
     begin_token1: Fraction
     """The cost of getting there."""
     reset_token1: Fraction
@@ -321,7 +316,6 @@ class Candidate:
     range: Range | None
     """None for `close`, and for the `hold` of a create debate, which opens nothing."""
     in_range: bool
-    """The price starts inside `range`."""
     deposit: Deposit
     stress: Stress | None
     """None without a range, or without a price history to draw from."""
@@ -338,8 +332,6 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """The Critic's word on one candidate."""
-
     index: int
     verdict: Verdict
     reason: str
@@ -349,8 +341,6 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The end of a debate."""
-
     index: int
     verdict: PlanVerdict
     decided_by: DecidedBy

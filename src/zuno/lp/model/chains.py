@@ -35,8 +35,6 @@ class SwapStruct(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """Where v4 lives on a chain."""
-
     pool_manager: Address
     position_manager: Address
     universal_router: Address
@@ -92,7 +90,6 @@ class ChainInfo:
 
     @property
     def wrapper(self) -> Token | None:
-        """The curated token that wraps the native coin."""
         return next((token for token in self.tokens if token.symbol == self.native.wrapped), None)
 
     @property

@@ -193,7 +193,6 @@ class PoolFacts(Wire):
     """With slots, like every text an agent writes."""
     regime_notes: Notes = ()
     hedge: Annotated[HedgeTerms | None, Field(exclude_if=lambda terms: terms is None)] = None
-    """Where hedging was asked for."""
 
     @model_validator(mode="after")
     def _countable(self) -> Self:
@@ -295,8 +294,6 @@ class Round(Wire):
 
 
 class Debate(Wire):
-    """The argument so far."""
-
     flow: Flow
     context: Hex64
     rounds: tuple[Round, ...] = Field((), max_length=MOST_REVISIONS + 1)
@@ -304,28 +301,28 @@ class Debate(Wire):
     spoke: tuple[SpeakerRecord, ...] = Field((), max_length=MOST_VOICES)
 
 
-class FlowStart(Wire):
-    kind: Literal[Kind.FLOW_START] = Kind.FLOW_START
+class Asking(Wire):
     chain: Note
-    position_id: int = Field(gt=0)
     profile: RiskProfile
     max_rounds: Revisions
     own_range: AskedRange = None
     hooks: TrustedHooks = ()
     hedged: WantsHedge = False
+
+
+class FlowStart(Asking):
+    kind: Literal[Kind.FLOW_START] = Kind.FLOW_START
+    position_id: int = Field(gt=0)
     short: Annotated[int, Field(ge=0, exclude_if=lambda amount: not amount)] = 0
     """Sold short for the position already, in base units of its volatile token."""
 
 
-class FlowCreateStart(Wire):
+class FlowCreateStart(Asking):
     kind: Literal[Kind.FLOW_CREATE_START] = Kind.FLOW_CREATE_START
-    chain: Note
     wish: PositionRequest
-    profile: RiskProfile
-    max_rounds: Revisions
-    own_range: AskedRange = None
-    hooks: TrustedHooks = ()
-    hedged: WantsHedge = False
+
+
+Start = FlowStart | FlowCreateStart
 
 
 class Arguing(Wire):

@@ -11,13 +11,11 @@ from zuno.lp.model.plan_events import PlanId
 
 @dataclass(frozen=True, slots=True)
 class PerpetualQuote:
-    """What a coin can be sold short by."""
+    """What a coin can be sold short by, as `HedgeTerms` has it."""
 
     market: str
     cost: Fraction
-    """Taker fee and slippage, as a share of what is traded."""
     funding_hour: Fraction
-    """What a short receives; negative: it pays."""
     source: str
 
 
@@ -83,4 +81,3 @@ class HedgeSet(Wire):
     """Names the orders: the same again are not sent twice."""
     shorts: tuple[Short, ...]
     ended: tuple[PlanId, ...]
-    """Plans whose hedge is over."""

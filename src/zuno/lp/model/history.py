@@ -90,7 +90,6 @@ class JournaledPlans:
 
 
 ReadPlans = Callable[[str], Awaitable[JournaledPlans]]
-"""Of a chain, by its name."""
 
 
 async def read_no_plans(chain: str) -> JournaledPlans:
@@ -120,8 +119,6 @@ class PositionSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PricedBlock:
-    """The pool's price at a block."""
-
     block: Block
     sqrt_price_x96: SqrtPriceX96
 
@@ -166,8 +163,6 @@ class SwapEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GrowthSample:
-    """A pool's fee growth and price at a moment."""
-
     at: Seconds
     growth0_x128: int
     growth1_x128: int

@@ -102,8 +102,6 @@ class LevelSeen(Wire):
 
 
 class DeskAsked(Wire):
-    """A debate about a position under a mandate begins."""
-
     event: Literal["asked"] = "asked"
     hash: Hex64
     position_id: int
@@ -119,7 +117,6 @@ class ActDecided(Wire):
     act: MandatedAct
     why: str
     argument: tuple[str, ...] = ()
-    """What the four agents said."""
     worth_usd: Decimal
     gas: Wei
     """At most, by the approval."""
@@ -141,6 +138,4 @@ MandateEvent = Annotated[
 
 
 class MandateRecord(Wire):
-    """An entry's payload."""
-
     of: MandateEvent

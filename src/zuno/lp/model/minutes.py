@@ -30,17 +30,17 @@ class MinuteRepairs(View):
     files: int
     rows: int
     """As read, before any repair."""
-    sorted_rows: int
+    sorted_rows: int = 0
     """Rows that stood after a later one; they were put in order."""
-    widened: int
+    widened: int = 0
     """Rows whose open or close tick lay outside their lowest and highest; those were widened to hold it."""
-    repeated: int
+    repeated: int = 0
     """Rows equal to another of the same minute; one of them stands."""
-    contradicted: int
+    contradicted: int = 0
     """Rows of a minute that another row described otherwise before; the first stands."""
     missing: int
     """Minutes between the first and the last row without a row: nothing traded in them."""
-    missing_days: tuple[str, ...]
+    missing_days: tuple[str, ...] = ()
     """UTC days between the first and the last row without any row."""
     without_liquidity: int
     """Rows with active liquidity zero: they earn no fees."""

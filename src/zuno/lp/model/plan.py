@@ -229,7 +229,6 @@ class Allowances:
 
     to_permit2: Mapping[Address, int] = field(default_factory=dict)
     grants: Mapping[tuple[Address, Address], Grant] = field(default_factory=dict)
-    """By token and spender."""
 
     def grant(self, token: Address, spender: Address) -> Grant:
         return self.grants.get((token, spender), Grant())

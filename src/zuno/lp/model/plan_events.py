@@ -421,6 +421,5 @@ class SafeBatch(Wire):
     version: Literal["1.0"] = "1.0"
     chain_id: str
     created_at: int
-    """Unix milliseconds."""
     meta: SafeMeta
     transactions: tuple[SafeTransaction, ...]

@@ -46,12 +46,7 @@ class PoolTape:
         repairs = MinuteRepairs(
             files=1,
             rows=len(self.events),
-            sorted_rows=0,
-            widened=0,
-            repeated=0,
-            contradicted=0,
             missing=missing,
-            missing_days=(),
             without_liquidity=sum(minute.liquidity == 0 for minute in minutes),
         )
         return PoolMinutes(minutes, repairs)

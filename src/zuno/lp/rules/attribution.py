@@ -29,7 +29,7 @@ Value = Callable[[Fraction | int, Fraction | int, int], Fraction]
 """The worth of amounts of both tokens at a square-root price, in one numeraire."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PnlTerms:
     """The identity in one numeraire, in base units of that token."""
 
@@ -126,13 +126,13 @@ class HedgeAmounts:
     sqrt_price_x96: int
     """At which it counts in the other token."""
 
-    def add_to(self, terms: PnlTerms, value: Value) -> PnlTerms:
+    def add_to(self, terms: PnlTerms, value: Value) -> None:
         def convert(amount: Fraction) -> Fraction:
             amount0, amount1 = (amount, ZERO) if self.dollar_side == 0 else (ZERO, amount)
             return value(amount0, amount1, self.sqrt_price_x96)
 
-        paid = convert(self.funding)
-        return replace(terms, hedge=convert(self.trades), funding=paid, hedge_ledger=convert(self.ledger))
+        terms.hedge, terms.funding = convert(self.trades), convert(self.funding)
+        terms.hedge_ledger = convert(self.ledger)
 
 
 def attribute(history: PositionHistory, hedge: HedgeAmounts | None = None) -> Attribution:
@@ -140,16 +140,18 @@ def attribute(history: PositionHistory, hedge: HedgeAmounts | None = None) -> At
 
     def explain(value: Value) -> PnlTerms:
         terms = _terms(history, value)
-        return terms if hedge is None else hedge.add_to(terms, value)
+        if hedge is not None:
+            hedge.add_to(terms, value)
+        return terms
 
-    fees = _fees_earned(history)
+    fees0, fees1 = (_terms(history, value).fees for value in (lambda *worth: worth[0], lambda *worth: worth[1]))
     lvr0, lvr1 = _lvr(history)
     gas_valued = history.native_side is not None or history.native_in_token1 is not None
     return Attribution(
         in_token0=explain(lambda amount0, amount1, sqrt_price: amount0 + amount1 / price_of(sqrt_price)),
         in_token1=explain(lambda amount0, amount1, sqrt_price: amount0 * price_of(sqrt_price) + amount1),
-        fees0=fees[0],
-        fees1=fees[1],
+        fees0=int(fees0),
+        fees1=int(fees1),
         gas_wei=sum(event.gas for event in history.events),
         gas_valued=gas_valued,
         measured=not history.computed,
@@ -163,24 +165,28 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
     legs: dict[int, _Leg] = {}
     if history.start is not None:
         legs[history.start.position_id] = _leg_standing(history.start)
-        terms = replace(terms, nav_start=_worth(history.start, value))
+        terms.nav_start = _worth(history.start, value)
     for event in history.events:
         if isinstance(event, WalletSwap):
-            terms = _apply_swap(terms, history, event, value)
+            # It adds nothing to the position: what it gave beyond what it got, at the price before it, is cost.
+            price = event.sqrt_price_before_x96
+            terms.swap_cost += value(event.swapped0, event.swapped1, price)
         else:
-            terms = _apply_liquidity_change(terms, history, legs, event, value)
+            price = event.sqrt_price_x96
+            _apply_liquidity_change(terms, legs, event, value)
+        gas_paid = event.gas if event.gas_paid is None else event.gas_paid
+        terms.gas += _gas_value(history, event.gas, price, value)
+        terms.flows += value(event.paid0, event.paid1, price) + _gas_value(history, gas_paid, price, value)
     for other in history.externals:
-        part = value(other.amount0, other.amount1, other.sqrt_price_x96)
-        terms = replace(terms, external=terms.external + part)
+        terms.external += value(other.amount0, other.amount1, other.sqrt_price_x96)
     if history.end is not None:
         end = history.end
         leg = legs.pop(end.position_id, None)
         if leg is None or leg.liquidity != end.liquidity:
             raise Broken(f"position {end.position_id} ends with liquidity that its own history does not explain")
-        terms, _ = _accrue_to_price(
-            terms, leg, end.sqrt_price_x96, (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128), value
-        )
-        terms = replace(terms, nav_end=_worth(end, value))
+        growth = (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128)
+        _accrue_to_price(terms, leg, end.sqrt_price_x96, growth, value)
+        terms.nav_end = _worth(end, value)
     if any(leg.liquidity for leg in legs.values()):
         raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
     return terms
@@ -196,45 +202,29 @@ def _worth(standing: PositionSnapshot, value: Value) -> Fraction:
     return value(standing.worth0, standing.worth1, standing.sqrt_price_x96)
 
 
-def _accrue_to_price(
-    terms: PnlTerms, leg: _Leg, sqrt_price_x96: int, growth: tuple[int, int], value: Value
-) -> tuple[PnlTerms, tuple[int, int]]:
+def _accrue_to_price(terms: PnlTerms, leg: _Leg, sqrt_price_x96: int, growth: tuple[int, int], value: Value) -> None:
     """Bring a leg from its last mark to a price: what it earned, what the price did, what the curve cost."""
     owed = leg.owed_at(growth)
     before, after = leg.principal(leg.sqrt_price_x96), leg.principal(sqrt_price_x96)
     held = (before[0] + leg.owed[0], before[1] + leg.owed[1])
-    moved = replace(
-        terms,
-        fees=terms.fees + value(owed[0] - leg.owed[0], owed[1] - leg.owed[1], sqrt_price_x96),
-        price_effect=terms.price_effect + value(*held, sqrt_price_x96) - value(*held, leg.sqrt_price_x96),
-        divergence_loss=terms.divergence_loss + value(*before, sqrt_price_x96) - value(*after, sqrt_price_x96),
-    )
-    return moved, owed
+    terms.fees += value(owed[0] - leg.owed[0], owed[1] - leg.owed[1], sqrt_price_x96)
+    terms.price_effect += value(*held, sqrt_price_x96) - value(*held, leg.sqrt_price_x96)
+    terms.divergence_loss += value(*before, sqrt_price_x96) - value(*after, sqrt_price_x96)
 
 
-def _apply_liquidity_change(
-    terms: PnlTerms, history: PositionHistory, legs: dict[int, _Leg], touch: PositionEvent, value: Value
-) -> PnlTerms:
+def _apply_liquidity_change(terms: PnlTerms, legs: dict[int, _Leg], touch: PositionEvent, value: Value) -> None:
     price = touch.sqrt_price_x96
     growth = (touch.fee_growth_inside0_x128, touch.fee_growth_inside1_x128)
     leg = legs.get(touch.position_id, _Leg(touch.range, 0, price, growth, (0, 0)))
     if leg.liquidity + touch.liquidity_delta != touch.liquidity_after:
         raise Broken(f"position {touch.position_id} at block {touch.block.number}: liquidity does not add up")
-    terms, _ = _accrue_to_price(terms, leg, price, growth, value)
+    _accrue_to_price(terms, leg, price, growth, value)
     after = replace(leg, liquidity=touch.liquidity_after, sqrt_price_x96=price, growth_last=growth, owed=(0, 0))
     # The contract rounds in its own favour at every touch; that dust is a cost of holding the curve.
-    exchanged = principal_exchanged(touch)
-    held_before, held_after = leg.principal(price), after.principal(price)
-    dust = value(held_before[0] + exchanged[0] - held_after[0], held_before[1] + exchanged[1] - held_after[1], price)
+    moves = zip(leg.principal(price), principal_exchanged(touch), after.principal(price), strict=True)
+    dust0, dust1 = (before + exchanged - left for before, exchanged, left in moves)
+    terms.divergence_loss += value(dust0, dust1, price)
     legs[touch.position_id] = after
-    return replace(
-        terms,
-        divergence_loss=terms.divergence_loss + dust,
-        gas=terms.gas + _gas_value(history, touch.gas, price, value),
-        flows=terms.flows
-        + value(touch.paid0, touch.paid1, price)
-        + _gas_value(history, _gas_paid(touch), price, value),
-    )
 
 
 def principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
@@ -242,21 +232,6 @@ def principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
     delta = touch.liquidity_delta
     amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
     return (amount0, amount1) if delta > 0 else (-amount0, -amount1)
-
-
-def _apply_swap(terms: PnlTerms, history: PositionHistory, swap: WalletSwap, value: Value) -> PnlTerms:
-    """A wallet swap adds nothing to the position: what it gave beyond what it got, at the price before it, is cost."""
-    price = swap.sqrt_price_before_x96
-    return replace(
-        terms,
-        swap_cost=terms.swap_cost + value(swap.swapped0, swap.swapped1, price),
-        gas=terms.gas + _gas_value(history, swap.gas, price, value),
-        flows=terms.flows + value(swap.paid0, swap.paid1, price) + _gas_value(history, _gas_paid(swap), price, value),
-    )
-
-
-def _gas_paid(event: PositionEvent | WalletSwap) -> int:
-    return event.gas if event.gas_paid is None else event.gas_paid
 
 
 def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:
@@ -268,28 +243,6 @@ def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: V
     if history.native_in_token1 is None:
         return ZERO
     return value(0, gas * history.native_in_token1, sqrt_price_x96)
-
-
-def _fees_earned(history: PositionHistory) -> tuple[int, int]:
-    """Fees of the window in both tokens, collected or not."""
-    total = [0, 0]
-    legs: dict[int, _Leg] = {}
-    if history.start is not None:
-        legs[history.start.position_id] = _leg_standing(history.start)
-    marks: list[PositionEvent | PositionSnapshot] = [
-        event for event in history.events if isinstance(event, PositionEvent)
-    ]
-    if history.end is not None:
-        marks.append(history.end)
-    for mark in marks:
-        growth = (mark.fee_growth_inside0_x128, mark.fee_growth_inside1_x128)
-        leg = legs.get(mark.position_id)
-        if leg is not None:
-            owed = leg.owed_at(growth)
-            total = [sum_ + now - before for sum_, now, before in zip(total, owed, leg.owed, strict=True)]
-        liquidity = mark.liquidity_after if isinstance(mark, PositionEvent) else mark.liquidity
-        legs[mark.position_id] = _Leg(mark.range, liquidity, mark.sqrt_price_x96, growth, (0, 0))
-    return total[0], total[1]
 
 
 def _lvr(history: PositionHistory) -> tuple[float, float]:

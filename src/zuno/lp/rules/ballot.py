@@ -5,7 +5,7 @@ accepted on its buffers; but a candidate whose score is unknown never wins on mo
 decide among themselves, where none is, doing nothing comes first. Either way the plan is approved with caution.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Final
@@ -25,6 +25,7 @@ from zuno.lp.model.ballot import (
     Verdict,
 )
 from zuno.lp.model.cover import FeeCover
+from zuno.lp.model.debate import Round
 from zuno.lp.rules.limits import LIMITS, ProfileLimits
 from zuno.lp.rules.worth import (
     OPEN_DAYS,
@@ -86,15 +87,15 @@ def merge(
     )
 
 
-def judge_proposal(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> Overall:
+def judge_proposal(round_: Round) -> Overall:
     """The Critic's word on the proposal: moves alone count. Without a move there is nothing left to revise: the
     proposal stands or falls with hold. Where every move lies in a pool that does not pay, in or out is decided."""
-    moves = [pair for pair in _pair_with_judgments(candidates, judgments) if pair[0].kind.move]
-    verdicts = {judgment.verdict for _, judgment in moves if judgment.fault is not Fault.UNPAID}
+    moves = [judgment for candidate, judgment in _pairs(round_) if candidate.kind.move]
+    verdicts = {judgment.verdict for judgment in moves if judgment.fault is not Fault.UNPAID}
     if moves and not verdicts:
         return Overall.ACCEPT
     if not verdicts:
-        return Overall.ACCEPT if judgments[0].verdict is Verdict.ACCEPT else Overall.REVISE
+        return Overall.ACCEPT if _accepts(round_.judgments[0]) else Overall.REVISE
     if Verdict.ACCEPT in verdicts:
         return Overall.ACCEPT
     return Overall.VETO_ALL if verdicts == {Verdict.VETO} else Overall.REVISE
@@ -107,7 +108,7 @@ def choose_next_step(word: Overall, revisions: int, allowed: int) -> NextStep:
     return NextStep.REVISE if revisions < allowed else NextStep.DEADLOCK
 
 
-def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> int:
+def choose_winner(round_: Round) -> int:
     """The accepted candidate worth most until the horizon, ties to the lower index; where hold is accepted, it wins
     unless another is worth moving for. Close wins only where the pool does not pay; where nothing else was accepted,
     things stay as they are.
@@ -115,7 +116,7 @@ def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]
     With an unknown worth among them, close is left out of the comparison: not knowing what staying earns is no
     reason to leave. If then no worth is known: hold, else the first accepted move.
     """
-    accepted = [candidate for candidate, judgment in _pair_with_judgments(candidates, judgments) if _accepts(judgment)]
+    accepted = [candidate for candidate, judgment in _pairs(round_) if _accepts(judgment)]
     if not accepted:
         raise ValueError("nothing was accepted: this ballot goes to the arbiter")
     worths = {candidate.index: worth_of_capital(candidate) for candidate in accepted}
@@ -123,7 +124,7 @@ def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]
     accepted = [
         candidate
         for candidate in accepted
-        if candidate.kind is not CandidateKind.CLOSE or (not unknown and may_close(candidate, candidates[0]))
+        if candidate.kind is not CandidateKind.CLOSE or (not unknown and may_close(candidate, round_.candidates[0]))
     ]
     if not accepted:
         return 0
@@ -136,29 +137,22 @@ def choose_winner(candidates: Sequence[Candidate], judgments: Sequence[Judgment]
     return max(known, key=lambda index: (known[index], -index)) if known else accepted[0].index
 
 
-def critic_decides(
-    candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile, *, doubts: Sequence[str] = ()
-) -> Decision:
+def critic_decides(round_: Round, profile: RiskProfile, *, doubts: Sequence[str] = ()) -> Decision:
     """The end of a debate whose proposal was accepted. `doubts` name data that is seeded or stale."""
-    return _decide(choose_winner(candidates, judgments), DecidedBy.CRITIC, candidates, judgments, profile, doubts)
+    return _decide(choose_winner(round_), DecidedBy.CRITIC, round_, profile, doubts)
 
 
 def arbiter_decides(
-    candidates: Sequence[Candidate],
-    judgments: Sequence[Judgment],
-    profile: RiskProfile,
-    *,
-    doubts: Sequence[str] = (),
-    chosen: int | None = None,
+    round_: Round, profile: RiskProfile, *, doubts: Sequence[str] = (), chosen: int | None = None
 ) -> Decision:
     """The end of a deadlock: the Arbiter's own choice, or the scored one. All moves vetoed → hold, rejected."""
-    if judge_proposal(candidates, judgments) is Overall.VETO_ALL:
+    if judge_proposal(round_) is Overall.VETO_ALL:
         return Decision(0, PlanVerdict.REJECT, DecidedBy.ARBITER, ("every move was vetoed in the last round",))
-    index = arbitrate(candidates, judgments, profile) if chosen is None else chosen
-    _refuse_unless_open(index, candidates, judgments)
-    if (why := object_to_carry(index, candidates, judgments)) is not None:
+    index = arbitrate(round_, profile) if chosen is None else chosen
+    _refuse_unless_open(index, round_)
+    if (why := object_to_carry(index, round_)) is not None:
         raise Refused(f"Candidate {index}: {why}.")
-    return _decide(index, DecidedBy.ARBITER, candidates, judgments, profile, doubts)
+    return _decide(index, DecidedBy.ARBITER, round_, profile, doubts)
 
 
 def with_arbiter_verdict(decision: Decision, verdict: PlanVerdict) -> Decision:
@@ -168,33 +162,26 @@ def with_arbiter_verdict(decision: Decision, verdict: PlanVerdict) -> Decision:
     return replace(decision, verdict=verdict)
 
 
-def owner_decides(
-    index: int,
-    candidates: Sequence[Candidate],
-    judgments: Sequence[Judgment],
-    profile: RiskProfile,
-    *,
-    doubts: Sequence[str] = (),
-) -> Decision:
+def owner_decides(index: int, round_: Round, profile: RiskProfile, *, doubts: Sequence[str] = ()) -> Decision:
     """The owner's own choice: any candidate that was not vetoed."""
-    _refuse_unless_open(index, candidates, judgments)
-    return _decide(index, DecidedBy.OWNER, candidates, judgments, profile, doubts)
+    _refuse_unless_open(index, round_)
+    return _decide(index, DecidedBy.OWNER, round_, profile, doubts)
 
 
-def object_to_carry(index: int, candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> str | None:
+def object_to_carry(index: int, round_: Round) -> str | None:
     """Why fee cover forbids the desk this candidate, which the owner may choose all the same."""
-    chosen = candidates[index]
-    if chosen.kind is CandidateKind.CLOSE and not may_close(chosen, candidates[0]):
+    chosen = round_.candidates[index]
+    if chosen.kind is CandidateKind.CLOSE and not may_close(chosen, round_.candidates[0]):
         return "close is only for a pool that does not pay, and with an edge over hold"
-    return "its pool does not pay" if judgments[index].fault is Fault.UNPAID else None
+    return "its pool does not pay" if round_.judgments[index].fault is Fault.UNPAID else None
 
 
-def arbitrate(candidates: Sequence[Candidate], judgments: Sequence[Judgment], profile: RiskProfile) -> int:
+def arbitrate(round_: Round, profile: RiskProfile) -> int:
     """Most points, then the profile's axis, then the lower index. Close takes no part: it is accepted by rule and not
     on merit, and its points would turn every deadlock into an exit."""
     running = [
         (candidate, judgment)
-        for candidate, judgment in _pair_with_judgments(candidates, judgments)
+        for candidate, judgment in _pairs(round_)
         if candidate.kind is not CandidateKind.CLOSE and judgment.fault is not Fault.UNPAID
     ]
     best, _ = max(running, key=lambda pair: (POINTS[pair[1].verdict], _axis(pair[0], profile), -pair[0].index))
@@ -251,16 +238,13 @@ def describe_cover(cover: FeeCover | None, prefix: str) -> str:
     if cover is None:
         return ""
     paid = "fees and the rewards of the settings" if cover.rewarded else "fees"
+    judged = "it pays to be in it" if cover.low > 1 else "whether it pays is not certain"
+    if cover.high < 1:
+        judged = "it does not pay to be in it"
     return (
         f"this pool's {paid} paid {{{prefix}fees_over_lvr}} of what arbitrage took in {{{prefix}cover_days}} "
-        f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judge_cover(cover)}"
+        f"({{{prefix}fees_over_lvr_low}} to {{{prefix}fees_over_lvr_high}}): {judged}"
     )
-
-
-def judge_cover(cover: FeeCover) -> str:
-    if cover.high < 1:
-        return "it does not pay to be in it"
-    return "it pays to be in it" if cover.low > 1 else "whether it pays is not certain"
 
 
 def _find_why_shut(candidate: Candidate) -> str:
@@ -295,15 +279,8 @@ def _axis(candidate: Candidate, profile: RiskProfile) -> tuple[bool, Fraction]:
     return True, buffer * gross if profile is RiskProfile.BALANCED else gross
 
 
-def _decide(
-    index: int,
-    decided_by: DecidedBy,
-    candidates: Sequence[Candidate],
-    judgments: Sequence[Judgment],
-    profile: RiskProfile,
-    doubts: Sequence[str],
-) -> Decision:
-    chosen, judgment = candidates[index], judgments[index]
+def _decide(index: int, decided_by: DecidedBy, round_: Round, profile: RiskProfile, doubts: Sequence[str]) -> Decision:
+    chosen, judgment = round_.candidates[index], round_.judgments[index]
     cautions = list(doubts)
     margin = floor_margin(chosen, LIMITS[profile])
     if margin is not None and chosen.stress is None:
@@ -314,11 +291,9 @@ def _decide(
         cautions.append(f"a buffer is within {100 * CAUTION_MARGIN} % of its floor")
     if not _accepts(judgment):
         cautions.append(f"the candidate was not accepted: {judgment.reason}")
-    if (dear := _find_cost_objection(chosen, candidates[0], judgments[0])) is not None:
+    if (dear := _find_cost_objection(chosen, round_.candidates[0], round_.judgments[0])) is not None:
         cautions.append(dear)
-    in_play = (
-        candidate for candidate, its in _pair_with_judgments(candidates, judgments) if its.verdict is not Verdict.VETO
-    )
+    in_play = (candidate for candidate, its in _pairs(round_) if its.verdict is not Verdict.VETO)
     if any(worth_token1(candidate) is None for candidate in in_play):
         cautions.append("what some candidates earn is unknown")
     verdict = PlanVerdict.APPROVE_WITH_CAUTION if cautions else PlanVerdict.APPROVE
@@ -347,21 +322,17 @@ def _find_cost_objection(chosen: Candidate, hold: Candidate, held: Judgment) -> 
     return None
 
 
-def _refuse_unless_open(index: int, candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> None:
-    if not 0 <= index < len(candidates):
-        raise Refused(f"There is no candidate {index}: the ballot has 0 to {len(candidates) - 1}.")
-    if judgments[index].verdict is Verdict.VETO:
-        raise Refused(f"Candidate {index} was vetoed ({judgments[index].reason}): choose another.")
+def _refuse_unless_open(index: int, round_: Round) -> None:
+    if not 0 <= index < len(round_.candidates):
+        raise Refused(f"There is no candidate {index}: the ballot has 0 to {len(round_.candidates) - 1}.")
+    judgment = round_.judgments[index]
+    if judgment.verdict is Verdict.VETO:
+        raise Refused(f"Candidate {index} was vetoed ({judgment.reason}): choose another.")
 
 
 def _accepts(judgment: Judgment) -> bool:
     return judgment.verdict is Verdict.ACCEPT
 
 
-def _pair_with_judgments(
-    candidates: Sequence[Candidate], judgments: Sequence[Judgment]
-) -> list[tuple[Candidate, Judgment]]:
-    pairs = list(zip(candidates, judgments, strict=True))
-    if any(candidate.index != place or judgment.index != place for place, (candidate, judgment) in enumerate(pairs)):
-        raise ValueError("candidates and judgments must stand in the order of their indices")
-    return pairs
+def _pairs(round_: Round) -> Iterable[tuple[Candidate, Judgment]]:
+    return zip(round_.candidates, round_.judgments, strict=True)

@@ -1,7 +1,7 @@
 """Candidates with all their figures, computed from one frozen context: every peer recomputes the same."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from zuno.amm.model import LpPosition, PoolState, Range
@@ -9,22 +9,21 @@ from zuno.lp.model.ballot import Candidate, CandidateKind, Carry, Deposit, Hedge
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.market import GasQuote
-from zuno.lp.model.plan import MEASURED_GAS, StepKind
-from zuno.lp.plan.inventory import SLIPPAGE_BPS, QuoteSwap, burn_proceeds, others_liquidity, worth_token1
+from zuno.lp.plan.inventory import SLIPPAGE_BPS, burn_proceeds, others_liquidity, worth_token1
 from zuno.lp.plan.minting import plan_deposit
-from zuno.lp.rules.carry import MEASURED_LABEL, cost_of, lvr_hour_token1, steps_for
+from zuno.lp.rules.carry import cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_cover import ELASTICITY
 from zuno.lp.rules.fee_yield import fees_hour_token1
 from zuno.lp.rules.hedging import follow_range, score_hedge
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.ranges import Move, PoolGrid, create_base_width, rebalance_base_width
-from zuno.lp.rules.stress import HORIZON_HOURS, StressPaths, barriers, hours_in_range, stress
+from zuno.lp.rules.stress import HORIZON_HOURS, Barriers, StressPaths, barriers, hours_in_range, stress
 from zuno.lp.rules.worth import breakeven_hours
 
 
 @dataclass(frozen=True, slots=True)
 class PoolInputs:
-    """One pool and everything its candidates are weighed by. What is not known is None, and stays unknown."""
+    """What the rules read of `PoolFacts`, and what follows from it."""
 
     pool: PoolState
     position: LpPosition | None = None
@@ -41,12 +40,6 @@ class PoolInputs:
     elasticity: float = ELASTICITY
     gas: GasQuote | None = None
     native_token1: Fraction | None = None
-    """Base units of token1 for one wei of the chain's own currency."""
-    slippage_bps: int = SLIPPAGE_BPS
-    exact_quotes: QuoteSwap | None = None
-    """Swap quotes of the pool without our liquidity, where it is known whole."""
-    gas_units: Mapping[StepKind, int] = field(default_factory=lambda: MEASURED_GAS)
-    gas_label: str = MEASURED_LABEL
     hedge: HedgeTerms | None = None
     """Moves are hedged by these; what is held, and its close, where it is hedged already. None: nothing is."""
 
@@ -58,6 +51,9 @@ class PoolInputs:
     @property
     def capital_token1(self) -> Fraction:
         return worth_token1(*self.have, self.pool.sqrt_price_x96)
+
+    def barriers(self, band: Range) -> Barriers:
+        return barriers(band, self.pool.sqrt_price_x96, self.pool.tick)
 
 
 def rebalance_grid(inputs: PoolInputs) -> PoolGrid:
@@ -84,7 +80,6 @@ def create_grid(inputs: PoolInputs, profile: RiskProfile) -> PoolGrid | None:
 
 
 def rebalance_ballot(inputs: PoolInputs, moves: Sequence[Move]) -> tuple[Candidate, ...]:
-    """Hold, close, then the moves."""
     position = inputs.position
     if position is None:
         raise ValueError("a rebalance needs a position")
@@ -114,54 +109,47 @@ def _build_candidate(
     pool_index: int = 0,
 ) -> Candidate:
     """Without a range nothing is in a pool: all there is stays home."""
-    tested = None if band is None else _stress(inputs, band)
+    tested = None
+    if band is not None and inputs.paths is not None:
+        tested = stress(inputs.paths, inputs.barriers(band))
     hedge = None if band is None else _hedge(inputs, kind, put_in, band)
-    return Candidate(
+    candidate = Candidate(
         index=index,
         kind=kind,
         range=band,
         in_range=band is not None and band.contains(inputs.pool.tick),
         deposit=put_in,
         stress=tested,
-        carry=_carry(inputs, kind, put_in, tested, hold, band, hedge),
+        carry=_carry(inputs, kind, put_in, tested, hedge),
         capital_token1=inputs.capital_token1,
         pool_index=pool_index,
         cover=None if hold is None and band is None else inputs.cover,
         hedge=hedge,
     )
+    if hold is None:
+        return candidate
+    hours, hold_hours = _hours_in_range(inputs, band), _hours_in_range(inputs, hold.range)
+    cost, rate, hold_rate = candidate.carry.cost.total_token1, _rate_of_hour(candidate), _rate_of_hour(hold)
+    earned_back = breakeven_hours(cost, rate, hours, hold_rate, hold_hours)
+    return replace(candidate, carry=replace(candidate.carry, breakeven_hours=earned_back))
 
 
 def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range) -> Hedge | None:
     terms, pool = inputs.hedge, inputs.pool
     if terms is None or inputs.paths is None or not (kind.move or terms.held):
         return None
-    followed = follow_range(inputs.paths, barriers(band, pool.sqrt_price_x96, pool.tick), terms.side)
+    followed = follow_range(inputs.paths, inputs.barriers(band), terms.side)
     return score_hedge(terms, followed, put_in.liquidity, (put_in.amount0, put_in.amount1)[terms.side], pool)
 
 
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
-    put_in = plan_deposit(
-        inputs.pool, inputs.position, move.range, inputs.have, inputs.slippage_bps, inputs.exact_quotes
-    )
+    put_in = plan_deposit(inputs.pool, inputs.position, move.range, inputs.have, SLIPPAGE_BPS)
     return _build_candidate(inputs, index, move.kind, put_in, hold, move.range, move.pool_index)
 
 
-def _stress(inputs: PoolInputs, band: Range) -> Stress | None:
-    if inputs.paths is None:
-        return None
-    return stress(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
-
-
 def _carry(
-    inputs: PoolInputs,
-    kind: CandidateKind,
-    put_in: Deposit,
-    tested: Stress | None,
-    hold: Candidate | None,
-    band: Range | None,
-    hedge: Hedge | None = None,
+    inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, tested: Stress | None, hedge: Hedge | None
 ) -> Carry:
-    """`hold` is what it is held against; None for hold itself."""
     pool, prep, liquidity = inputs.pool, put_in.prep, put_in.liquidity
     brought = zip((pool.token0, pool.token1), inputs.have, strict=True)
     outflows = sum(not token.native and have > 0 for token, have in brought)
@@ -170,8 +158,6 @@ def _carry(
         gas=inputs.gas,
         native_token1=inputs.native_token1,
         prep=prep,
-        units=inputs.gas_units,
-        label=inputs.gas_label,
     )
     if hedge is not None:
         cost = replace(cost, hedge_token1=hedge.begin_token1)
@@ -190,7 +176,7 @@ def _carry(
     lvr = lvr_hour_token1(liquidity, pool.sqrt_price_x96, inputs.variance_24h)
     if liquidity == 0:
         fees = lvr = Fraction(0)
-    carry = Carry(
+    return Carry(
         _per_day(fees, share),
         _per_day(lvr, share),
         cost,
@@ -198,18 +184,14 @@ def _carry(
         fees_hour_token1=fees,
         lvr_hour_token1=lvr,
     )
-    if hold is None:
-        return carry
-    hours, hold_hours = _hours_in_range(inputs, band), _hours_in_range(inputs, hold.range)
-    rate = carry.net_hour_token1 if band is None or tested else None
-    hold_rate = hold.carry.net_hour_token1 if hold.range is None or hold.stress else None
-    rate, hold_rate = _less_hedge(rate, hedge, tested), _less_hedge(hold_rate, hold.hedge, hold.stress)
-    return replace(carry, breakeven_hours=breakeven_hours(cost.total_token1, rate, hours, hold_rate, hold_hours))
 
 
-def _less_hedge(rate: Fraction | None, hedge: Hedge | None, tested: Stress | None) -> Fraction | None:
+def _rate_of_hour(candidate: Candidate) -> Fraction | None:
     """What an hour in range makes, with its part of what the hedge pays and costs until the horizon."""
-    if rate is None or hedge is None or tested is None or not tested.expected_hours_in_range:
+    rate, hedge, tested = candidate.carry.net_hour_token1, candidate.hedge, candidate.stress
+    if tested is None:
+        return rate if candidate.range is None else None
+    if rate is None or hedge is None or not tested.expected_hours_in_range:
         return rate
     return rate + hedge.net_token1 / tested.expected_hours_in_range
 
@@ -224,4 +206,4 @@ def _hours_in_range(inputs: PoolInputs, band: Range | None) -> Sequence[int]:
     """Of all paths together by each hour; none where there is no range."""
     if inputs.paths is None or band is None:
         return (0,) * HORIZON_HOURS
-    return hours_in_range(inputs.paths, barriers(band, inputs.pool.sqrt_price_x96, inputs.pool.tick))
+    return hours_in_range(inputs.paths, inputs.barriers(band))

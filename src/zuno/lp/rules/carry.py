@@ -3,7 +3,7 @@
 Floats are allowed in LVR alone: it is a statistic, not a balance.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -95,17 +95,15 @@ def cost_of(
     gas: GasQuote | None,
     native_token1: Fraction | None,
     prep: PrepSwap | None = None,
-    units: Mapping[StepKind, int] = MEASURED_GAS,
-    label: str = MEASURED_LABEL,
 ) -> Cost:
     """What these steps cost. `native_token1` is base units of token1 for one wei of the chain's own currency."""
-    gas_units = sum(units[step] for step in steps)
+    gas_units = sum(MEASURED_GAS[step] for step in steps)
     wei: Wei | None = None
     if not steps:
         wei = Wei(0)
     elif gas is not None:
         size = sum(_CALLDATA_BYTES[step] + _ENVELOPE_BYTES for step in steps)
-        wei = gas.cost(gas_units, size, estimated_here=label != MEASURED_LABEL)
+        wei = gas.cost(gas_units, size, estimated_here=False)
     priced = wei is not None and (wei == 0 or native_token1 is not None)
     return Cost(
         steps=tuple(steps),
@@ -114,7 +112,7 @@ def cost_of(
         gas_token1=(wei or 0) * (native_token1 or Fraction(0)) if priced else None,
         swap_fee_token1=prep.fee_token1 if prep else Fraction(0),
         impact_token1=prep.impact_token1 if prep else Fraction(0),
-        label=label,
+        label=MEASURED_LABEL,
     )
 
 

@@ -12,8 +12,7 @@ from zuno.amm.fees import PIPS, protocol_fee_of_direction, swap_fee
 from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import Block, PoolState, price_of
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import GrowthSample as GrowthSample
-from zuno.lp.model.history import PricedBlock, SwapEvent
+from zuno.lp.model.history import GrowthSample, PricedBlock, SwapEvent
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600

@@ -17,8 +17,6 @@ MOST_PROPOSED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class ProfileLimits:
-    """What a profile demands of a candidate."""
-
     floor_1x_hours: Fraction
     floor_2x_hours: Fraction
     gas_yield_ceiling: Fraction

@@ -86,7 +86,6 @@ class ProposedAct:
 
 
 def find_act_refusal(mandate: LpMandate, act: ProposedAct, now: Millis) -> str | None:
-    """Why a mandate does not cover an act; None where it does."""
     told, ends = act.instruction, mandate.exit
     kind = ACT_OF.get(told.action)
     if not mandate.granted <= now < mandate.expires:

@@ -1,5 +1,6 @@
 """Turn a proposed width and offset into a range aligned to the tick spacing."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -101,17 +102,20 @@ def place(center: int, width: Fraction, tick_spacing: int) -> Range:
 
 def propose(grids: Sequence[PoolGrid], shapes: Sequence[Shape], tried: AbstractSet[tuple[int, int, int]]) -> list[Move]:
     """The shapes as moves, in order. One that was tried before, is there already or is held now is dropped."""
-    moves: dict[tuple[int, int, int], Move] = {}
+    wanted = []
     for shape in shapes:
         grid = grids[shape.pool_index]
         width = grid.base_width * shape.width_multiplier
-        center = grid.tick + shape.center_offset_ticks + _bias_ticks(grid, shape.exposure, width)
-        _admit(moves, _move(grid, place(center, width, grid.tick_spacing), shape.pool_index), grid, tried)
-    return list(moves.values())
+        center = grid.tick + shape.center_offset_ticks
+        if shape.exposure is not Exposure.NEUTRAL:
+            # A range sells token0 on the way up and token1 on the way down: more room on that side, a longer stay.
+            shift = floor(width * LONG_SHIFT)
+            center += shift if grid.capital_is_token0 else -shift
+        wanted.append((shape.pool_index, place(center, width, grid.tick_spacing)))
+    return _list_new_moves(grids, wanted, tried)
 
 
 def judged_moves(candidates: Sequence[Candidate], judgments: Sequence[Judgment]) -> list[tuple[Move, Fault]]:
-    """The moves of a ballot, each with what was found wrong with it."""
     return [
         (Move(candidate.kind, candidate.range, candidate.pool_index), judgment.fault)
         for candidate, judgment in zip(candidates, judgments, strict=True)
@@ -132,13 +136,11 @@ def revise(
     price. Too dear in gas → back to hold, since no other width makes gas cheaper. Unknown or empty → hold as well.
     An objection the rules do not share → half as wide again.
     """
-    moves: dict[tuple[int, int, int], Move] = {}
-    for old, fault in judged:
-        grid = grids[old.pool_index]
-        answer = _answer(grid, old.range, fault, paths[old.pool_index], limits)
-        if answer is not None:
-            _admit(moves, _move(grid, answer, old.pool_index), grid, tried)
-    return list(moves.values())
+    answers = [
+        (old.pool_index, _answer(grids[old.pool_index], old.range, fault, paths[old.pool_index], limits))
+        for old, fault in judged
+    ]
+    return _list_new_moves(grids, answers, tried)
 
 
 def find_narrowest_range(paths: StressPaths, grid: PoolGrid, center: int, limits: ProfileLimits) -> Range | None:
@@ -180,36 +182,25 @@ def _answer(grid: PoolGrid, old: Range, fault: Fault, paths: StressPaths | None,
 
 def _narrowest_width(center: int, tick_spacing: int, meets_floors: Callable[[Range], bool]) -> int | None:
     """Ranges about one centre lie inside each other as they widen, so what clears once clears for ever."""
-    low, high = 0, 2 * (max_usable_tick(tick_spacing) + abs(center)) // tick_spacing + 2
+    most = 2 * (max_usable_tick(tick_spacing) + abs(center)) // tick_spacing + 2
 
     def is_wide_enough(spacings: int) -> bool:
         return meets_floors(place(center, Fraction(spacings * tick_spacing), tick_spacing))
 
-    if not is_wide_enough(high):
+    if not is_wide_enough(most):
         return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        if is_wide_enough(middle):
-            high = middle
-        else:
-            low = middle
-    return high * tick_spacing
+    return (1 + bisect_left(range(1, most), True, key=is_wide_enough)) * tick_spacing
 
 
-def _bias_ticks(grid: PoolGrid, exposure: Exposure, width: Fraction) -> int:
-    """A range sells token0 on the way up and token1 on the way down: more room on that side, a longer stay."""
-    if exposure is Exposure.NEUTRAL:
-        return 0
-    shift = floor(width * LONG_SHIFT)
-    return shift if grid.capital_is_token0 else -shift
-
-
-def _move(grid: PoolGrid, band: Range, pool_index: int) -> Move:
-    return Move(kind_of(grid.current, band, grid.tick_spacing), band, pool_index)
-
-
-def _admit(
-    moves: dict[tuple[int, int, int], Move], move: Move, grid: PoolGrid, tried: AbstractSet[tuple[int, int, int]]
-) -> None:
-    if move.key not in tried and move.range != grid.current:
-        moves.setdefault(move.key, move)
+def _list_new_moves(
+    grids: Sequence[PoolGrid], wanted: Sequence[tuple[int, Range | None]], tried: AbstractSet[tuple[int, int, int]]
+) -> list[Move]:
+    """These ranges by pool as moves, each once; not what was tried before or is held now."""
+    moves: dict[tuple[int, int, int], Move] = {}
+    for index, band in wanted:
+        grid = grids[index]
+        if band is not None and band != grid.current:
+            move = Move(kind_of(grid.current, band, grid.tick_spacing), band, index)
+            if move.key not in tried:
+                moves.setdefault(move.key, move)
+    return list(moves.values())

@@ -5,6 +5,7 @@ Scaling a path by the multiple scales its sums, so one set of paths serves every
 what a multiple changes is the barrier.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -74,14 +75,10 @@ class Barriers:
     """The price starts in the range."""
 
 
-def draw_paths(
-    returns: Sequence[float], *, turned: bool = False, seed: int = 0, variance: float | None = None
-) -> StressPaths:
-    """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; `turned` flips those
-    quoted the other way round. `variance`: of a day, to which they are scaled. The set of the same returns is kept
-    between calls."""
-    sign = -1 if turned else 1
-    nano = tuple(sign * value for value in nano_returns(returns[-HISTORY_HOURS:]))
+def draw_paths(returns: Sequence[float], *, seed: int = 0, variance: float | None = None) -> StressPaths:
+    """The path set of a pair's last 720 hourly log returns, oldest first, in token1 per token0; the same returns give
+    the same set. `variance`: of a day, to which they are scaled."""
+    nano = nano_returns(returns[-HISTORY_HOURS:])
     return _draw(nano if variance is None else _scale(nano, variance), seed)
 
 
@@ -154,30 +151,20 @@ def survives_hours(paths: StressPaths, edges: Barriers, multiple: int, hours: Fr
 def _point(paths: StressPaths, edges: Barriers, multiple: int) -> StressPoint:
     inside = _inside(paths, edges, multiple)
     median = _hour_when(paths, edges, multiple, PATHS // 2)
-    tenth = _hour_when(paths, edges, multiple, PATHS // 10)
     return StressPoint(
         multiple=multiple,
-        median_hours=HORIZON_HOURS if median is None else median,
-        p10_hours=HORIZON_HOURS if tenth is None else tenth,
+        median_hours=median,
+        p10_hours=_hour_when(paths, edges, multiple, PATHS // 10),
         p_exit_24h=Fraction(_left_by(paths, edges, multiple, DAY_HOURS - 1), PATHS),
         in_range_share=Fraction(int(np.count_nonzero(inside)), PATHS * HORIZON_HOURS),
         in_range_share_24h=Fraction(int(np.count_nonzero(inside[:DAY_HOURS])), PATHS * DAY_HOURS),
-        censored=median is None,
+        censored=_left_by(paths, edges, multiple, HORIZON_HOURS) < PATHS // 2,
     )
 
 
-def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) -> int | None:
-    """The first hour by which `wanted` paths have left; None when the horizon comes first."""
-    if _left_by(paths, edges, multiple, HORIZON_HOURS) < wanted:
-        return None
-    early, late = -1, HORIZON_HOURS
-    while late - early > 1:
-        middle = (early + late) // 2
-        if _left_by(paths, edges, multiple, middle) >= wanted:
-            late = middle
-        else:
-            early = middle
-    return late
+def _hour_when(paths: StressPaths, edges: Barriers, multiple: int, wanted: int) -> int:
+    """The first hour by which `wanted` paths have left, or the horizon."""
+    return bisect_left(range(HORIZON_HOURS), wanted, key=lambda hour: _left_by(paths, edges, multiple, hour))
 
 
 def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> int:

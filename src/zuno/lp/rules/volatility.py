@@ -22,52 +22,38 @@ _ATANH = tuple(1 / odd for odd in range(23, 0, -2))
 
 
 @dataclass(frozen=True, slots=True)
-class HourlyReturns:
-    """Log returns between closes exactly one hour apart, oldest first."""
-
-    values: tuple[float, ...]
-    skipped: int
-    """Pairs of neighbouring closes further apart than an hour: their return is not an hourly one."""
-
-
-@dataclass(frozen=True, slots=True)
 class RealizedVol:
     """Basis points per day, and what they rest on."""
 
     bps: float
     returns: int
-    skipped: int
-    """Returns left out because they span missing hours."""
     gaps: int
     """Hours of the window without a close, as the feed counted them."""
 
 
-def hourly_returns(series: PriceSeries) -> HourlyReturns:
-    """The series' hourly log returns; what spans a gap is left out and counted."""
-    values: list[float] = []
-    skipped = 0
+def hourly_returns(series: PriceSeries) -> tuple[float, ...]:
+    """The log returns between closes exactly one hour apart, oldest first; what spans a gap is left out."""
     for earlier, later in pairwise(series.points):
-        step = later.at - earlier.at
-        if step < HOUR:
+        if later.at - earlier.at < HOUR:
             raise ValueError(f"{series.pair}: closes at {earlier.at} and {later.at} are not an hour apart")
-        if step == HOUR:
-            values.append(log_ratio(later.price, earlier.price))
-        else:
-            skipped += 1
-    return HourlyReturns(tuple(values), skipped)
+    return tuple(
+        log_ratio(later.price, earlier.price)
+        for earlier, later in pairwise(series.points)
+        if later.at - earlier.at == HOUR
+    )
 
 
 def realized_vol_bps(series: PriceSeries) -> RealizedVol:
     """`1e4 · σ_hour · √24`, σ being the sample standard deviation of the hourly log returns about their mean.
     `Unavailable` with fewer than `LEAST_RETURNS`: a number from too little data is an invented number."""
     returns = hourly_returns(series)
-    count = len(returns.values)
+    count = len(returns)
     if count < LEAST_RETURNS:
         needed = f"{LEAST_RETURNS} are needed for a volatility"
         raise Unavailable(f"{series.pair}: {count} hourly returns are known, {needed}")
-    mean = math.fsum(returns.values) / count
-    variance = math.fsum((value - mean) ** 2 for value in returns.values) / (count - 1)
-    return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, returns.skipped, series.gaps)
+    mean = math.fsum(returns) / count
+    variance = math.fsum((value - mean) ** 2 for value in returns) / (count - 1)
+    return RealizedVol(1e4 * math.sqrt(variance * HOURS_PER_DAY), count, series.gaps)
 
 
 def log_ratio(over: Fraction, under: Fraction) -> float:

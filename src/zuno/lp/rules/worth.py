@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from operator import mul
 from typing import Final
 
 from zuno.amm.integers import Q96
 from zuno.amm.liquidity import amounts_for_liquidity
 from zuno.amm.model import LpPosition, quote_worth
 from zuno.amm.ticks import tick_at_sqrt_price
-from zuno.lp.model.ballot import Candidate, CandidateKind, Judgment, Verdict
+from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
+from zuno.lp.model.debate import Round
 from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.plan.inventory import range_edges
 from zuno.lp.rules.hedging import HedgePaths
@@ -97,11 +99,11 @@ def may_close(close: Candidate, hold: Candidate) -> bool:
     return does_not_pay(close) and is_worth_moving(close, hold)
 
 
-def best_rival(candidates: Sequence[Candidate], judgments: Sequence[Judgment], index: int) -> Candidate | None:
+def best_rival(round_: Round, index: int) -> Candidate | None:
     """Of the others that were not vetoed, the one worth most; None where the worth of none is known."""
     ranked = [
         (worth, -candidate.index, candidate)
-        for candidate, judgment in zip(candidates, judgments, strict=True)
+        for candidate, judgment in zip(round_.candidates, round_.judgments, strict=True)
         if candidate.index != index and judgment.verdict is not Verdict.VETO
         if (worth := worth_of_capital(candidate)) is not None
     ]
@@ -143,16 +145,13 @@ def path_worths(
         return None
     lost = SQUARE * candidate.deposit.liquidity * sqrt_price_x96 / (4 * Q96 * capital)
     earned, paid = fees / capital / PPM, cost / capital
-    hedge = candidate.hedge
-    if hedge is None or followed is None:
-        scale = lcm(lost.denominator, earned.denominator, paid.denominator)
-        a, b, c = int(earned * scale), int(lost * scale), int(paid * scale)
-        return [a * hours - b * squares - c for hours, squares in zip(time.hours, time.squares, strict=True)], scale
-    rates = (earned, -lost, hedge.funding_hour_token1 / capital, -hedge.reset_token1 / capital, -paid)
+    rates, paths = [-paid, earned, -lost], [time.hours, time.squares]
+    if candidate.hedge is not None and followed is not None:
+        rates += [candidate.hedge.funding_hour_token1 / capital, -candidate.hedge.reset_token1 / capital]
+        paths += [followed.short_hours, followed.turnover]
     scale = lcm(*(rate.denominator for rate in rates))
-    a, b, c, d, e = (int(rate * scale) for rate in rates)
-    paths = zip(time.hours, time.squares, followed.short_hours, followed.turnover, strict=True)
-    return [a * hours + b * squares + c * short + d * traded + e for hours, squares, short, traded in paths], scale
+    begin, *factors = (int(rate * scale) for rate in rates)
+    return [begin + sum(map(mul, factors, path)) for path in zip(*paths, strict=True)], scale
 
 
 def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction = Fraction(0)) -> Fraction | None:

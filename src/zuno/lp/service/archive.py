@@ -171,7 +171,6 @@ class DecidedPlan:
 
 
 PeerJournals = Callable[[], Sequence[Journal]]
-"""The journals of this home's peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +240,15 @@ class Archive:
         return view.model_copy(update={"cautions": (waiting, *view.cautions)}) if waiting else view
 
     async def stress_fan(self, plan_id: str) -> StressFanView:
-        """The simulated price paths that the plan's ranges were judged by."""
         journal, recorded = await self._load(plan_id)
-        return build_stress_fan(plan_id, await recorded_request.load_context(journal, _end_of(recorded).debate.context))
+        return build_stress_fan(
+            plan_id, await recorded_request.load_context(journal, recorded.require_end().debate.context)
+        )
 
     async def decision(self, plan_id: str, *, current: bool = False) -> DecidedPlan:
         """A plan with its hash checked. `current`: `Refused` unless it was argued by today's rules."""
         journal, recorded = await self._load(plan_id)
-        ready, plan = _end_of(recorded), recorded.plan
+        ready, plan = recorded.require_end(), recorded.plan
         if recorded.older and current:
             raise Refused(
                 f"{plan_id} was argued in edition {recorded.edition} and this Zuno argues in edition {EDITION}: "
@@ -332,7 +332,6 @@ class Archive:
         )
 
     async def _request_of(self, journal: Journal, reference: str) -> tuple[str, str | None]:
-        """The request, and the plan where one was named."""
         text = reference.strip()
         if _REQUEST.fullmatch(text):
             return text, None
@@ -345,12 +344,6 @@ class Archive:
         if await journal.latest(1, request_id=text, kind=PlanInstructed.kind):
             raise Refused(f"{text} was made without a debate; `zuno plan status {text}` and `simulate` show it.")
         raise NotFound(f"No plan {text} in this journal; `zuno plan list` shows them.")
-
-
-def _end_of(recorded: recorded_request.RecordedRequest) -> PlanReady:
-    if recorded.ready is None:
-        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
-    return recorded.ready
 
 
 def _is_of_peer(entries: Sequence[Entry]) -> bool:
@@ -396,7 +389,6 @@ async def _list_what_peers_saw(request_id: str, peers: Iterable[tuple[Journal, S
 
 
 def _thought_views(context: Context, debate: Debate, decided: int | None = None) -> tuple[ThoughtView, ...]:
-    """The transcript of a debate that has no stored view."""
     return tuple(map(ThoughtView.model_validate, print_thoughts(context, debate, decided)))
 
 
@@ -457,32 +449,24 @@ async def _find_plan_number(journal: Journal, plan_id: str) -> int:
 
 def _line(entry: Entry, states: Mapping[str, str]) -> PlanLine:
     state = states.get(str(entry.payload["planId"]), PlanState.DRAFTED.value)
-    if entry.kind == PlanInstructed.kind:
-        return _instructed_line(entry, state)
-    record = PlanRecord.model_validate(dict(entry.payload))
-    same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
-    return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
-
-
-def _instructed_line(entry: Entry, state: str) -> PlanLine:
+    if entry.kind == PLAN_KIND:
+        record = PlanRecord.model_validate(dict(entry.payload))
+        same = record.model_dump(include=set(PlanLine.model_fields), by_alias=False)
+        return PlanLine(request_id=entry.request_id or "", at=entry.at, state=state, **same)
     instructed = PlanInstructed.model_validate(dict(entry.payload))
-    position = instructed.instruction.position_id
+    asked = instructed.instruction
     return PlanLine(
         plan_id=instructed.plan_id,
         request_id="",
         at=entry.at,
-        kind=instructed.instruction.action,
-        chain=instructed.instruction.chain,
-        position_id=None if position is None else str(position),
+        kind=asked.action,
+        chain=asked.chain,
+        position_id=None if asked.position_id is None else str(asked.position_id),
         verdict=None,
-        choice=instructed.instruction.action,
+        choice=asked.action,
         decided_by="owner",
         state=state,
     )
-
-
-def _or_unknown(value: str | None) -> str:
-    return "unknown" if value is None else value
 
 
 def _span(lower: object, upper: object) -> str:
@@ -517,10 +501,10 @@ def _compared_facts(plan: PlanView) -> dict[str, str]:
         "profile": plan.profile,
         "regime": plan.regime,
         "block": str(plan.block),
-        "fees 24 h": _or_unknown(chosen.carry.fees24h),
-        "LVR 24 h": _or_unknown(chosen.carry.lvr24h),
-        "net carry 24 h": _or_unknown(chosen.carry.net24h),
-        "cost": _or_unknown(chosen.carry.cost),
+        "fees 24 h": chosen.carry.fees24h or "unknown",
+        "LVR 24 h": chosen.carry.lvr24h or "unknown",
+        "net carry 24 h": chosen.carry.net24h or "unknown",
+        "cost": chosen.carry.cost or "unknown",
     }
     for candidate in plan.candidates:
         facts[f"candidate {candidate.index}"] = (

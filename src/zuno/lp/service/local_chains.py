@@ -1,5 +1,6 @@
 """The local worlds as a person drives them: make one, push its price, start and stop its node."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from zuno.kernel import arguments
@@ -77,18 +78,18 @@ class NodeView(View):
         )
 
 
+@dataclass(frozen=True, slots=True)
 class LocalChain:
     """A world we own. Nothing here reaches a public chain."""
 
-    def __init__(self, chain: str, world: World) -> None:
-        self._chain = chain
-        self._world = world
+    chain: str
+    world: World
 
     async def move(self, percent: str) -> MoveView:
         wanted = arguments.parse_percent(percent)
-        moved = await self._world.move(wanted)
+        moved = await self.world.move(wanted)
         return MoveView(
-            **place(self._chain, moved.block),
+            **place(self.chain, moved.block),
             percent=str(wanted),
             reference_before=decimal_text(moved.reference_before, PRICE_DIGITS),
             reference_after=decimal_text(moved.reference_after, PRICE_DIGITS),
@@ -105,42 +106,39 @@ class LocalChain:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class SimPlayground(LocalChain):
     """The simulation can also be made anew."""
 
-    def __init__(self, chain: str, world: ResettableWorld, default_seed: int) -> None:
-        super().__init__(chain, world)
-        self._resettable = world
-        self._default_seed = default_seed
+    world: ResettableWorld
+    default_seed: int
 
     async def reset(self, seed: int | None = None) -> ResetView:
         """A world from that seed, or the one everybody starts in."""
-        seed = self._default_seed if seed is None else seed
+        seed = self.default_seed if seed is None else seed
         if not 0 <= seed <= MAX_SEED:
             raise UsageError(f"A seed is a whole number from 0 to {MAX_SEED}.")
-        block = await self._resettable.reset(seed)
-        return ResetView(seed=seed, **place(self._chain, block))
+        block = await self.world.reset(seed)
+        return ResetView(seed=seed, **place(self.chain, block))
 
 
+@dataclass(frozen=True, slots=True)
 class Devnet:
-    """The local node as a process."""
-
-    def __init__(self, node: LocalNode, file: Path) -> None:
-        self._node = node
-        self._file = file
+    node: LocalNode
+    file: Path
 
     async def up(self, port: int, *, background: bool) -> NodeView:
         if not 0 <= port <= 65_535:
             raise UsageError("A port is a whole number from 0 to 65535 (0 picks a free one).")
-        return self._view(await self._node.up(port, background))
+        return self._view(await self.node.up(port, background))
 
     async def status(self) -> NodeView:
-        return self._view(await self._node.status())
+        return self._view(await self.node.status())
 
     async def down(self) -> NodeView:
-        return self._view(await self._node.down())
+        return self._view(await self.node.down())
 
     def _view(self, status: NodeStatus) -> NodeView:
         block = status.block
         number, timestamp = (block.number, block.timestamp) if block else (None, None)
-        return derive(NodeView, status, block=number, timestamp=timestamp, file=str(self._file))
+        return derive(NodeView, status, block=number, timestamp=timestamp, file=str(self.file))

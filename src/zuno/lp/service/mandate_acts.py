@@ -48,8 +48,6 @@ Argue = Callable[[str, str], Awaitable[PlanView]]
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A position that a mandate is about, as it was read."""
-
     execution: ExecutionContext
     book: MandateBook
     granted: MandateGranted

@@ -47,8 +47,6 @@ AS_IS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MandateRequest:
-    """A mandate as it was typed."""
-
     positions: Sequence[str] = ()
     pools: Sequence[str] = ()
     chain: str | None = None
@@ -121,16 +119,11 @@ class MandateDesk:
         signature = execution.key.sign(mandate_bytes(mandate)).hex()
         granted = MandateGranted(mandate=mandate, hash=hash_mandate(mandate), signature=signature)
         await append_mandate_event(execution.journal, granted, OWNER)
-        shown = await self.show()
-        runs = "it is acted on while `zuno monitor run` or `zuno serve` runs"
-        return shown.model_copy(
-            update={
-                "said": f"granted; every approval under it cites {granted.hash}",
-                "notes": (*shown.notes, runs, *self.gaps()),
-            }
-        )
+        notes = ("it is acted on while `zuno monitor run` or `zuno serve` runs", *self.gaps())
+        return await self.show(f"granted; every approval under it cites {granted.hash}", notes)
 
-    async def show(self) -> LpMandatesView:
+    async def show(self, done: str = "", notes: tuple[str, ...] = ()) -> LpMandatesView:
+        """What stands, after what was `done`."""
         journal = await self.open_journal()
         book = await load_mandates(journal)
         shown = tuple(
@@ -144,7 +137,7 @@ class MandateDesk:
             for each in book.standing.values()
         )
         said = f"Mandates: {len(shown)}" if shown else "No mandate is granted: the monitor only watches."
-        return LpMandatesView(said=said, paused=book.paused, mandates=shown)
+        return LpMandatesView(said=done or said, paused=book.paused, mandates=shown, notes=notes)
 
     async def revoke(self, chain: str | None = None) -> LpMandatesView:
         """That of a chain, or every one: an act that is not signed yet is not begun any more."""
@@ -158,17 +151,16 @@ class MandateDesk:
         for each in meant:
             await append_mandate_event(journal, MandateRevoked(hash=each.hash), OWNER)
         names = ", ".join(each.hash for each in meant)
-        return (await self.show()).model_copy(update={"said": f"revoked: {names}; nothing is begun under it any more"})
+        return await self.show(f"revoked: {names}; nothing is begun under it any more")
 
     @staticmethod
     def guards_money(shown: LpMandatesView) -> bool:
-        """Whether one that is active is for real money."""
         return any(each.active and chain_label(each.mandate.chain) is NoticeLabel.LIVE for each in shown.mandates)
 
     async def pause(self) -> LpMandatesView:
         """No act begins; one that is signed goes on."""
         await append_mandate_event(await self.open_journal(), ActsPaused(paused=True), OWNER)
-        return (await self.show()).model_copy(update={"said": "paused: no act begins under a mandate"})
+        return await self.show("paused: no act begins under a mandate")
 
     async def resume(self, confirm: Confirm) -> LpMandatesView:
         """Where a mandate is for real money the word `resume` is typed."""
@@ -177,7 +169,7 @@ class MandateDesk:
         if self.guards_money(before) and not confirm("resume", f"The monitor acts again under what stands:\n{terms}"):
             raise Refused("The word was not typed; acts stay paused.")
         await append_mandate_event(await self.open_journal(), ActsPaused(paused=False), OWNER)
-        return (await self.show()).model_copy(update={"said": "acts under mandates go on"})
+        return await self.show("acts under mandates go on")
 
     async def _build(self, execution: ExecutionContext, asked: MandateRequest) -> LpMandate:
         info, span = execution.info, parse_span(asked.lasts) * 1_000

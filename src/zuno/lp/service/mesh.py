@@ -10,6 +10,7 @@ from typing import Any, Final
 from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.view import ForeignText, View, sanitise
+from zuno.kernel.wire import derive
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
@@ -85,7 +86,6 @@ class PeerView(View):
     rejected: int | None
     dead: int | None
     reasons: dict[ForeignText, int]
-    """Why messages were rejected, and how often."""
     strangers: int | None
     """Messages of senders that are not in the table. Like every number of messages here, since the mesh was set up."""
     node: NodeState | None = None
@@ -173,8 +173,6 @@ class DownView(View):
 
 @dataclass(frozen=True, slots=True)
 class MeshService:
-    """A home's mesh, seen from outside its debates."""
-
     folder: MeshFolder
     where: str
     key_of: Callable[[Role], NodeKey]
@@ -205,7 +203,9 @@ class MeshService:
         for role in Role:
             if self._here(role, table[role]):
                 self.folder.keep_node(role, table)
-        return self._table_view(table, "The mesh is set up; `zuno mesh up` starts it.")
+        shown = (derive(RoleLine, table[role], role=role.value, here=self._here(role, table[role])) for role in Role)
+        said = "The mesh is set up; `zuno mesh up` starts it."
+        return MeshTableView(folder=self.where, roles=tuple(shown), said=said)
 
     def _read_other_table(self, path: str | None, there: Sequence[str]) -> Table:
         if path is None:
@@ -242,13 +242,6 @@ class MeshService:
     def _here(self, role: Role, line: PeerAddress) -> bool:
         key = self.key_of(role)
         return key.exists() and key.public == line.key
-
-    def _table_view(self, table: Table, text: str) -> MeshTableView:
-        shown = {role: line.model_dump(by_alias=False, exclude={"axl_listens"}) for role, line in table.items()}
-        lines = tuple(
-            RoleLine(role=role.value, here=self._here(role, table[role]), **line) for role, line in shown.items()
-        )
-        return MeshTableView(folder=self.where, roles=lines, said=text)
 
     def exists(self) -> bool:
         return self.folder.table() is not None
@@ -332,7 +325,6 @@ class MeshService:
         return tuple(role for role in AGENTS if self._here(role, table[role]))
 
     async def _ping(self, transport: str, listen: Listen) -> tuple[Answers, NodeHealth | None]:
-        """Who answers, and how our own node does."""
         answered: dict[Role, PingReply] = {}
         opened = await self.open_endpoint(transport)
         async with aclosing(opened) as endpoint, tell_waiting(listen, *AGENTS, answered=answered):

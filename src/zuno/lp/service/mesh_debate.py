@@ -27,17 +27,7 @@ from zuno.lp.mesh.message_handler import EnvelopeSigner, journal_envelope
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.mesh.running import AGENTS, PeerRunner, PingReply
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import (
-    AgentThought,
-    Context,
-    FlowCreateStart,
-    FlowFailed,
-    FlowStart,
-    Kind,
-    PlanReady,
-    PoolFacts,
-    Role,
-)
+from zuno.lp.model.debate import AgentThought, Context, FlowFailed, Kind, PlanReady, PoolFacts, Role, Start
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.mesh import MeshFolder
 from zuno.lp.ports.transport import NodeHealth
@@ -117,8 +107,6 @@ class OwnerInbox:
 
 
 class OwnerEndpoint:
-    """The owner's endpoint on a mesh, for one command."""
-
     def __init__(self, running: PeerRunner, inbox: OwnerInbox, folder: MeshFolder, transport: str) -> None:
         self.running = running
         self.inbox = inbox
@@ -170,8 +158,6 @@ class OwnerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class MeshDebateRunner:
-    """Where one debate is held by peers elsewhere."""
-
     endpoint: OwnerEndpoint
     journal: Journal
     key: NodeKey
@@ -186,7 +172,7 @@ class MeshDebateRunner:
     """Seconds after which a debate without an end has failed."""
     tell: Callable[[str], None]
 
-    async def debate(self, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
+    async def debate(self, start: Start, listen: Listen) -> DebateEnd:
         opening = await self.endpoint.running.peer.send_message(
             self.request_id, OutgoingMessage(Role.SCOUT, start), None
         )
@@ -199,7 +185,7 @@ class MeshDebateRunner:
         """Go on with a debate that this home began: its start is said again, and whoever answered answers again."""
         opening = await self._opening()
         start = opening.payload
-        if not isinstance(start, FlowStart | FlowCreateStart):
+        if not isinstance(start, Start):
             raise Broken(f"{self.request_id} does not begin with a start; run `zuno journal verify`.")
         if opening.edition != EDITION:
             raise Refused(
@@ -217,7 +203,7 @@ class MeshDebateRunner:
             await self.endpoint.running.peer.repeat(opening)
         return await self._follow(opening, start, listen)
 
-    async def _follow(self, opening: Envelope, start: FlowStart | FlowCreateStart, listen: Listen) -> DebateEnd:
+    async def _follow(self, opening: Envelope, start: Start, listen: Listen) -> DebateEnd:
         self.endpoint.inbox.listeners[self.request_id] = listen
         watch = asyncio.ensure_future(self._watch_for_silence())
         try:
@@ -251,7 +237,7 @@ class MeshDebateRunner:
             await self.endpoint.running.peer.repeat(opening)
         return None
 
-    async def settle(self, opening: Envelope, end: Envelope, start: FlowStart | FlowCreateStart) -> DebateEnd:
+    async def settle(self, opening: Envelope, end: Envelope, start: Start) -> DebateEnd:
         """What an end comes to: the plan, if it is believed, or the error it is."""
         match end.payload:
             case PlanReady() if end.edition != opening.edition:
@@ -299,9 +285,7 @@ class MeshDebateRunner:
                 return Envelope.model_validate(dict(entry.payload))
         return None
 
-    async def check(
-        self, opening: Envelope, end: Envelope, ready: PlanReady, start: FlowStart | FlowCreateStart
-    ) -> tuple[str, ...]:
+    async def check(self, opening: Envelope, end: Envelope, ready: PlanReady, start: Start) -> tuple[str, ...]:
         """Nothing is shown that does not follow from the rules, and from what the chain says to us. What our own
         sources do not bear out is handed back as doubts."""
         try:
@@ -322,9 +306,7 @@ class MeshDebateRunner:
             raise await self._reject_end(opening, end, why) from None
         return doubts
 
-    async def _find_unconfirmed(
-        self, context: Context, opening: Envelope, start: FlowStart | FlowCreateStart
-    ) -> str | None:
+    async def _find_unconfirmed(self, context: Context, opening: Envelope, start: Start) -> str | None:
         """What the Scout is said to have seen and the chain does not show, or showed long before it was asked. Only
         the chain that was asked about is opened, for no more than was asked; one that does not answer settles nothing.
         """
@@ -381,4 +363,3 @@ def add_node(node: NodeHealth | None, sentence: str = "") -> str:
 
 
 OpenEndpoint = Callable[[str], Awaitable[OwnerEndpoint]]
-"""The owner's endpoint over a transport, started."""

@@ -79,8 +79,6 @@ class PeerPerDebate:
 
 @dataclass(frozen=True, slots=True)
 class PeerService:
-    """A role of this machine from start to end."""
-
     role: Role
     transport: str
     running: PeerRunner

@@ -60,6 +60,7 @@ class MeshHost:
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     _processes: ChildKeeper[Child] = field(init=False)
     _restarts: dict[str, int] = field(default_factory=dict)
+    _hear: Hear = field(init=False)
 
     def __post_init__(self) -> None:
         policy = RestartPolicy(Backoff(FIRST_PAUSE, LONGEST_PAUSE), LONG_LIFE, MOST_DEATHS)
@@ -67,6 +68,7 @@ class MeshHost:
 
     async def up(self, transport: str | None, hear: Hear, show: Show, stop: asyncio.Event) -> UpEndView:
         """Until it is asked to end, or one of them cannot be kept alive (`Unavailable`)."""
+        self._hear = hear
         table, roles, way = self.keeper.table(), self.keeper.here(), self.keeper.way(transport)
         if not roles:
             raise Refused("No agent of this mesh lives in this home; `zuno mesh init` shows the table.")
@@ -78,29 +80,27 @@ class MeshHost:
             self.folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             if left := await self.peer_processes.end_orphans():
                 text = f"Nodes that a killed mesh had left behind were ended: {format_pids(left)}."
-                self._tell(hear, "note", text)
-            self._remark(hear, roles, way)
-            await self._run(roles, way, hear, lambda: show(self.keeper.build_view(table, way, None)), stop)
+                self._tell("note", text)
+            self._remark(roles, way)
+            await self._run(roles, way, lambda: show(self.keeper.build_view(table, way, None)), stop)
         finally:
-            await self._end_all(hear)
+            await self._end_all()
             lock.leave()
         return UpEndView(restarts=dict(self._restarts), said="The mesh has ended, and all of its processes with it.")
 
-    def _remark(self, hear: Hear, roles: tuple[Role, ...], way: str) -> None:
+    def _remark(self, roles: tuple[Role, ...], way: str) -> None:
         elsewhere = [role.value for role in self.keeper.table() if role not in roles and role is not Role.CLI]
         if elsewhere:
-            self._tell(hear, "note", f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}.")
+            self._tell("note", f"Not started here, for their keys are elsewhere: {', '.join(elsewhere)}.")
         if way == "axl" and not self.peer_processes.has_nodes:
-            self._tell(hear, "note", "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
+            self._tell("note", "ZUNO_AXL_NODE names no binary: the AXL nodes are expected to run.")
 
-    async def _run(
-        self, roles: tuple[Role, ...], way: str, hear: Hear, look: Callable[[], None], stop: asyncio.Event
-    ) -> None:
+    async def _run(self, roles: tuple[Role, ...], way: str, look: Callable[[], None], stop: asyncio.Event) -> None:
         starts = {role.value: partial(self.peer_processes.peer, role, way) for role in roles}
         if way == "axl" and self.peer_processes.has_nodes:
             starts |= {f"node of the {role}": partial(self.peer_processes.node, role) for role in (Role.CLI, *roles)}
-        keeping = [asyncio.ensure_future(self._keep(name, start, way, hear)) for name, start in starts.items()]
-        watching = asyncio.ensure_future(self._watch(roles, way, hear))
+        keeping = [asyncio.ensure_future(self._keep(name, start, way)) for name, start in starts.items()]
+        watching = asyncio.ensure_future(self._watch(roles, way))
         drawing = asyncio.ensure_future(self._draw(look))
         stopping = asyncio.ensure_future(stop.wait())
         tasks = [*keeping, watching, drawing, stopping]
@@ -113,20 +113,20 @@ class MeshHost:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, name: str, start: Callable[[], Child], way: str, hear: Hear) -> None:
+    async def _keep(self, name: str, start: Callable[[], Child], way: str) -> None:
         def hear_start(child: Child) -> None:
-            self._tell(hear, "starting", f"The {name} is process {child.pid}.", name, child.pid)
+            self._tell("starting", f"The {name} is process {child.pid}.", name, child.pid)
 
         def hear_death(death: Death, pause: float) -> None:
             self._restarts[name] = self._restarts.get(name, 0) + 1
             self.folder.keep_running_mesh(RunningMesh(transport=way, restarts=self._restarts))
             text = f"The {name} ended ({death.how}) and is started again in {pause:g} s."
-            self._tell(hear, "died", text, name, death.pid)
+            self._tell("died", text, name, death.pid)
 
         last = await self._processes.keep(name, start, hear_start, hear_death)
         raise Unavailable(f"The {name} ended {last.count} times in a row, last with {last.how}")
 
-    async def _watch(self, roles: tuple[Role, ...], way: str, hear: Hear) -> None:
+    async def _watch(self, roles: tuple[Role, ...], way: str) -> None:
         """Tells when a new process is there, when all are and the owner has met them, and what that waits for."""
         there: dict[Role, int] = {}
         is_up, missing, since = False, "", self.stopwatch()
@@ -135,14 +135,14 @@ class MeshHost:
                 report = self._report(role)
                 if report is not None and report.pid != there.get(role):
                     there[role] = report.pid
-                    self._tell(hear, "started", f"The {role} is there.", role.value, report.pid)
+                    self._tell("started", f"The {role} is there.", role.value, report.pid)
             if not is_up:
-                why = self._find_missing(roles) or await self._meet(roles, way, hear)
+                why = self._find_missing(roles) or await self._meet(roles, way)
                 if is_up := not why:
-                    self._tell(hear, "up", "The mesh is up.")
+                    self._tell("up", "The mesh is up.")
                 elif why != missing and self.stopwatch() - since >= MISSING_SECONDS:
                     missing, since = why, self.stopwatch()
-                    self._tell(hear, "note", f"The mesh is not up yet: {why}")
+                    self._tell("note", f"The mesh is not up yet: {why}")
             await self.sleep(LOOK)
 
     async def _draw(self, look: Callable[[], None]) -> None:
@@ -167,26 +167,26 @@ class MeshHost:
                 missing.append(f"node of the {role}: {report.node.state}. {report.node.why}")
         return " ".join(missing)
 
-    async def _meet(self, roles: tuple[Role, ...], way: str, hear: Hear) -> str:
+    async def _meet(self, roles: tuple[Role, ...], way: str) -> str:
         """What is missing still. A mesh is up with a peer that is there and does not answer yet: the note says so."""
         try:
             silent = await self.keeper.warm_routes(way, roles)
         except Unavailable as error:
             return str(error)
         except Refused as error:
-            self._tell(hear, "note", str(error))
+            self._tell("note", str(error))
             return ""
         missing = self._find_missing(roles)  # one that answered may have died since
         if silent and not missing:
-            self._tell(hear, "note", silent_sentence(silent, way))
+            self._tell("note", silent_sentence(silent, way))
         return missing
 
-    async def _end_all(self, hear: Hear) -> None:
+    async def _end_all(self) -> None:
         """Ask each to end, and make those end that do not."""
         children = list(self._processes.children.values())
         if not children:
             return
-        self._tell(hear, "ending", "The mesh is ending.")
+        self._tell("ending", "The mesh is ending.")
         for hard in (False, True):
             for child in children:
                 child.signal(hard=hard)
@@ -197,5 +197,5 @@ class MeshHost:
             if not pending:
                 break
 
-    def _tell(self, hear: Hear, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
-        hear(MeshEventView(at=self.now(), event=event, role=role, pid=pid, text=text))
+    def _tell(self, event: Event, text: str, role: str | None = None, pid: int | None = None) -> None:
+        self._hear(MeshEventView(at=self.now(), event=event, role=role, pid=pid, text=text))

@@ -38,7 +38,7 @@ def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady
     """The same debate with the owner's own choice; a vetoed candidate is refused."""
     last = ready.debate.rounds[-1]
     try:
-        decision = owner_decides(index, last.candidates, last.judgments, context.profile, doubts=data_cautions(context))
+        decision = owner_decides(index, last, context.profile, doubts=data_cautions(context))
     except Refused as error:
         raise Refused(render(str(error), facts_of(context, ready.debate.rounds), index)) from None
     return conclude(context, ready.debate, decision)
@@ -211,7 +211,7 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
         return f"In or out comes before how wide: no pool here is known to pay, so {staying} is what remains."
     if not moves:
         return f"No range was left that answers the critique: {staying} is what remains."
-    rival = best_rival(last.candidates, last.judgments, chosen.index)
+    rival = best_rival(last, chosen.index)
     if rival is None or (least := least_edge(rival)) is None or (edge := edge_over_hold(rival, hold)) is None:
         return "No other candidate is known to be worth more."
     name, not_worth = f"{rival.kind} ({rival.index})", "Not worth opening" if opens else "Not worth moving"

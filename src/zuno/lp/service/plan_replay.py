@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from zuno.journal.decision_view import DecisionRecord, Facts, JournalUpgradeView, ReplayView, store_missing_views
 from zuno.journal.port import Author, Journal
-from zuno.kernel.errors import Broken, NotFound, Refused, ZunoError
+from zuno.kernel.errors import Broken, Refused, ZunoError
 from zuno.llm.port import Attempt
 from zuno.lp.model.debate import Context, ContextObserved, PlanReady, Role
 from zuno.lp.service.plan_record import build_plan, chosen_by_owner, decided_hash, with_doubts
@@ -22,8 +22,6 @@ from zuno.lp.service.recorded_request import (
 
 @dataclass(frozen=True, slots=True)
 class ReplayDebateRunner:
-    """A room where a recorded debate is held again, and what it noticed on the way."""
-
     room: LocalDebateRunner
     differences: Callable[[], tuple[str, ...]]
 
@@ -33,9 +31,7 @@ OpenReplay = Callable[[RecordedRequest, Context], Awaitable[ReplayDebateRunner]]
 
 def plan_decision(journal: Journal, recorded: RecordedRequest) -> DecisionRecord[PlanView]:
     """The stored view of a debate that has ended, and how it is computed where none can be read."""
-    plan, ready = recorded.plan, recorded.ready
-    if ready is None:
-        raise NotFound(f"{recorded.request_id} names no finished plan; `zuno plan list` shows them.")
+    plan, ready = recorded.plan, recorded.require_end()
 
     async def compute() -> tuple[PlanView, Facts]:
         context = await load_context(journal, ready.debate.context)

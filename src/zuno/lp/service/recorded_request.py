@@ -14,7 +14,7 @@ from zuno.kernel.view import sanitise
 from zuno.llm.port import Attempt
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
-from zuno.lp.model.debate import Context, FlowCreateStart, FlowFailed, FlowStart, Kind, PlanReady
+from zuno.lp.model.debate import Context, FlowFailed, Kind, PlanReady, Start
 from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, PlanRecord, hash_decided, plan_id_of
 
 
@@ -26,11 +26,10 @@ class RecordedRequest:
     code: str
     """The version of Zuno that wrote its newest entry."""
     messages: tuple[Envelope, ...]
-    start: FlowStart | FlowCreateStart
+    start: Start
     key: str
     """The key that signed the opening message. In one process every agent signs with it; on a mesh only the owner."""
     edition: int
-    """The edition of rules and prompts that the debate was held under."""
     ready: PlanReady | None
     """The end of the debate that was checked. Other ends that peers sent are not shown."""
     end: Mapping[str, Any] | None
@@ -40,12 +39,16 @@ class RecordedRequest:
     attempts: tuple[Attempt, ...]
     plan: PlanRecord | None
     view: Mapping[str, Any] | None
-    """The plan's view as it was stored."""
 
     @property
     def older(self) -> bool:
         """Whether the rules and prompts have changed since."""
         return self.edition < EDITION
+
+    def require_end(self) -> PlanReady:
+        if self.ready is None:
+            raise NotFound(f"{self.request_id} names no finished plan; `zuno plan list` shows them.")
+        return self.ready
 
     def check_hash(self, context: Mapping[str, Any], taken: Mapping[str, Any] | None = None) -> str:
         """The plan's hash, computed again from the record; `Broken` if it differs from the stored one. The record lacks
@@ -83,10 +86,8 @@ async def read_request(
     ended = record or next((entry for entry in debate if entry.kind == Kind.FLOW_FAILED.value), None)
     await journal.verify_range(entries[0].seq, None if ended is None else ended.seq)
     messages = {entry.seq: message for entry in debate if (message := read_entry(entry)) is not None}
-    opening = next(
-        (message for message in messages.values() if isinstance(message.payload, FlowStart | FlowCreateStart)), None
-    )
-    if opening is None or not isinstance(opening.payload, FlowStart | FlowCreateStart):
+    opening = next((message for message in messages.values() if isinstance(message.payload, Start)), None)
+    if opening is None or not isinstance(opening.payload, Start):
         raise Broken(f"The journal holds {request_id} without its beginning; run `zuno journal verify`.")
     plan = None if record is None else PlanRecord.model_validate(dict(record.payload))
     end = _find_end(request_id, debate, record, plan, opening.key)

@@ -1,6 +1,7 @@
 """Wallets as a person asks about them: which are kept, which one acts, what it holds, and who may move it."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 
 from zuno.kernel.errors import Malformed, Unavailable, UsageError
@@ -156,26 +157,26 @@ class AllowancesView(ChainView):
         )
 
 
+@dataclass(frozen=True, slots=True)
 class WalletService:
     """The wallets of this home; no chain is asked."""
 
-    def __init__(self, wallets: Wallets, acting: Callable[[], Address | None]) -> None:
-        self._wallets = wallets
-        self._acting = acting
+    wallets: Wallets
+    acting: Callable[[], Address | None]
 
     async def create(self) -> WalletView:
-        return self._wallet_view(self._wallets.create())
+        return self._wallet_view(self.wallets.create())
 
     async def add(self, file: str | None, watch: str | None) -> WalletView:
         """A keystore file, an address to watch, or a key that is asked for."""
         if file is not None and watch is not None:
             raise UsageError("Give a keystore file or --watch ADDRESS, not both.")
         if watch is not None:
-            return self._wallet_view(self._wallets.watch(_address(watch)))
-        return self._wallet_view(self._wallets.add_key() if file is None else self._wallets.add_keystore(file))
+            return self._wallet_view(self.wallets.watch(_address(watch)))
+        return self._wallet_view(self.wallets.add_key() if file is None else self.wallets.add_keystore(file))
 
     async def show(self) -> WalletsView:
-        kept, acting = self._wallets.all(), self._acting()
+        kept, acting = self.wallets.all(), self.acting()
         shown = [self._wallet_view(wallet) for wallet in kept]
         if acting is not None and acting not in {wallet.address for wallet in kept}:
             notes = ("named by ZUNO_AGENT_WALLET_ADDRESS; no file here holds its key",)
@@ -183,24 +184,24 @@ class WalletService:
         return WalletsView(wallets=tuple(shown), acting=acting, note=_who_acts(shown, acting))
 
     def _wallet_view(self, kept: StoredWallet) -> WalletView:
-        checksummed, acts = checksum_address(kept.address), kept.address == self._acting()
+        checksummed, acts = checksum_address(kept.address), kept.address == self.acting()
         return derive(WalletView, kept, checksummed=checksummed, acts=acts, file=kept.place or None)
 
 
+@dataclass(frozen=True, slots=True)
 class WalletOnChain:
     """The wallet that acts on one chain. Every answer belongs to one block."""
 
-    def __init__(self, chain: Chain, wallet: Address, look: Look) -> None:
-        self._chain = chain
-        self._wallet = wallet
-        self._look = look
+    chain: Chain
+    wallet: Address
+    look: Look
 
     async def balance(self) -> BalancesView:
         tokens, notes = await self._tokens()
-        seen = await self._look(self._wallet, [token.address for token in tokens], ())
+        seen = await self.look(self.wallet, [token.address for token in tokens], ())
         return BalancesView(
-            **place(self._chain.info.name, seen.block),
-            wallet=self._wallet,
+            **place(self.chain.info.name, seen.block),
+            wallet=self.wallet,
             balances=tuple(
                 BalanceView(token=token, amount=str(held), amount_human=format_units(held, token.decimals))
                 for token in tokens
@@ -211,12 +212,12 @@ class WalletOnChain:
 
     async def allowances(self) -> AllowancesView:
         tokens, notes = await self._tokens()
-        at = self._chain.info.deployment
+        at = self.chain.info.deployment
         spenders = {at.position_manager: "PositionManager", at.universal_router: "UniversalRouter"}
-        seen = await self._look(self._wallet, [token.address for token in tokens if not token.native], list(spenders))
+        seen = await self.look(self.wallet, [token.address for token in tokens if not token.native], list(spenders))
         return AllowancesView(
-            **place(self._chain.info.name, seen.block),
-            wallet=self._wallet,
+            **place(self.chain.info.name, seen.block),
+            wallet=self.wallet,
             allowances=tuple(
                 view
                 for token in tokens
@@ -228,10 +229,10 @@ class WalletOnChain:
 
     async def _tokens(self) -> tuple[tuple[Token, ...], tuple[str, ...]]:
         """The chain's native coin and known tokens, then those of the wallet's positions."""
-        info = self._chain.info
+        info = self.chain.info
         known = {token.address: token for token in (info.native.token, *info.tokens)}
         try:
-            holdings = await self._chain.holdings(self._wallet)
+            holdings = await self.chain.holdings(self.wallet)
         except (Unavailable, Malformed) as error:
             return tuple(known.values()), (f"tokens of positions are left out: {error}",)
         tokens = {

@@ -21,20 +21,21 @@ from zuno.lp.model.chains import CHAINS
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
     MOST_RULES,
-    acknowledge_by_id,
+    Answer,
+    acknowledge,
     add_rule,
+    answer_alert,
     judge_rule,
     mark_appended,
     mark_journaled,
     pending_events,
     remove_rule,
-    snooze_by_id,
+    snooze,
 )
 from zuno.present.document import Act, Block, Document, Kind, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import count, foreign, good, id_, quiet
 
 ENTRY: Final = "alert"
-"""The kind of the journal's entries about alerts."""
 RULE_ENTRY: Final = "alert_rule"
 ReadPosition = Callable[[str, str | None], Awaitable[LpPosition]]
 """A position by its id on a chain, or on the default chain."""
@@ -233,7 +234,7 @@ class AlertDesk:
 
     async def ack(self, text: str) -> AnsweredView:
         wanted, now = alert_id(text), self.clock.now()
-        alert = await self._answer(wanted, lambda book: acknowledge_by_id(book, wanted, now))
+        alert = await self._answer(wanted, lambda alert: acknowledge(alert, now))
         done = f"{wanted} is acknowledged: silent until it recovers or gets worse."
         return AnsweredView(done=done, alert=alert_view(alert, now))
 
@@ -242,7 +243,7 @@ class AlertDesk:
         if not 0 < seconds <= LONGEST_SNOOZE:
             raise UsageError(f"A snooze lasts from 1m to {LONGEST_SNOOZE // 86_400}d, not {span.strip()[:40]}.")
         until = Seconds(now + seconds)
-        alert = await self._answer(wanted, lambda book: snooze_by_id(book, wanted, until, now))
+        alert = await self._answer(wanted, lambda alert: snooze(alert, until, now))
         return AnsweredView(done=f"{wanted} is snoozed until {time_text(until)}.", alert=alert_view(alert, now))
 
     async def add(self, text: str, chain: str | None, levels: Mapping[Condition, str | None]) -> RuleView:
@@ -287,8 +288,8 @@ class AlertDesk:
         await journal.append(kind=RULE_ENTRY, author=Author("owner"), payload=payload)
         await journal_events(self.store, journal)
 
-    async def _answer(self, wanted: str, make: Callable[[AlertBook], tuple[AlertBook, Alert | None]]) -> Alert:
-        alert = await self.store.change(make)
+    async def _answer(self, wanted: str, answer: Answer) -> Alert:
+        alert = await self.store.change(lambda book: answer_alert(book, wanted, answer))
         if alert is None:
             raise NotFound(f"No alert {wanted} is on; `zuno alerts` lists those that are.")
         await journal_events(self.store, await self.journal())

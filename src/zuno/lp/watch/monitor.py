@@ -20,6 +20,7 @@ from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import View
+from zuno.kernel.wire import pick
 from zuno.lp.model.alerts import AlertBook, Condition, Event, Subject
 from zuno.lp.ports.chain import STALE, Chain, Holdings
 from zuno.lp.ports.samples import AlertStore, GasSample, PoolSample, Samples
@@ -128,8 +129,6 @@ class StoppedView(View):
 
 @dataclass(slots=True)
 class _ChainRead:
-    """What came of reading one chain."""
-
     chain: str
     block: Block | None = None
     wallets: list[rules.WalletReading] = field(default_factory=list)
@@ -231,7 +230,9 @@ class Monitor:
         by_chain: dict[str, list[Watch]] = {}
         for watch in watches:
             by_chain.setdefault(watch.chain, []).append(watch)
-        awake = {name: mine for name, mine in by_chain.items() if not self._is_backing_off(name)}
+        moment = asyncio.get_running_loop().time()
+        resting = {name for name in by_chain if name in self._pauses and moment < self._pauses[name].until}
+        awake = {name: mine for name, mine in by_chain.items() if name not in resting}
         done = await asyncio.gather(
             *(self._read_chain(name, mine) for name, mine in awake.items()), return_exceptions=True
         )
@@ -247,7 +248,7 @@ class Monitor:
         return TickView(
             at=now,
             chains=tuple(_chain_view(seen, book) for seen, _ in looks),
-            resting=tuple(sorted(by_chain.keys() - awake.keys())),
+            resting=tuple(sorted(resting)),
             events=tuple(map(event_view, events)),
             alerts=tuple(alert_view(alert, now) for alert in book.active),
             waiting=len(rules.pending_events(book)) + await self._count_waiting(),
@@ -378,7 +379,6 @@ class Monitor:
 
     async def _end_unwatched(self, by_chain: Mapping[str, Sequence[Watch]]) -> tuple[Event, ...]:
         """End alerts of wallets and chains that left the list. A chain's own wallet is whichever it names."""
-
         wallets = {name: {watch.wallet for watch in mine} for name, mine in by_chain.items()}
 
         def is_watched(subject: Subject) -> bool:
@@ -424,10 +424,6 @@ class Monitor:
         except ZunoError as error:
             return (f"hedges were not looked at: {to_clause(error)}",)
 
-    def _is_backing_off(self, name: str) -> bool:
-        rest = self._pauses.get(name)
-        return rest is not None and asyncio.get_running_loop().time() < rest.until
-
     def _record_result(self, name: str, *, failed: bool) -> None:
         """From the third failure on a chain is left alone for one period, then two, four …"""
         rest = self._pauses.setdefault(name, _RetryPause())
@@ -443,17 +439,9 @@ def to_clause(error: ZunoError) -> str:
 
 def _pool_samples(seen: _ChainRead) -> list[PoolSample]:
     pools = {position.pool.id: position.pool for wallet in seen.wallets for position in wallet.positions}
+    growth = ("fee_growth_global0_x128", "fee_growth_global1_x128")
     return [
-        PoolSample(
-            seen.chain,
-            pool.id,
-            pool.block,
-            pool.sqrt_price_x96,
-            pool.tick,
-            pool.liquidity,
-            pool.fee_growth_global0_x128,
-            pool.fee_growth_global1_x128,
-        )
+        PoolSample(seen.chain, pool.id, **pick(pool, "block", "sqrt_price_x96", "tick", "liquidity", *growth))
         for pool in pools.values()
     ]
 

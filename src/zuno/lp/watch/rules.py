@@ -54,7 +54,11 @@ def judge_position(
     if not position.liquidity:
         return end_alert(previous, "it holds no liquidity any more", now)
     subject = Subject(position.chain, wallet, position.id)
-    condition = _condition(previous, position, limits)
+    left, condition = width_left(position), None
+    if not position.in_range:
+        condition = Condition.OUT_OF_RANGE
+    elif left < limits.warn_below if previous is None else left <= limits.clear_above:
+        condition = Condition.NEAR_EDGE
     return _advance_alert(previous, subject, condition, _describe_range(position), now, limits)
 
 
@@ -113,14 +117,6 @@ def snooze(alert: Alert, until: Seconds, now: Seconds) -> tuple[Alert, Event]:
     return seen, _event(seen, AlertEventKind.SNOOZED, now, alert.reason, said=False)
 
 
-def _condition(previous: Alert | None, position: LpPosition, limits: AlertThresholds) -> Condition | None:
-    if not position.in_range:
-        return Condition.OUT_OF_RANGE
-    left = width_left(position)
-    near = left < limits.warn_below if previous is None else left <= limits.clear_above
-    return Condition.NEAR_EDGE if near else None
-
-
 def _advance_alert(
     previous: Alert | None,
     subject: Subject,
@@ -130,7 +126,10 @@ def _advance_alert(
     limits: AlertThresholds,
 ) -> AlertChange:
     if previous is None:
-        return (None, ()) if condition is None else _raise_alert(subject, condition, reason, now)
+        if condition is None:
+            return None, ()
+        alert = Alert(_id_of(subject, now), subject, condition, reason, now, condition, now)
+        return alert, (_event(alert, AlertEventKind.RAISED, now, reason),)
     if condition is None:
         said = not _is_snoozed(previous, now) and not previous.condition.asked_for  # nobody asked to hear that
         return None, (_event(previous, AlertEventKind.RECOVERED, now, reason, said=said),)
@@ -161,11 +160,6 @@ def _worth_saying(alert: Alert, now: Seconds, limits: AlertThresholds) -> AlertE
         return AlertEventKind.REMINDED  # it ran out, and nothing is better
     due = now - alert.told_at >= limits.remind_after and alert.acknowledged_at is None and not alert.condition.asked_for
     return AlertEventKind.REMINDED if due else None
-
-
-def _raise_alert(subject: Subject, condition: Condition, reason: str, now: Seconds) -> AlertChange:
-    alert = Alert(_id_of(subject, now), subject, condition, reason, now, condition, now)
-    return alert, (_event(alert, AlertEventKind.RAISED, now, reason),)
 
 
 def _id_of(subject: Subject, now: Seconds) -> str:
@@ -202,8 +196,6 @@ Answer = Callable[[Alert], tuple[Alert, Event]]
 
 @dataclass(frozen=True, slots=True)
 class WalletReading:
-    """A wallet's positions as they were really read."""
-
     wallet: Address
     positions: tuple[LpPosition, ...]
     gone: frozenset[int] = frozenset()
@@ -215,8 +207,6 @@ class WalletReading:
 
 @dataclass(frozen=True, slots=True)
 class ChainReading:
-    """One look at a chain: wallets that were read, and the reason where one was not."""
-
     chain: str
     wallets: tuple[WalletReading, ...] = ()
     failure: str = ""
@@ -318,7 +308,6 @@ def remove_rule(book: AlertBook, rule_id: str, now: Seconds) -> tuple[AlertBook,
 
 
 def _closed_positions(mine: Iterable[Subject], look: WalletReading) -> list[tuple[Subject, str]]:
-    """What became of the alerts of a wallet whose positions were not read again."""
     seen = {position.id for position in look.positions} | look.unread
     closed = []
     for subject in mine:
@@ -334,7 +323,6 @@ def _closed_positions(mine: Iterable[Subject], look: WalletReading) -> list[tupl
 def end_unwatched(
     book: AlertBook, watched: Callable[[Subject], bool], now: Seconds
 ) -> tuple[AlertBook, tuple[Event, ...]]:
-    """End the alerts of wallets and chains that are no longer watched."""
     kept, happened = [], list[Event]()
     for alert in book.active:
         if watched(alert.subject):
@@ -343,16 +331,6 @@ def end_unwatched(
             happened += end_alert(alert, "it is no longer watched", now)[1]
     healths = {name: health for name, health in book.chains.items() if watched(Subject(name))}
     return _append_events(replace(book, chains=healths), kept, happened)
-
-
-def acknowledge_by_id(book: AlertBook, alert_id: str, now: Seconds) -> tuple[AlertBook, Alert | None]:
-    """None: no alert of this id is on."""
-    return _change_alert(book, alert_id, lambda alert: acknowledge(alert, now))
-
-
-def snooze_by_id(book: AlertBook, alert_id: str, until: Seconds, now: Seconds) -> tuple[AlertBook, Alert | None]:
-    """None: no alert of this id is on."""
-    return _change_alert(book, alert_id, lambda alert: snooze(alert, until, now))
 
 
 def pending_events(book: AlertBook) -> Sequence[Event]:
@@ -378,7 +356,8 @@ def trim_events(book: AlertBook) -> AlertBook:
     return replace(book, events=tuple(kept), dropped=book.dropped + lost)
 
 
-def _change_alert(book: AlertBook, alert_id: str, answer: Answer) -> tuple[AlertBook, Alert | None]:
+def answer_alert(book: AlertBook, alert_id: str, answer: Answer) -> tuple[AlertBook, Alert | None]:
+    """None: no alert of this id is on."""
     for place, alert in enumerate(book.active):
         if alert.id == alert_id:
             changed, event = answer(alert)

@@ -35,8 +35,8 @@ from zuno.lab.lp.question import plan_schedule, read_question
 from zuno.lab.market_study import MarketPlan, MarketStudy
 from zuno.lab.reports import LabReports
 from zuno.lab.workers import StoppedEarly
-from zuno.lp.model.ballot import Candidate, Judgment, Verdict
-from zuno.lp.model.debate import Role
+from zuno.lp.model.ballot import Verdict
+from zuno.lp.model.debate import Role, Round
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import HOUR
 from zuno.lp.rules import ballot
@@ -97,9 +97,9 @@ async def test_candidates_change_places_and_the_choice_stays(task: PoolTask, tmp
 
 @pytest.mark.slow
 async def test_a_choice_that_hangs_on_the_order_is_a_flip(task: PoolTask, monkeypatch: pytest.MonkeyPatch) -> None:
-    def first_move(candidates: Sequence[Candidate], judgments: Sequence[Judgment], *_: object) -> int:
-        vetoed = {judgment.index for judgment in judgments if judgment.verdict is Verdict.VETO}
-        moves = [candidate.index for candidate in candidates if candidate.kind.move]
+    def first_move(round_: Round, *_: object) -> int:
+        vetoed = {judgment.index for judgment in round_.judgments if judgment.verdict is Verdict.VETO}
+        moves = [candidate.index for candidate in round_.candidates if candidate.kind.move]
         return next((index for index in moves if index not in vetoed), 0)
 
     monkeypatch.setattr(ballot, "choose_winner", first_move)

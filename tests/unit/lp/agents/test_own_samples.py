@@ -15,7 +15,7 @@ from zuno.amm.model import PoolState
 from zuno.kernel.canonical import canonical, decode_canonical
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import HexId, Seconds, Wei
-from zuno.lp.agents.observe import GAS_SAMPLED, observe
+from zuno.lp.agents.observe import GAS_SAMPLED, Observer
 from zuno.lp.model.ballot import Regime, RiskProfile
 from zuno.lp.model.debate import Context, FlowStart, SourceNote
 from zuno.lp.model.history import SwapFees
@@ -47,7 +47,7 @@ async def samples(tmp_path: Path) -> AsyncIterator[SqliteSamples]:
 
 async def seen(chain: SimChain, samples: Samples | None) -> Context:
     start = FlowStart(chain="sim", position_id=1, profile=RiskProfile.BALANCED, max_rounds=2)
-    return await observe(start, chain, feeds_of_sim(chain), samples)
+    return await Observer(chain, feeds_of_sim(chain), samples).observe(start)
 
 
 async def pool_of(chain: SimChain) -> PoolState:

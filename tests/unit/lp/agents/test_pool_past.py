@@ -20,7 +20,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
-from zuno.lp.agents.observe import Sources, observe_again, observe_pool
+from zuno.lp.agents.observe import Observer, Sources
 from zuno.lp.agents.pool_past import Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.debate import PoolFacts
 from zuno.lp.model.history import GrowthSample, SwapFees
@@ -165,10 +165,11 @@ async def test_swaps_must_reach_back_over_most_of_the_window(tmp_path: Path, age
                 assert after.growth0_x128 - mark.growth0_x128 == pytest.approx(grown, rel=0.01)
 
 
-async def look(chain: SimChain, feeds: Feeds | None = None, **more: object) -> PoolFacts:
+async def look(chain: SimChain, feeds: Feeds | None = None) -> PoolFacts:
     pool = (await chain.pools()).pools[1]
     sources = Sources((await chain.head()).timestamp)
-    return await observe_pool(pool, chain, feeds or feeds_of_sim(chain)(chain, pool.id), sources, **more)  # type: ignore[arg-type]
+    observer = Observer(chain, feeds_of_sim(chain))
+    return await observer.observe_pool(pool, feeds or observer.feeds_of(chain, pool.id), sources)
 
 
 async def test_moves_within_an_hour_count_each(tmp_path: Path) -> None:
@@ -206,10 +207,10 @@ async def test_the_world_without_its_seed_reads_the_pools_own_price(tmp_path: Pa
 
 async def test_rewards_of_the_settings_are_in_fees_and_cover_and_are_named(tmp_path: Path) -> None:
     chain = SimChain(SimFile(tmp_path))
-    poor = (await chain.pools()).pools[0]
+    poor, feeds_of = (await chain.pools()).pools[0], feeds_of_sim(chain)
     sources = Sources((await chain.head()).timestamp)
     plain, paid = [
-        await observe_pool(poor, chain, feeds_of_sim(chain)(chain, poor.id), sources, rewards=rewards)
+        await Observer(chain, feeds_of, rewards=rewards).observe_pool(poor, feeds_of(chain, poor.id), sources)
         for rewards in ({}, {poor.id: Fraction(20_000)})
     ]
     covers = [measure_fee_cover(facts.cover.days) for facts in (plain, paid) if facts.cover is not None]
@@ -227,7 +228,7 @@ async def test_whoever_reads_a_pool_again_counts_the_same_rewards_over_the_same_
     rewards = {facts.pool.id: Fraction(1_000)}
     week = add_rewards(await read_growth(facts.pool, chain, None, ((7 * DAY, "7 d"),)), facts.pool, Fraction(1_000))
     claimed = context.model_copy(update={"scenes": (facts.model_copy(update={"fees": week.measure()}),)})
-    (own,) = await observe_again(claimed, chain, feeds_of_sim(chain), None, rewards)
+    (own,) = await Observer(chain, feeds_of_sim(chain), None, rewards).observe_again(claimed)
     assert own.fees is not None
     assert facts.fees is not None
     assert (own.fees.seconds, own.fees.growth1_x128) == (7 * DAY, week.measure().growth1_x128)

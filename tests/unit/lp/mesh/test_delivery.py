@@ -569,7 +569,7 @@ def test_letters_that_wait_for_a_context_are_bounded_for_each_sender(office: Off
     heavy = office(Role.STRATEGIST, rules=DeliveryLimits(waiting_bytes=1_300_000))
     for number in range(6):
         heavy.post.take(wrapped(in_request(scout, number, payload=big(), to=Role.STRATEGIST)), NOW + 2_000 * number)
-    kept = [one.size for one in heavy.post._awaiting[Role.SCOUT].values()]
+    kept = [len(one.body) for one in heavy.post._awaiting[Role.SCOUT].values()]
     assert len(kept) == 2
     assert sum(kept) <= 1_300_000
     assert critic.role not in heavy.post._awaiting

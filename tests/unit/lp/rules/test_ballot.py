@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -32,6 +33,7 @@ from zuno.lp.model.ballot import (
     Verdict,
 )
 from zuno.lp.model.cover import FeeCover
+from zuno.lp.model.debate import Round
 from zuno.lp.rules.ballot import (
     arbiter_decides,
     arbitrate,
@@ -110,6 +112,10 @@ def nothing() -> Candidate:
 
 def close(gas: int | None = 5, cover: FeeCover | None = POOR) -> Candidate:
     return candidate(1, KIND.CLOSE, gas=gas, cover=cover)
+
+
+def argued(ballot: Sequence[Candidate], judgments: Sequence[Judgment]) -> Round:
+    return Round(candidates=tuple(ballot), mechanical=tuple(judgments), judgments=tuple(judgments))
 
 
 def judged(*verdicts: Verdict) -> tuple[Judgment, ...]:
@@ -309,12 +315,12 @@ def test_merging_puts_opinions_in_order() -> None:
     ],
 )
 def test_moves_alone_count(verdicts: tuple[Verdict, ...], word: Overall) -> None:
-    assert judge_proposal((hold(), close(), candidate(2), candidate(3)), judged(*verdicts)) is word
+    assert judge_proposal(argued((hold(), close(), candidate(2), candidate(3)), judged(*verdicts))) is word
 
 
 def test_without_a_move_hold_decides() -> None:
-    assert judge_proposal((hold(), close()), judged(ACCEPT, ACCEPT)) is Overall.ACCEPT
-    assert judge_proposal((hold(), close()), judged(REVISE, ACCEPT)) is Overall.REVISE
+    assert judge_proposal(argued((hold(), close()), judged(ACCEPT, ACCEPT))) is Overall.ACCEPT
+    assert judge_proposal(argued((hold(), close()), judged(REVISE, ACCEPT))) is Overall.REVISE
 
 
 @pytest.mark.parametrize("word", [Overall.REVISE, Overall.VETO_ALL])
@@ -346,15 +352,15 @@ def test_time_in_range_counts_once() -> None:
     wide = candidate(2, fees=60, lvr=0, share=Fraction(9, 10))
     tight = candidate(3, fees=100, lvr=0, share=Fraction(5, 10))
     # 60 × 0.9 against 100 × 0.5 and 109 × 0.5. Counted twice, wide would win both times: 60 × 0.81 against 109 × 0.25.
-    assert choose_winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert choose_winner(argued((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT))) == 2
     tight = candidate(3, fees=109, lvr=0, share=Fraction(5, 10))
-    assert choose_winner((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT)) == 3
+    assert choose_winner(argued((hold(fees=1), close(), wide, tight), judged(REVISE, ACCEPT, ACCEPT, ACCEPT))) == 3
 
 
 def test_a_move_must_be_worth_it_where_hold_is_accepted() -> None:
     def wins(**figures: int | None) -> bool:
         ballot = (hold(), close(), candidate(2, **figures))  # type: ignore[arg-type]
-        return choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+        return choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT))) == 2
 
     # 168 of 336 h in range: a fee of 100 a day more is 7 × 100 more. Hold is worth 7 × 90.
     assert wins(fees=104, gas=14)
@@ -369,27 +375,27 @@ def test_a_move_must_be_worth_it_where_hold_is_accepted() -> None:
 def test_where_hold_is_not_accepted_the_best_move_wins_with_a_caution() -> None:
     for even, x1, cautioned in ((100, 100, False), (101, 100, True), (None, 100, True)):
         ballot = (hold(), close(), candidate(2, fees=101, even=even, x1=x1))
-        decision = critic_decides(ballot, judged(REVISE, ACCEPT, ACCEPT), BALANCED)
+        decision = critic_decides(argued(ballot, judged(REVISE, ACCEPT, ACCEPT)), BALANCED)
         assert (decision.index, bool(decision.cautions)) == (2, cautioned)
 
 
 def test_a_move_that_the_owner_takes_though_it_is_not_worth_it_is_cautioned() -> None:
     ballot = (hold(), close(), candidate(2, fees=101))
-    assert owner_decides(2, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
-    assert owner_decides(1, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
-    assert not owner_decides(0, ballot, judged(ACCEPT, ACCEPT, ACCEPT), BALANCED).cautions
+    assert owner_decides(2, argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT)), BALANCED).cautions
+    assert owner_decides(1, argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT)), BALANCED).cautions
+    assert not owner_decides(0, argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT)), BALANCED).cautions
 
 
 def test_the_highest_worth_wins_and_ties_go_to_the_lower_index() -> None:
     ballot = (hold(), close(), candidate(2, gas=50), candidate(3, fees=120), candidate(4, fees=120))
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT)) == 3
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT)) == 4
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, VETO)) == 0
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT, ACCEPT))) == 3
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, ACCEPT))) == 4
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT, REVISE, VETO))) == 0
 
 
 def test_close_wins_when_everything_else_loses_more_than_it_costs() -> None:
     ballot = (hold(fees=0), close(5), candidate(2, fees=5))
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 1
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT))) == 1
 
 
 @pytest.mark.parametrize(
@@ -406,12 +412,12 @@ def test_close_wins_when_everything_else_loses_more_than_it_costs() -> None:
 @pytest.mark.parametrize("held", [ACCEPT, REVISE])
 def test_close_wins_only_where_the_pool_does_not_pay(cover: FeeCover | None, leaves: bool, held: Verdict) -> None:
     ballot = (hold(fees=0), close(5, cover))
-    assert choose_winner(ballot, judged(held, ACCEPT)) == int(leaves)
-    assert choose_winner((hold(fees=9), close(5, cover)), judged(held, ACCEPT)) == 0, "the edge is too small"
+    assert choose_winner(argued(ballot, judged(held, ACCEPT))) == int(leaves)
+    assert choose_winner(argued((hold(fees=9), close(5, cover)), judged(held, ACCEPT))) == 0, "the edge is too small"
     if not leaves:
         with pytest.raises(Refused):
-            arbiter_decides(ballot, judged(held, ACCEPT), BALANCED, chosen=1)
-    assert owner_decides(1, ballot, judged(held, ACCEPT), BALANCED).index == 1
+            arbiter_decides(argued(ballot, judged(held, ACCEPT)), BALANCED, chosen=1)
+    assert owner_decides(1, argued(ballot, judged(held, ACCEPT)), BALANCED).index == 1
 
 
 @pytest.mark.parametrize("cover", [None, covered(0.8), covered(1.0), covered(1.2), covered(0.8, days=6)])
@@ -443,59 +449,59 @@ def test_a_position_is_opened_only_where_the_lower_end_pays_its_cost_twice(
     found = judge(one, BALANCED)
     assert (found.verdict, found.fault) == ((ACCEPT, Fault.NONE) if opens else (REVISE, Fault.UNPAID))
     ballot, judgments = (nothing(), one), (Judgment(0, ACCEPT, ""), found)
-    assert judge_proposal(ballot, judgments) is Overall.ACCEPT, "no revision can mend it"
-    assert critic_decides(ballot, judgments, BALANCED).index == int(opens)
-    assert arbitrate(ballot, judgments, AGGRESSIVE) == int(opens)
+    assert judge_proposal(argued(ballot, judgments)) is Overall.ACCEPT, "no revision can mend it"
+    assert critic_decides(argued(ballot, judgments), BALANCED).index == int(opens)
+    assert arbitrate(argued(ballot, judgments), AGGRESSIVE) == int(opens)
 
 
 def test_in_or_out_is_decided_at_once_and_out_of_range_hold_stays() -> None:
     ballot = (hold(inside=False, x2=0), close(5, POOR), candidate(2, cover=POOR))
     judgments = judge_all(ballot, BALANCED)
     assert [judgment.verdict for judgment in judgments] == [REVISE, ACCEPT, REVISE]
-    assert judge_proposal(ballot, judgments) is Overall.ACCEPT
-    assert critic_decides(ballot, judgments, BALANCED).index == 0
+    assert judge_proposal(argued(ballot, judgments)) is Overall.ACCEPT
+    assert critic_decides(argued(ballot, judgments), BALANCED).index == 0
     losing = (hold(inside=False, x2=0, fees=0), *ballot[1:])
-    assert critic_decides(losing, judge_all(losing, BALANCED), BALANCED).index == 1
+    assert critic_decides(argued(losing, judge_all(losing, BALANCED)), BALANCED).index == 1
 
 
 def test_nothing_is_opened_when_nothing_pays() -> None:
     ballot = (nothing(), candidate(1, KIND.OPEN, fees=11, lvr=10, gas=10), candidate(2, KIND.OPEN, fees=5))
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT))) == 0
 
 
 def test_pools_are_compared_per_unit_of_capital() -> None:
     dollars = candidate(1, KIND.OPEN, fees=100, lvr=0, gas=0, capital=1000)
     ether = candidate(2, KIND.OPEN, fees=1, lvr=0, gas=0, capital=5)
-    assert choose_winner((nothing(), dollars, ether), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
+    assert choose_winner(argued((nothing(), dollars, ether), judged(ACCEPT, ACCEPT, ACCEPT))) == 2
 
 
 def test_not_knowing_the_fees_is_no_reason_to_leave_or_to_move() -> None:
     ballot = (hold(fees=None), close(), candidate(2, fees=None))
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
-    assert choose_winner(ballot, judged(REVISE, ACCEPT, ACCEPT)) == 2
-    assert choose_winner(ballot[:2], judged(REVISE, ACCEPT)) == 0
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT))) == 0
+    assert choose_winner(argued(ballot, judged(REVISE, ACCEPT, ACCEPT))) == 2
+    assert choose_winner(argued(ballot[:2], judged(REVISE, ACCEPT))) == 0
 
 
 def test_not_knowing_the_gas_leaves_hold() -> None:
     ballot = (hold(fees=1), close(None), candidate(2, gas=None))
-    assert choose_winner(ballot, judged(ACCEPT, ACCEPT, ACCEPT)) == 0
+    assert choose_winner(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT))) == 0
 
 
 def test_an_unknown_pool_does_not_win_over_a_known_one() -> None:
     unknown, known = candidate(1, KIND.OPEN, fees=None), candidate(2, KIND.OPEN)
-    assert choose_winner((nothing(), unknown, known), judged(ACCEPT, ACCEPT, ACCEPT)) == 2
-    assert choose_winner((nothing(), unknown), judged(ACCEPT, ACCEPT)) == 0
+    assert choose_winner(argued((nothing(), unknown, known), judged(ACCEPT, ACCEPT, ACCEPT))) == 2
+    assert choose_winner(argued((nothing(), unknown), judged(ACCEPT, ACCEPT))) == 0
 
 
 def test_a_ballot_with_nothing_accepted_has_no_winner() -> None:
     with pytest.raises(ValueError, match="arbiter"):
-        choose_winner((hold(), close()), judged(REVISE, REVISE))
-    with pytest.raises(ValueError, match="order"):
-        choose_winner((close(), hold()), judged(ACCEPT, ACCEPT))
-    with pytest.raises(ValueError, match="order"):
-        choose_winner((hold(), close(), candidate(3)), judged(ACCEPT, ACCEPT, ACCEPT))
-    with pytest.raises(ValueError, match="order"):
-        choose_winner((hold(), close()), (Judgment(0, ACCEPT, ""), Judgment(2, ACCEPT, "")))
+        choose_winner(argued((hold(), close()), judged(REVISE, REVISE)))
+    with pytest.raises(ValueError, match=r"place|order"):
+        choose_winner(argued((close(), hold()), judged(ACCEPT, ACCEPT)))
+    with pytest.raises(ValueError, match=r"place|order"):
+        choose_winner(argued((hold(), close(), candidate(3)), judged(ACCEPT, ACCEPT, ACCEPT)))
+    with pytest.raises(ValueError, match=r"place|order"):
+        choose_winner(argued((hold(), close()), (Judgment(0, ACCEPT, ""), Judgment(2, ACCEPT, ""))))
 
 
 known_scores = st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100))
@@ -508,7 +514,7 @@ def test_the_winner_is_the_best_of_those_worth_moving_for_else_hold(
     moves = [candidate(index, fees=fees, lvr=lvr, gas=gas) for index, (fees, lvr, gas) in enumerate(figures, start=2)]
     ballot = (candidate(0, KIND.HOLD, fees=kept[0], lvr=kept[1], gas=0), close(kept[2]), *moves)
     judgments = judged(ACCEPT, ACCEPT, *drawn[: len(moves)])
-    best = choose_winner(ballot, judgments)
+    best = choose_winner(argued(ballot, judgments))
     held = 7 * (kept[0] - kept[1])
     gains = {1: (-kept[2] - held, kept[2])} | {
         index: (7 * (fees - lvr) - gas - held, gas)
@@ -524,7 +530,7 @@ def test_the_winner_is_the_best_of_those_worth_moving_for_else_hold(
 
 def test_a_clean_win_is_approved() -> None:
     ballot = (hold(fees=20), close(), candidate())
-    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED)
+    decision = critic_decides(argued(ballot, judge_all(ballot, BALANCED)), BALANCED)
     assert decision == Decision(2, PlanVerdict.APPROVE, DecidedBy.CRITIC)
 
 
@@ -534,43 +540,46 @@ def test_a_clean_win_is_approved() -> None:
 )
 def test_a_margin_under_a_tenth_asks_for_caution(x1: int, x2: int, cautious: bool) -> None:
     ballot = (hold(fees=1), close(), candidate(x1=x1, x2=x2))
-    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED)
+    decision = critic_decides(argued(ballot, judge_all(ballot, BALANCED)), BALANCED)
     assert decision.index == 2
     assert (decision.verdict is PlanVerdict.APPROVE_WITH_CAUTION) is cautious
 
 
 def test_doubtful_data_asks_for_caution() -> None:
     ballot = (hold(fees=1), close(), candidate())
-    decision = critic_decides(ballot, judge_all(ballot, BALANCED), BALANCED, doubts=["prices are seeded"])
+    decision = critic_decides(argued(ballot, judge_all(ballot, BALANCED)), BALANCED, doubts=["prices are seeded"])
     assert (decision.verdict, decision.cautions) == (PlanVerdict.APPROVE_WITH_CAUTION, ("prices are seeded",))
 
 
 def test_unknown_earnings_ask_for_caution_unless_only_the_vetoed_are_unknown() -> None:
     ballot = (hold(), close(), candidate(2), candidate(3, fees=None))
-    cautious = critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT), BALANCED)
+    cautious = critic_decides(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT, ACCEPT)), BALANCED)
     assert ["unknown" in caution for caution in cautious.cautions] == [True]
-    assert critic_decides(ballot, judged(ACCEPT, ACCEPT, ACCEPT, VETO), BALANCED).cautions == ()
+    assert critic_decides(argued(ballot, judged(ACCEPT, ACCEPT, ACCEPT, VETO)), BALANCED).cautions == ()
 
 
 def test_all_moves_vetoed_is_hold_and_reject() -> None:
     ballot = (hold(), close(), candidate(2), candidate(3))
     for chosen in (None, 1, 2):
-        decision = arbiter_decides(ballot, judged(ACCEPT, ACCEPT, VETO, VETO), BALANCED, chosen=chosen)
+        decision = arbiter_decides(argued(ballot, judged(ACCEPT, ACCEPT, VETO, VETO)), BALANCED, chosen=chosen)
         assert (decision.index, decision.verdict, decision.decided_by) == (0, PlanVerdict.REJECT, DecidedBy.ARBITER)
 
 
 def test_an_arbiters_choice_that_was_not_accepted_asks_for_caution() -> None:
     ballot = (hold(inside=False, x2=0, fees=0), close(), candidate(2))
-    decision = arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED)
+    decision = arbiter_decides(argued(ballot, judged(REVISE, ACCEPT, REVISE)), BALANCED)
     assert (decision.index, decision.verdict) == (2, PlanVerdict.APPROVE_WITH_CAUTION)
     assert [caution.endswith(": because") for caution in decision.cautions] == [True]
-    assert arbiter_decides(ballot, judged(REVISE, ACCEPT, REVISE), BALANCED, chosen=1).verdict is PlanVerdict.APPROVE
+    assert (
+        arbiter_decides(argued(ballot, judged(REVISE, ACCEPT, REVISE)), BALANCED, chosen=1).verdict
+        is PlanVerdict.APPROVE
+    )
 
 
 def test_points_come_first() -> None:
     ballot = (hold(x2=9), close(), candidate(2, x2=90), candidate(3, x2=99))
-    assert arbitrate(ballot, judged(ACCEPT, ACCEPT, REVISE, VETO), CONSERVATIVE) == 0
-    assert arbitrate(ballot, judged(REVISE, ACCEPT, REVISE, VETO), CONSERVATIVE) == 2
+    assert arbitrate(argued(ballot, judged(ACCEPT, ACCEPT, REVISE, VETO)), CONSERVATIVE) == 0
+    assert arbitrate(argued(ballot, judged(REVISE, ACCEPT, REVISE, VETO)), CONSERVATIVE) == 2
 
 
 def test_each_profile_breaks_ties_on_its_own_axis() -> None:
@@ -583,38 +592,38 @@ def test_each_profile_breaks_ties_on_its_own_axis() -> None:
         candidate(5, x2=40, fees=10),  # a twin of the first
     )
     judgments = judged(REVISE, ACCEPT, REVISE, REVISE, REVISE, REVISE)
-    assert [arbitrate(ballot, judgments, profile) for profile in RiskProfile] == [2, 3, 4]
+    assert [arbitrate(argued(ballot, judgments), profile) for profile in RiskProfile] == [2, 3, 4]
 
 
 def test_unknown_fees_stand_behind_known_ones_and_the_longer_buffer_first() -> None:
     ballot = (nothing(), *(candidate(index, KIND.OPEN, fees=None, x2=10 * index) for index in (1, 2)))
     judgments = judged(REVISE, REVISE, REVISE)
-    assert arbitrate(ballot, judgments, CONSERVATIVE) == 2
+    assert arbitrate(argued(ballot, judgments), CONSERVATIVE) == 2
     one_known = (*ballot, candidate(3, KIND.OPEN, fees=5, x2=1))
-    assert arbitrate(one_known, judged(VETO, REVISE, REVISE, REVISE), BALANCED) == 3
-    assert arbitrate(ballot, judged(VETO, REVISE, REVISE), AGGRESSIVE) == 2
+    assert arbitrate(argued(one_known, judged(VETO, REVISE, REVISE, REVISE)), BALANCED) == 3
+    assert arbitrate(argued(ballot, judged(VETO, REVISE, REVISE)), AGGRESSIVE) == 2
 
 
 def test_a_deadlock_is_no_exit() -> None:
     ballot = (hold(inside=False, x2=0, fees=5), close(), candidate(2))
     for profile in RiskProfile:
-        assert arbitrate(ballot, judged(REVISE, ACCEPT, REVISE), profile) == 2
+        assert arbitrate(argued(ballot, judged(REVISE, ACCEPT, REVISE)), profile) == 2
 
 
 def test_the_owner_may_take_anything_that_was_not_vetoed() -> None:
     ballot = (hold(), close(), candidate(2), candidate(3), candidate(4, fees=120))
     judgments = judged(ACCEPT, ACCEPT, VETO, REVISE, ACCEPT)
-    assert owner_decides(4, ballot, judgments, BALANCED) == Decision(4, PlanVerdict.APPROVE, DecidedBy.OWNER)
-    assert owner_decides(3, ballot, judgments, BALANCED).verdict is PlanVerdict.APPROVE_WITH_CAUTION
-    assert [owner_decides(index, ballot, judgments, BALANCED).index for index in (0, 1)] == [0, 1]
-    assert arbiter_decides(ballot, judgments, BALANCED, chosen=0).index == 0
+    assert owner_decides(4, argued(ballot, judgments), BALANCED) == Decision(4, PlanVerdict.APPROVE, DecidedBy.OWNER)
+    assert owner_decides(3, argued(ballot, judgments), BALANCED).verdict is PlanVerdict.APPROVE_WITH_CAUTION
+    assert [owner_decides(index, argued(ballot, judgments), BALANCED).index for index in (0, 1)] == [0, 1]
+    assert arbiter_decides(argued(ballot, judgments), BALANCED, chosen=0).index == 0
     with pytest.raises(Refused, match=r"vetoed \(because\)"):
-        owner_decides(2, ballot, judgments, BALANCED)
+        owner_decides(2, argued(ballot, judgments), BALANCED)
     for index in (-1, 5):
         with pytest.raises(Refused, match="0 to 4"):
-            owner_decides(index, ballot, judgments, BALANCED)
+            owner_decides(index, argued(ballot, judgments), BALANCED)
         with pytest.raises(Refused, match="0 to 4"):
-            arbiter_decides(ballot, judgments, BALANCED, chosen=index)
+            arbiter_decides(argued(ballot, judgments), BALANCED, chosen=index)
 
 
 @given(st.sampled_from(list(PlanVerdict)), st.sampled_from(list(PlanVerdict)))
@@ -648,5 +657,5 @@ def test_the_margin_is_that_of_the_thinner_buffer() -> None:
 def test_what_is_said_of_a_thin_buffer(x1: int, x2: int, said: str | None) -> None:
     ballot = (hold(), close(), candidate(2, x1=x1, x2=x2))
     judgments = judge_all(ballot, BALANCED)
-    cautions = owner_decides(2, ballot, judgments, BALANCED).cautions
+    cautions = owner_decides(2, argued(ballot, judgments), BALANCED).cautions
     assert [one for one in cautions if "floor" in one and "accepted" not in one] == ([said] if said else [])

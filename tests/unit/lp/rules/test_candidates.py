@@ -31,7 +31,7 @@ from zuno.lp.model.ballot import (
     Verdict,
 )
 from zuno.lp.model.cover import FeeCover
-from zuno.lp.model.debate import FeeWindow
+from zuno.lp.model.debate import FeeWindow, Round
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import StepKind
 from zuno.lp.rules.ballot import critic_decides, judge_all, judge_proposal
@@ -191,7 +191,7 @@ def test_each_unknown_stays_where_it_belongs(missing: dict[str, None], fees: boo
 def test_without_prices_no_move_survives() -> None:
     ballot = deterministic(scene(position(-201_600, -200_400), paths=None))
     judgments = judge_all(ballot, RiskProfile.AGGRESSIVE)
-    assert judge_proposal(ballot, judgments) is Overall.VETO_ALL
+    assert judge_proposal(Round(candidates=ballot, mechanical=judgments, judgments=judgments)) is Overall.VETO_ALL
     assert {judgment.fault for judgment in judgments[2:]} == {Fault.UNKNOWN}
 
 
@@ -280,7 +280,7 @@ def debate(at: PoolInputs, profile: RiskProfile, allowed: int = 2) -> tuple[list
         ballot = rebalance_ballot(at, moves)
         judgments = judge_all(ballot, profile)
         ballots.append(ballot)
-        words.append(judge_proposal(ballot, judgments))
+        words.append(judge_proposal(Round(candidates=ballot, mechanical=judgments, judgments=judgments)))
         if words[-1] is Overall.ACCEPT:
             break
         moves = revise([grid], judged_moves(ballot, judgments), [at.paths], LIMITS[profile], tried)
@@ -301,7 +301,9 @@ def test_moves_too_dear_come_back_as_hold() -> None:
     assert {judgment.fault for judgment in judge_all(ballots[0], RiskProfile.BALANCED)[2:4]} >= {Fault.DEAR}
     assert words[-1] is Overall.ACCEPT
     assert [one.kind for one in ballots[-1]] == [KIND.HOLD, KIND.CLOSE]
-    decision = critic_decides(ballots[-1], judge_all(ballots[-1], RiskProfile.BALANCED), RiskProfile.BALANCED)
+    judgments = judge_all(ballots[-1], RiskProfile.BALANCED)
+    last = Round(candidates=ballots[-1], mechanical=judgments, judgments=judgments)
+    decision = critic_decides(last, RiskProfile.BALANCED)
     assert (decision.index, decision.verdict) == (0, PlanVerdict.APPROVE)
 
 
@@ -331,7 +333,7 @@ def test_any_position_ends_in_a_valid_ballot(
         seen |= ranges
     if words[-1] is Overall.ACCEPT:
         judgments = judge_all(ballots[-1], profile)
-        decision = critic_decides(ballots[-1], judgments, profile)
+        decision = critic_decides(Round(candidates=ballots[-1], mechanical=judgments, judgments=judgments), profile)
         assert judgments[decision.index].verdict is Verdict.ACCEPT
 
 

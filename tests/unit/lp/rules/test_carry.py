@@ -20,7 +20,7 @@ from zuno.kernel.text import Token
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick, Wei
 from zuno.lp.model.ballot import CandidateKind, Carry, Cost, PrepSwap
 from zuno.lp.model.debate import FeeWindow
-from zuno.lp.model.history import SwapEvent
+from zuno.lp.model.history import GrowthSample, SwapEvent
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
 from zuno.lp.rules.carry import (
@@ -32,7 +32,6 @@ from zuno.lp.rules.carry import (
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
-    GrowthSample,
     fee_window,
     fees_hour_token1,
     find_sample,
@@ -174,17 +173,6 @@ def test_a_rollup_charges_for_bytes_too() -> None:
     rollup = cost_of([StepKind.MINT], gas=GasQuote(GWEI, Wei(0), Wei(7)), native_token1=Fraction(1)).gas_wei
     assert plain is not None
     assert rollup == plain + 7 * (1060 + 120)
-
-
-def test_estimates_of_the_node_replace_the_table() -> None:
-    cost = cost_of(
-        [StepKind.BURN],
-        gas=GasQuote(GWEI, Wei(0)),
-        native_token1=None,
-        units={StepKind.BURN: 5},
-        label="eth_estimateGas",
-    )
-    assert (cost.gas_units, cost.gas_wei, cost.label) == (5, 5 * GWEI, "eth_estimateGas")
 
 
 @pytest.mark.parametrize(("gas", "native"), [(None, Fraction(1)), (GasQuote(GWEI, GWEI), None)])

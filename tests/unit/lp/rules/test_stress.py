@@ -211,8 +211,9 @@ def test_twice_the_multiple_is_twice_the_returns() -> None:
 def test_a_pair_turned_round_is_the_mirror_image() -> None:
     returns, edges = normal_returns(300), around(0.02, 0.06)
     mirrored = Barriers(1 - edges.upper, 1 - edges.lower, True)  # the edge itself changes sides
-    assert stress(draw_paths(returns, turned=True), mirrored).x1 == stress(draw_paths(returns), edges).x1
-    assert stress(draw_paths(returns, turned=True), edges).x1 != stress(draw_paths(returns), edges).x1
+    turned = draw_paths([-value for value in returns])
+    assert stress(turned, mirrored).x1 == stress(draw_paths(returns), edges).x1
+    assert stress(turned, edges).x1 != stress(draw_paths(returns), edges).x1
 
 
 def test_a_trend_in_the_past_is_not_carried_into_the_future() -> None:

@@ -18,13 +18,14 @@ from zuno.lp.watch.rules import (
     MOST_EVENTS,
     ChainReading,
     WalletReading,
-    acknowledge_by_id,
+    acknowledge,
+    answer_alert,
     end_unwatched,
     mark_appended,
     mark_journaled,
     pending_events,
     record_reading,
-    snooze_by_id,
+    snooze,
     trim_events,
 )
 
@@ -123,21 +124,21 @@ def test_what_is_no_longer_watched_ends() -> None:
 def test_answers_reach_their_alert_and_no_other() -> None:
     book = after(look(position(OUT, id=7), position(OUT, id=9)))
     first, second = book.active
-    book, alert = acknowledge_by_id(book, second.id, NOW)
+    book, alert = answer_alert(book, second.id, lambda alert: acknowledge(alert, NOW))
     assert alert is not None
     assert alert.acknowledged_at == NOW
     assert [one.acknowledged_at for one in book.active] == [None, NOW]
-    book, alert = snooze_by_id(book, first.id, Seconds(NOW + 60), NOW)
+    book, alert = answer_alert(book, first.id, lambda alert: snooze(alert, Seconds(NOW + 60), NOW))
     assert alert is not None
     assert [one.snoozed_until for one in book.active] == [NOW + 60, None]
     assert kinds(book)[-2:] == [H.ACKNOWLEDGED, H.SNOOZED]
-    same, nobody = acknowledge_by_id(book, "alert_000000000000", NOW)
+    same, nobody = answer_alert(book, "alert_000000000000", lambda alert: acknowledge(alert, NOW))
     assert (same, nobody) == (book, None)
 
 
 def test_answers_are_not_delivered_back_to_the_owner() -> None:
     book = after(look(position(OUT)))
-    book, _ = acknowledge_by_id(book, book.active[0].id, NOW)
+    book, _ = answer_alert(book, book.active[0].id, lambda alert: acknowledge(alert, NOW))
     assert [event.happening for event in pending_events(book)] == [H.RAISED]
     assert pending_events(mark_appended(book, 1)) == []
 

@@ -18,7 +18,7 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.alerts import Subject
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.alerts import append_alerts, build_notice
-from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge_by_id, pending_events, record_reading
+from zuno.lp.watch.rules import ChainReading, WalletReading, acknowledge, answer_alert, pending_events, record_reading
 
 
 async def raise_alerts(store: AlertStore, *ids: int, tick: int = -50) -> None:
@@ -68,7 +68,7 @@ async def test_the_owners_own_answers_are_not_told_back() -> None:
     store, outbox = AlertsInMemory(), OutboxInMemory()
     await raise_alerts(store, 1)
     book = await store.book()
-    await store.change(lambda latest: acknowledge_by_id(latest, book.active[0].id, NOW))
+    await store.change(lambda latest: answer_alert(latest, book.active[0].id, lambda alert: acknowledge(alert, NOW)))
     await append_alerts(store, outbox)
     assert len(await drain(outbox)) == 1
 

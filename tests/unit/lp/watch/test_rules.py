@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.wire.watching import NOW, WALLET, position
 from zuno.kernel.notify import Severity
 from zuno.kernel.units import Seconds
-from zuno.lp.model.alerts import Alert, AlertEventKind, Condition, Event, is_alert_id
+from zuno.lp.model.alerts import Alert, AlertEventKind, Condition, Event, alert_id
 from zuno.lp.watch.rules import (
     HOUR,
     LIMITS,
@@ -94,7 +94,7 @@ def test_what_a_calm_position_raises(tick: int, condition: Condition | None) -> 
     assert (None if alert is None else alert.condition) is condition
     assert [event.happening for event in events] == ([] if condition is None else [H.RAISED])
     if alert is not None:
-        assert is_alert_id(alert.id)
+        assert alert_id(alert.id) == alert.id
 
 
 @pytest.mark.parametrize(("tick", "on"), [(150, True), (200, True), (800, True), (201, False), (799, False)])
