@@ -13,11 +13,12 @@ from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import cut
 from zuno.trading.agents.case import Case
+from zuno.trading.agents.evidence import Reason, summarise_reasons
+from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
-from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_section
+from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_facts, market_section
 from zuno.trading.model import cycle
 from zuno.trading.model.known import pick
-from zuno.trading.rules.price_menu import PriceMenu
 
 S = TypeVar("S", bound=cycle.Sourced)
 E = TypeVar("E", cycle.LiquidityOpinion, cycle.MicrostructureOpinion, cycle.MacroOpinion, cycle.GeometryOpinion)
@@ -63,11 +64,10 @@ async def ask_numeric_expert(
     sections: Callable[[], Sequence[Section]],
     output: type[E],
     fallback: Callable[[], E],
-    gap: str,
     model_context: ModelContext,
 ) -> SourcedAnswer[E]:
-    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
-    known of what it reads, if nothing is (`require_data`). `sections`: beside the market and its anomalies."""
+    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `sections`: beside
+    the market and its anomalies."""
     question = AgentQuestion(
         role=expert.value,
         sections=lambda: (market_section(case), anomalies_section(case), *sections()),
@@ -77,7 +77,7 @@ async def ask_numeric_expert(
         own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
-    return require_data(await ask_agent(question, model_context), gap, fallback)
+    return require_data(await ask_agent(question, model_context), find_gap(case, expert), fallback)
 
 
 async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:
@@ -131,11 +131,9 @@ def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) 
 
 
 def limit_confidence(confidence: float, most: float, of: str) -> tuple[float, str]:
-    return (
-        (confidence, "")
-        if confidence <= most
-        else (most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}")
-    )
+    if confidence <= most:
+        return confidence, ""
+    return most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}"
 
 
 def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
@@ -145,9 +143,15 @@ def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
     return limit_confidence(confidence, MOST_BY_CANDLES, "price and volume make it")
 
 
-def snap_price(menu: PriceMenu, price: float | None) -> float | None:
-    """The nearest level of the menu; None where none is near."""
-    return None if price is None else menu.snap(price)
+def explain(case: Case, reasons: Sequence[Reason], otherwise: str) -> str:
+    """The strongest reasons as a rationale; `otherwise` where there are none."""
+    return cut(summarise_reasons(reasons, otherwise), market_facts(case), cycle.LONG_TEXT)
+
+
+def to_answer(
+    role: str, shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object
+) -> cycle.AgentAnswer[S]:
+    return cycle.AgentAnswer(value=to_record(shape, spoken, *remarks, **computed), voice=voice_of(role, spoken))
 
 
 def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:

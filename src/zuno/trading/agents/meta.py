@@ -1,13 +1,12 @@
 """Meta: names the regime, whom to trust in it, and how much of the risk budget it allows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from zuno.llm.ask import ModelContext
-from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, liquidity, microstructure, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, explain, keep_fields, to_answer
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.known_data import find_own_gap, has_few_books
 from zuno.trading.agents.learned import NewsReading, summarise_news
@@ -45,8 +44,7 @@ UNKNOWN_PANIC: Final = 20
 """The most where nobody can say whether there is a panic."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegimeRuling:
+class RegimeRuling(NamedTuple):
     """The first regime whose rule fits, and the most it may risk."""
 
     regime: Regime
@@ -91,12 +89,8 @@ async def ask_meta(case: Case, model_context: ModelContext) -> AgentAnswer[Meta]
         gone = f"{opinion.trust_directive.expert} is not trusted: it has too little data"
     unread = f"recalled news were not summed up: {news.why}" if news.why else ""
     paid = replace(spoken, attempts=(*news.attempts, *spoken.attempts))
-    return AgentAnswer(
-        value=to_record(
-            Meta, spoken, unread, gone, _describe_cut(opinion, ruled), risk_budget_pct=budget, trust_directive=trust
-        ),
-        voice=voice_of(ROLE, paid),
-    )
+    cut_by = _describe_cut(opinion, ruled, budget)
+    return to_answer(ROLE, Meta, paid, unread, gone, cut_by, risk_budget_pct=budget, trust_directive=trust)
 
 
 def _keep_texts(opinion: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpinion:
@@ -104,9 +98,8 @@ def _keep_texts(opinion: MetaOpinion, rules: MetaOpinion, keep: Keep) -> MetaOpi
     return keep_fields(opinion, rules, keep, rationale=LONG_TEXT).model_copy(update={"trust_directive": trust})
 
 
-def _describe_cut(opinion: MetaOpinion, ruled: RegimeRuling) -> str:
+def _describe_cut(opinion: MetaOpinion, ruled: RegimeRuling, budget: int) -> str:
     """Which rule took how much of the budget that was asked for; empty where none did."""
-    budget = min(opinion.risk_budget_pct, ruled.budget, BUDGETS[opinion.regime])
     if budget == opinion.risk_budget_pct:
         return ""
     by = f"{opinion.regime} allows {BUDGETS[opinion.regime]}"
@@ -146,13 +139,12 @@ def _panic_reason(case: Case) -> str | None:
 
 def _name_regime(case: Case, seen: IndicatorValues) -> tuple[Regime, str]:
     """Where there is no panic."""
-    context = case.context
     if seen.adx is None or seen.ema21 is None or seen.ema50 is None:
         return Regime.RANGE_BOUND, "too few days are known for a trend"
     for regime, sign, word in ((Regime.BULL_MOMENTUM, 1, "above"), (Regime.BEAR_MOMENTUM, -1, "below")):
         if seen.adx >= TREND and sign * (seen.ema21 - seen.ema50) > 0 and sign * (seen.close - seen.ema50) > 0:
             return regime, f"1d ADX14 is {{1d.adx14}}, EMA21 and the close stand {word} EMA50"
-    flow = context.days
+    flow = case.context.days
     if is_narrow(case) and not isinstance(flow, Missing) and flow.slope > 0:
         why = "1d Bollinger bands are wider than on {bollinger_rank} of earlier days, and CVD rises"
         return Regime.SIDEWAYS_ACCUMULATION, why
@@ -179,7 +171,7 @@ def answer_by_rules(case: Case) -> MetaOpinion:
     usual = RiskBias.AGGRESSIVE if ruled.regime in (Regime.BULL_MOMENTUM, Regime.BEAR_MOMENTUM) else RiskBias.NEUTRAL
     return MetaOpinion(
         regime=ruled.regime,
-        rationale=cut("; ".join((ruled.why, *struck)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=explain(case, (), "; ".join((ruled.why, *struck))),
         trust_directive=DirectiveOpinion(expert=expert, note=note),
         risk_budget_pct=ruled.budget,
         risk_bias=RiskBias.CONSERVATIVE if struck or ruled.budget <= UNKNOWN_PANIC else usual,

@@ -280,9 +280,13 @@ def retraced_share(swing: Fibonacci, close: float) -> float | None:
     return back if 0 <= back <= 1 else None
 
 
+def market_price(menu: PriceMenu, frame: Frame) -> float:
+    """Which is not the last close of the frame while a bar runs."""
+    return frame.readings.close if isinstance(menu.now, Missing) else menu.now
+
+
 def nearest_zones(menu: PriceMenu, frame: Frame, count: int) -> list[LevelZone]:
-    """By their distance from the market, which may have left the last close of the frame."""
-    now = frame.readings.close if isinstance(menu.now, Missing) else menu.now
+    now = market_price(menu, frame)
     near = [zone for zone in frame.structure.zones if menu.is_near(zone.low, zone.high)]
     return sorted(near, key=lambda zone: (max(zone.low - now, now - zone.high), zone.low))[:count]
 

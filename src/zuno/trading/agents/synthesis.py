@@ -6,7 +6,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
+from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_answer
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.known_data import weigh_board
 from zuno.trading.model import cycle
@@ -20,6 +20,9 @@ _SETTLED_BY: Final[Mapping[cycle.Expert, str]] = {
     cycle.Expert.MACRO: "the next print of DVOL and of the skew",
     cycle.Expert.GEOMETRY: "a close beyond the nearest level on either side",
 }
+
+
+_CLAIMS: Final = dict.fromkeys(("expert_a_claim", "expert_b_claim", "tiebreaker"), cycle.SHORT_TEXT)
 
 
 async def ask_synthesis(
@@ -45,8 +48,7 @@ async def ask_synthesis(
     )
     score = weigh_board(case, meta, board)
     heard = None if score.heard == score.all else score.heard
-    value = to_record(cycle.Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
-    return cycle.AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
+    return to_answer(ROLE, cycle.Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
 
 
 def _keep_texts(
@@ -56,14 +58,7 @@ def _keep_texts(
     signal is dropped."""
     entries = board_entries(board)
     conflicts = [
-        keep_fields(
-            conflict,
-            _describe_conflict(entries, *conflict.between),
-            keep,
-            expert_a_claim=cycle.SHORT_TEXT,
-            expert_b_claim=cycle.SHORT_TEXT,
-            tiebreaker=cycle.SHORT_TEXT,
-        )
+        keep_fields(conflict, _describe_conflict(entries, *conflict.between), keep, **_CLAIMS)
         for conflict in opinion.conflicts
     ]
     signals = [*filter(None, (keep(text, cycle.SHORT_TEXT, "") for text in opinion.consensus_signals))]
@@ -128,6 +123,6 @@ def _key_uncertainty(entries: Mapping[cycle.Expert, Entry], mode: Mode) -> str:
     if not sides:
         return "Nobody leans anywhere: is there any reason to be in this market now?"
     quiet = [expert for expert in cycle.CONVICTION[mode] if expert not in entries or not entries[expert].stance]
-    return (
-        f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
-    )
+    if quiet:
+        return f"Nobody objects, but {', '.join(quiet)} do not confirm."
+    return "Nobody objects: what does nobody see?"
