@@ -25,7 +25,6 @@ class Kind(StrEnum):
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Capabilities:
     label: str
-    """What people call it."""
     house: str
     """The company's name in full names of markets: `house:BASE/QUOTE`."""
     feed: str
@@ -67,7 +66,6 @@ class Capabilities:
     """Its series of a coin are read for every market of that coin, else for its own markets alone."""
     long_short: bool = False
     forced: bool = False
-    """It streams forced trades."""
     large: bool = False
     """Its stream of large trades is listened to."""
     units: bool = False
@@ -186,7 +184,6 @@ def venue_of(house: str, kind: Kind) -> Venue | None:
 
 
 def find_near(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The nearest of these names, if any is near."""
     from difflib import get_close_matches  # only on the way to an error
 
     return get_close_matches(name, list(names), n=most, cutoff=cutoff)

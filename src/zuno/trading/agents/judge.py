@@ -295,7 +295,6 @@ def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
 
 
 def previous_of(case: Case) -> Mapping[str, Any] | None:
-    """What was decided last about this symbol, in this mode."""
     slot = case.bundle.slot("previous_decision")
     if slot is None or not isinstance(slot.content, Mapping):
         return None

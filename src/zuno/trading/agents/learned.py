@@ -238,7 +238,6 @@ class NewsReading:
     """Citations printed; empty where no model's words stand."""
     attempts: tuple[Attempt, ...] = ()
     why: str = ""
-    """Why not, where a model was asked."""
 
 
 async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsReading:

@@ -12,7 +12,7 @@ from pydantic import Field
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
 from zuno.llm.question import Opinion
-from zuno.provenance.facts import FactSheet, Unit
+from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
 from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
@@ -78,10 +78,11 @@ class WrittenPostMortem:
 
 
 async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> WrittenPostMortem:
+    sections = (_trade_section(case), _setup_section("trade.setup", case.setup))
     spoken = await ask_agent(
         AgentQuestion(
             role=ROLE,
-            sections=lambda: (_trade_section(case), _setup_section(case)),
+            sections=lambda: sections,
             output=PostMortemOpinion,
             fallback=lambda: answer_by_rules(case),
             prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
@@ -94,10 +95,10 @@ async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> Wr
     lost = "" if spoken.model is None else _explain_loss(spoken.value, case)
     written = answer_by_rules(case) if lost else spoken.value
     why = "; ".join(filter(None, (spoken.why, lost)))[:WHY_CHARS]
-    facts = prompt_facts.build_sheet([_trade_section(case), _setup_section(case)])
+    facts = prompt_facts.build_sheet(sections)
     return WrittenPostMortem(
-        outcome=_print(written.outcome, facts),
-        constraint=_print(written.constraint, facts),
+        outcome=render(written.outcome, facts)[:LONG_TEXT],
+        constraint=render(written.constraint, facts)[:LONG_TEXT],
         source="rules" if lost or spoken.model is None else "model",
         why_rules=why if lost or spoken.source == "fallback" else "",
     )
@@ -144,12 +145,8 @@ def _trade_section(case: ClosedCase) -> Section:
     return Section("trade", 100, tuple(lines))
 
 
-def _setup_section(case: ClosedCase) -> Section:
-    return Section("setup", 90, (prompt_facts.remark("trade.setup", case.setup),))
-
-
-def _print(text: str, facts: FactSheet) -> str:
-    return render(text, facts)[:LONG_TEXT]
+def _setup_section(id_: str, setup: str) -> Section:
+    return Section("setup", 90, (prompt_facts.remark(id_, setup),))
 
 
 # -- the rules
@@ -194,14 +191,14 @@ MOST_QUOTED: Final = 8
 """Cases whose own constraints are told."""
 
 
+class ReviewOpinion(Opinion):
+    text: _Words
+
+
 class LessonOpinion(Opinion):
     verdict: Verdict
     """Has to be the one the cases agree on."""
-    text: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
-
-
-class ReviewOpinion(Opinion):
-    text: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+    text: _Words
 
 
 async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context: ModelContext) -> Lesson:
@@ -211,7 +208,7 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
     quoted = Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
     question = AgentQuestion(
         role=LESSON_ROLE,
-        sections=lambda: (_lesson_section(lesson, cases), _condition_section(lesson), quoted),
+        sections=lambda: (_lesson_section(lesson, cases), _setup_section("lesson.setup", lesson.condition), quoted),
         output=LessonOpinion,
         fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
@@ -228,7 +225,7 @@ async def word_review(
     lesson, rules_text = standing.lesson, describe_review(standing)
     question = AgentQuestion(
         role=REVIEWER,
-        sections=lambda: (_outcome_section(standing, cases), _condition_section(lesson)),
+        sections=lambda: (_outcome_section(standing, cases), _setup_section("lesson.setup", lesson.condition)),
         output=ReviewOpinion,
         fallback=lambda: ReviewOpinion(text=rules_text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
@@ -259,52 +256,32 @@ async def _ask_words(question: AgentQuestion[Any], needed: str, model_context: M
 
 
 def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Section:
-    agree = [case for case in cases if case.id in lesson.cases]
-    return Section(
-        "lesson",
-        100,
-        (
-            Line(f"{lesson.side}, verdict {lesson.verdict}"),
-            prompt_facts.fact("lesson.agree", float(len(lesson.cases)), Unit.NUMBER, 0, note="cases that came out so"),
-            prompt_facts.fact(
-                "lesson.cases", float(len(lesson.cases) + len(lesson.against)), Unit.NUMBER, 0, note="of this setup"
-            ),
-            *_r_lines("lesson", agree),
-            *(
-                prompt_facts.fact(
-                    f"lesson.{name}",
-                    round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4),
-                    Unit.PERCENT,
-                    note=note,
-                )
-                for name, note in (("mfe", "the most they were ahead, on average"), ("mae", "behind, on average"))
-                if agree
-            ),
-        ),
-    )
+    agree, count = [case for case in cases if case.id in lesson.cases], len(lesson.cases)
+    lines = [
+        Line(f"{lesson.side}, verdict {lesson.verdict}"),
+        prompt_facts.fact("lesson.agree", float(count), Unit.NUMBER, 0, note="cases that came out so"),
+        prompt_facts.fact("lesson.cases", float(count + len(lesson.against)), Unit.NUMBER, 0, note="of this setup"),
+        *_r_lines("lesson", agree),
+    ]
+    for name, note in (("mfe", "the most they were ahead, on average"), ("mae", "behind, on average")):
+        if agree:
+            mean = round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4)
+            lines.append(prompt_facts.fact(f"lesson.{name}", mean, Unit.PERCENT, note=note))
+    return Section("lesson", 100, tuple(lines))
 
 
 def _outcome_section(standing: LessonStanding, cases: Sequence[PostMortem]) -> Section:
     lesson = standing.lesson
     for_it, against = float(len(standing.confirmed)), float(len(standing.contradicted))
-    return Section(
-        "later outcomes",
-        100,
-        (
-            Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}"),
-            prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too"),
-            prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not"),
-            *_r_lines("later", cases),
-        ),
+    lines = (
+        Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}"),
+        prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too"),
+        prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not"),
+        *_r_lines("later", cases),
     )
-
-
-def _condition_section(lesson: Lesson) -> Section:
-    return Section("setup", 90, (prompt_facts.remark("lesson.setup", lesson.condition),))
+    return Section("later outcomes", 100, lines)
 
 
 def _r_lines(subject: str, cases: Sequence[PostMortem]) -> tuple[Line, ...]:
-    mean = mean_r(cases)
-    if mean is None:
-        return ()
-    return (prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note="R after costs, on average"),)
+    mean, note = mean_r(cases), "R after costs, on average"
+    return () if mean is None else (prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note=note),)

@@ -187,7 +187,6 @@ def _limit(series: market.Series[Any], rows: Sequence[Any]) -> Seconds:
 
 
 def _notes(series: market.Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
-    """What a reader must know beside the numbers."""
     notes: list[str] = []
     if series.feed is market.Feed.LIQUIDATIONS and series.row is not market.Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
@@ -215,7 +214,6 @@ def _find_gaps(timeframe: market.Timeframe, rows: Sequence[Any], first: int, las
 
 
 def _reason(series: market.Series[Any], asides: Sequence[RejectedRow], failure: str | None, home: str) -> str:
-    """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
     return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series, home).span)} before"
 

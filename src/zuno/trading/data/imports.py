@@ -47,8 +47,6 @@ Stretch: TypeAlias = tuple[Millis, Millis, bool]
 
 @dataclass(slots=True)
 class Imported:
-    """What became of columns."""
-
     rows: int = 0
     new: int = 0
     changed: int = 0

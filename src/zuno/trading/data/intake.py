@@ -17,16 +17,7 @@ from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model import market
 from zuno.trading.model.wanted import neighbour_series, wanted_series
-from zuno.trading.ports.feeds import (
-    BookFeed,
-    CandleFeed,
-    DerivativesFeed,
-    LevelFeed,
-    MacroFeed,
-    OptionsFeed,
-    TapeFeed,
-    TextFeed,
-)
+from zuno.trading.ports import feeds
 from zuno.trading.ports.series import Batch, SeriesStore
 
 DEPTH: Final = 1_000
@@ -90,14 +81,14 @@ SETTLING: Final = 10 * market.SECOND_MS
 class Sources:
     """Feeds by the name of their venue. `closed`: venues nobody can ask as things are set, and why."""
 
-    candles: Mapping[str, CandleFeed] = field(default_factory=dict)
-    derivatives: Mapping[str, DerivativesFeed] = field(default_factory=dict)
-    books: Mapping[str, BookFeed] = field(default_factory=dict)
-    options: Mapping[str, OptionsFeed] = field(default_factory=dict)
-    macro: Mapping[str, MacroFeed] = field(default_factory=dict)
-    levels: Mapping[str, LevelFeed] = field(default_factory=dict)
-    texts: Mapping[str, TextFeed] = field(default_factory=dict)
-    tapes: Mapping[str, TapeFeed] = field(default_factory=dict)
+    candles: Mapping[str, feeds.CandleFeed] = field(default_factory=dict)
+    derivatives: Mapping[str, feeds.DerivativesFeed] = field(default_factory=dict)
+    books: Mapping[str, feeds.BookFeed] = field(default_factory=dict)
+    options: Mapping[str, feeds.OptionsFeed] = field(default_factory=dict)
+    macro: Mapping[str, feeds.MacroFeed] = field(default_factory=dict)
+    levels: Mapping[str, feeds.LevelFeed] = field(default_factory=dict)
+    texts: Mapping[str, feeds.TextFeed] = field(default_factory=dict)
+    tapes: Mapping[str, feeds.TapeFeed] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
 
     async def ask_within(

@@ -191,11 +191,9 @@ class RiskChecker:
     async def find_sleeve_fall(self, sleeve: str) -> Known[Decimal]:
         """Of a sleeve's equity from its highest of the marked days, a share of that."""
         worth = await self.measure_sleeve(sleeve, (await self.read_risk_state(None)).rates)
-        return (
-            worth
-            if isinstance(worth, Missing)
-            else protections.find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
-        )
+        if isinstance(worth, Missing):
+            return worth
+        return protections.find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
 
     async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[protections.SleeveWorth]:
         """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
@@ -288,7 +286,7 @@ async def prepare_entry(
     seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
         raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
-    mandate = account.book.active_mandate(account.now()) if gate.live else None
+    mandate = account.mandate_hash() if gate.live else None
     held_leverage = {exchange: account.book.find_leverage(exchange, order.symbol) for exchange in places}
     intent = build_open_intent(
         account.name, order, places, mandate, mark, let_run_pct=gate.let_run_pct, held_leverage=held_leverage
@@ -327,8 +325,8 @@ async def why_no_mandate(
     place = intent.symbol, intent.sleeve
     midnight = account.now() // DAY_MS * DAY_MS
 
-    def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
-        return sum((leg.quantity * mark / leg.leverage for leg in of.legs), ZERO)
+    def margin_usd(of: TradeIntent) -> Decimal:
+        return sum((leg.quantity * of.mark / leg.leverage for leg in of.legs), ZERO)
 
     def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
         """Of what is still to be filled of an entry, ordered or not."""
@@ -337,7 +335,7 @@ async def why_no_mandate(
 
     def used_today(tracked: TrackedIntent) -> Decimal:
         """What has ended without being filled gives its margin back."""
-        whole = margin_usd(tracked.intent, tracked.intent.mark)
+        whole = margin_usd(tracked.intent)
         orders = filter(None, map(book.open_orders.get, tracked.orders))
         if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
             return whole
@@ -346,11 +344,8 @@ async def why_no_mandate(
     opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
     own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
     today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
-    earlier = (
-        unfilled_usd(tracked, tracked.intent.mark)
-        for tracked in own
-        if tracked.state == "open" and tracked.stored < midnight
-    )
+    older = (tracked for tracked in own if tracked.state == "open" and tracked.stored < midnight)
+    earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in older)
     held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
     pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
     lost = protections.find_day_loss(await risk.read_risk_state(intent.symbol))
@@ -361,7 +356,7 @@ async def why_no_mandate(
     entry = protections.LiveEntry(
         symbol=intent.symbol,
         exchanges=tuple(leg.exchange for leg in intent.legs),
-        margin_usd=margin_usd(intent, mark),
+        margin_usd=margin_usd(intent),
         margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
         margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
         lost_today_usd=lost,

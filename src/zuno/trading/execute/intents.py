@@ -16,10 +16,9 @@ from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.sleeves import DEBATE
-from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
-from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52
@@ -148,7 +147,7 @@ def build_open_intent(
     account: str,
     order: RulingToExecute,
     places: Mapping[Venue, ExchangeState],
-    mandate: Mandate | None,
+    mandate: str | None,
     dollars: Decimal | None = None,
     *,
     let_run_pct: int = 0,
@@ -205,7 +204,7 @@ def build_open_intent(
         side=side,
         style=ruling.execution_style,
         legs=tuple(legs),
-        mandate=None if mandate is None else hash_mandate(mandate),
+        mandate=mandate,
         left_out="; ".join(left_out)[:600],
     )
 
@@ -230,7 +229,7 @@ def build_close_intent(
     side: Side,
     mark: Decimal,
     reason: ExitReason,
-    mandate: Mandate | None = None,
+    mandate: str | None = None,
     sleeve: str = DEBATE,
 ) -> TradeIntent:
     return TradeIntent(
@@ -246,7 +245,7 @@ def build_close_intent(
         mark=mark,
         atr=Decimal(0),
         reason=reason,
-        mandate=None if mandate is None else hash_mandate(mandate),
+        mandate=mandate,
         sleeve=sleeve,
     )
 

@@ -463,8 +463,8 @@ class OrderGate:
         if intent is not None:
             await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
         else:
-            why, sleeve = ExitReason.DECISION, target.sleeve
-            id = await store_close(account, target.symbol, why, target.request, sleeve=sleeve) or id
+            why = ExitReason.DECISION
+            id = await store_close(account, target.symbol, why, target.request, sleeve=CASH_CARRY) or id
         await advance(account)
         return self._describe_intent(id)
 
@@ -496,9 +496,7 @@ class OrderGate:
     ) -> OpenTrade:
         """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
         loosening that is not confirmed, and for a level on the wrong side of the market."""
-        trade = self._account.book.trades.get(trade_id)
-        if trade is None:
-            raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+        trade = self._find_trade(trade_id)
         if self._account.book.find_hedge(trade) is not None:
             raise Refused(f"{trade_id} is a leg of a hedged position: it has no levels of its own.")
         if trade.manual and self._account.book.position(trade.exchange, trade.symbol) is not None:
@@ -532,11 +530,9 @@ class OrderGate:
     ) -> tuple[str, ...]:
         book = self._account.book
         if isinstance(which, str) and not isinstance(which, Symbol):
-            trade = book.trades.get(which)
-            if trade is None:
-                if any(summary.trade == which for summary in book.closed):
-                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
-                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+            if any(summary.trade == which for summary in book.closed) and which not in book.trades:
+                raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
+            trade = self._find_trade(which)
             if trade.manual:
                 return await self._close_manual(trade.symbol, trade.id)
         open, done = self._list_open(which, of_sleeve), list[str]()
@@ -614,6 +610,12 @@ class OrderGate:
         return tuple(change.id for change in changes)
 
     # -- parts
+
+    def _find_trade(self, id: str) -> OpenTrade:
+        trade = self.book.trades.get(id)
+        if trade is None:
+            raise NotFound(f"No trade {id} is open; `zuno trade positions` lists those that are.")
+        return trade
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""

@@ -151,7 +151,6 @@ class Bundle:
         return self._by_series.get(series)
 
     def rows(self, series: market.Series[R]) -> Sequence[R]:
-        """The rows of a series; none where it is absent."""
         block = self.block(series)
         return () if block is None else block.rows
 

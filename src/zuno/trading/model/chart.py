@@ -42,8 +42,6 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class MissingPanel:
-    """Something that would be drawn, and why it is not."""
-
     title: str
     why: str
 
@@ -380,7 +378,6 @@ def _heat(picture: Picture, heat: Heat) -> dict[str, Any]:
 
 
 def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str, float], ...]:
-    """The largest first."""
     cells = zip(edges, edges[1:], column, strict=False)
     largest = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
     return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in largest)

@@ -81,7 +81,6 @@ def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
 
 @lru_cache(maxsize=1_024)
 def wanted_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
-    """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
