@@ -55,9 +55,8 @@ _REACH: Final[Mapping[market.Feed, ReadWindow]] = {
     market.Feed.OPEN_INTEREST: ReadWindow(181 * market.DAY_MS),
     market.Feed.LONG_SHORT: ReadWindow(market.DAY_MS),
     market.Feed.BASIS: ReadWindow(market.DAY_MS),
-    market.Feed.BOOK: ReadWindow(
-        market.MINUTE_MS + market.STALE_AFTER[market.Feed.BOOK] * market.SECOND_MS, 16
-    ),  # a collector's eight, and whoever looked
+    # a collector's eight, and whoever looked
+    market.Feed.BOOK: ReadWindow(market.MINUTE_MS + market.STALE_AFTER[market.Feed.BOOK] * market.SECOND_MS, 16),
     market.Feed.LIQUIDATIONS: ReadWindow(TAPE_DAYS * market.DAY_MS),
     market.Feed.WHALES: ReadWindow(market.DAY_MS),
     market.Feed.OPTIONS: ReadWindow(market.DAY_MS, 1),
@@ -85,9 +84,8 @@ async def build_bundle(
     blocks: list[Block] = []
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
-    several = sorted(
-        wanted_series(symbol), key=lambda series: series.row is not market.Heartbeat
-    )  # who is alive is known before who spoke
+    # Who is alive is known before who spoke.
+    several = sorted(wanted_series(symbol), key=lambda series: series.row is not market.Heartbeat)
     others = [other for other in dict.fromkeys((*markets, *_read_held(slots))) if other is not symbol]
     beside: tuple[market.Series[Any], ...] = neighbour_series(symbol, others)
     if store.origin.candles_only:  # what is held elsewhere is marked at its last close
@@ -112,9 +110,8 @@ async def build_bundle(
             *_set_aside(series, rows, asides),
             *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()),
         )
-        blocks.append(
-            Block(series, rows, last, Seconds(-(-(as_of - last) // market.SECOND_MS)), _limit(series, rows), notes)
-        )
+        age = Seconds(-(-(as_of - last) // market.SECOND_MS))
+        blocks.append(Block(series, rows, last, age, _limit(series, rows), notes))
     absent += [Absent(str(series), f"not offered for {symbol.base}") for series in unoffered_series(symbol)]
     named = {slot.name for slot in slots}
     absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
@@ -173,17 +170,12 @@ def _last(series: market.Series[Any], rows: Sequence[Any], heard: Mapping[str, M
 def _limit(series: market.Series[Any], rows: Sequence[Any]) -> Seconds:
     if series.feed is market.Feed.CANDLES:
         return Seconds(market.STALE_BARS * market.timeframe_of(series).millis // market.SECOND_MS)
+    usual = market.STALE_AFTER[series.feed]
     if series.feed is market.Feed.FUNDING and not series.name.endswith("/next"):
-        return Seconds(
-            int(rows[-1].interval_hours * market.HOUR_MS) // market.SECOND_MS + market.STALE_AFTER[market.Feed.FUNDING]
-        )
+        return Seconds(int(rows[-1].interval_hours * market.HOUR_MS) // market.SECOND_MS + usual)
     if series.feed is market.Feed.MACRO:
-        return Seconds(
-            CADENCE_DAYS.get(series.name, 0) * market.DAY_MS // market.SECOND_MS + market.STALE_AFTER[market.Feed.MACRO]
-        )
-    if series.feed in _STREAMS:
-        return Seconds(market.STALE_AFTER[series.feed] + PROVEN_WITHIN)
-    return market.STALE_AFTER[series.feed]
+        return Seconds(CADENCE_DAYS.get(series.name, 0) * market.DAY_MS // market.SECOND_MS + usual)
+    return Seconds(usual + PROVEN_WITHIN) if series.feed in _STREAMS else usual
 
 
 def _notes(series: market.Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
@@ -234,10 +226,7 @@ def _set_aside(series: market.Series[Any], rows: Sequence[Any], asides: Sequence
 
 
 def _format_span(span: int) -> str:
-    if span >= 2 * market.DAY_MS:
-        return f"the {span // market.DAY_MS} days"
-    return (
-        f"the {span // market.MINUTE_MS} minutes"
-        if span >= 2 * market.MINUTE_MS
-        else f"the {span // market.SECOND_MS} seconds"
-    )
+    for unit, name in ((market.DAY_MS, "days"), (market.MINUTE_MS, "minutes")):
+        if span >= 2 * unit:
+            return f"the {span // unit} {name}"
+    return f"the {span // market.SECOND_MS} seconds"

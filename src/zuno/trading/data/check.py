@@ -300,9 +300,8 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         if span.series.feed is Feed.CANDLES:
             symbol, _, length = span.series.name.rpartition("/")
             grouped.setdefault((span.series.venue, symbol), {})[Timeframe(length)] = span
-    order = list(Timeframe)
     return [
-        Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
+        Market(venue, {timeframe: held[timeframe] for timeframe in Timeframe if timeframe in held})
         for (venue, _), held in grouped.items()
     ]
 
@@ -317,18 +316,15 @@ def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
         yield times[0], times[-1]
 
 
-def _join_gaps(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
+def _join_gaps(flaws: Sequence[Flaw]) -> list[Flaw]:
     """Neighbouring gaps of one cause as one."""
-    held: Flaw | None = None
+    joined: list[Flaw] = []
     for flaw in sorted(flaws, key=_order):
-        if held is not None and _continues(held, flaw):
-            held = replace(held, last=flaw.last, count=held.count + flaw.count)
-            continue
-        if held is not None:
-            yield held
-        held = flaw
-    if held is not None:
-        yield held
+        if joined and _continues(joined[-1], flaw):
+            held = joined.pop()
+            flaw = replace(held, last=flaw.last, count=held.count + flaw.count)
+        joined.append(flaw)
+    return joined
 
 
 def _continues(held: Flaw, flaw: Flaw) -> bool:

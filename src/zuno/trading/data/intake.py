@@ -31,6 +31,9 @@ FINE_DAYS: Final = 2
 _NEXT: Final = "/next"
 
 F = TypeVar("F")
+AnySeries: TypeAlias = market.Series[Any]
+Hole: TypeAlias = tuple[Millis, Millis]
+"""Its first moment and its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,7 @@ class Sources:
     tapes: Mapping[str, feeds.TapeFeed] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
 
-    async def ask_within(
-        self, patience: float, series: market.Series[Any], since: Millis, until: Millis
-    ) -> Sequence[Any]:
+    async def ask_within(self, patience: float, series: AnySeries, since: Millis, until: Millis) -> Sequence[Any]:
         """`Unavailable` where the answer takes longer."""
         try:
             async with asyncio.timeout(patience):
@@ -101,7 +102,7 @@ class Sources:
         except TimeoutError:
             raise Unavailable(f"{series.venue} did not answer within {patience:g} s") from None
 
-    async def ask(self, series: market.Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+    async def ask(self, series: AnySeries, since: Millis, until: Millis) -> Sequence[Any]:
         """Rows of that time; what a venue tells of now alone is one row of now."""
         name = series.name
         if (why := self.closed.get(series.venue)) is not None:
@@ -136,49 +137,46 @@ class Sources:
                 raise Unavailable(f"{series} is a stream: it is heard, not asked for")
 
 
-def _of(feeds: Mapping[str, F], series: market.Series[Any]) -> F:
+def _of(feeds: Mapping[str, F], series: AnySeries) -> F:
     if series.venue not in feeds:
         raise Unavailable(f"Nobody is known who tells {series}")
     return feeds[series.venue]
 
 
-def is_streamed(series: market.Series[Any]) -> bool:
+def is_streamed(series: AnySeries) -> bool:
     return series.feed in STREAMED
 
 
-def is_snapshot_only(series: market.Series[Any]) -> bool:
+def is_snapshot_only(series: AnySeries) -> bool:
     """Whether a venue gives only the current value: what was missed cannot be asked for later."""
     return is_streamed(series) or poll_schedule_of(series).reach == 0
 
 
-def poll_schedule_of(series: market.Series[Any]) -> PollSchedule:
+def poll_schedule_of(series: AnySeries) -> PollSchedule:
     if series.feed is market.Feed.CANDLES:
         timeframe = market.timeframe_of(series)
-        return PollSchedule(
-            min(timeframe.millis, market.HOUR_MS) / market.SECOND_MS, _BARS[timeframe] * timeframe.millis
-        )
+        period = min(timeframe.millis, market.HOUR_MS) / market.SECOND_MS
+        return PollSchedule(period, _BARS[timeframe] * timeframe.millis)
     if series.name.endswith(_NEXT):
         return PollSchedule(_SCHEDULES[market.Feed.BASIS].period, 0)
     return _SCHEDULES[series.feed]
 
 
-def fresh_for(series: market.Series[Any]) -> Seconds:
+def fresh_for(series: AnySeries) -> Seconds:
     """How long ago its source may have answered last."""
     if series.feed is market.Feed.CANDLES:
         return Seconds(market.STALE_BARS * market.timeframe_of(series).millis // market.SECOND_MS)
     return market.STALE_AFTER[series.feed]
 
 
-def kept_since(series: market.Series[Any], now: Millis) -> Millis:
+def kept_since(series: AnySeries, now: Millis) -> Millis:
     """Before this moment the venue has nothing of it any more."""
     row = ROWS.get(series.venue)
     days = None if row is None else row.kept_days.get(series.feed)
     return Millis(0) if days is None else Millis(now - days * market.DAY_MS)
 
 
-def find_missing(
-    series: market.Series[Any], moments: Sequence[int], since: int, until: int
-) -> list[tuple[Millis, Millis]]:
+def find_missing(series: AnySeries, moments: Sequence[int], since: int, until: int) -> list[Hole]:
     """The spans of [since, until] that lack rows, oldest first. `moments`: times of the rows that are here. Of texts
     and prints all is asked for again."""
     apart = _expected_gap(series)
@@ -188,9 +186,7 @@ def find_missing(
     return [(Millis(before + 1), Millis(after - 1)) for before, after in pairwise(edges) if after - before > apart]
 
 
-def find_missing_spans(
-    series: market.Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
-) -> list[tuple[Millis, Millis]]:
+def find_missing_spans(series: AnySeries, moments: Sequence[int], since: int, until: int, now: Millis) -> list[Hole]:
     """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
     here. Before the first row there may have been no market. Where no bar is made without a trade nothing is owed, nor
     of texts, prints and what is kept for less than a day: they have no schedule."""
@@ -212,14 +208,14 @@ def find_missing_spans(
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
-def _expected_gap(series: market.Series[Any]) -> int | None:
+def _expected_gap(series: AnySeries) -> int | None:
     if series.row is market.Candle:
         return market.timeframe_of(series).millis
     apart = _MAX_GAP.get(series.feed)
     return None if apart is None else apart + LEEWAY
 
 
-def split_into_pages(series: market.Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+def split_into_pages(series: AnySeries, since: Millis, until: Millis) -> Iterator[Hole]:
     """That time in parts that are asked for and written one after the other, oldest first."""
     if series.feed in (market.Feed.OPEN_INTEREST, market.Feed.LONG_SHORT):
         near = until - FINE_DAYS * market.DAY_MS
@@ -232,7 +228,7 @@ def split_into_pages(series: market.Series[Any], since: Millis, until: Millis) -
         yield Millis(start), Millis(min(until, start + span - 1))
 
 
-def date_batch(series: market.Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
+def date_batch(series: AnySeries, rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
     # Daily prints are stamped with the day they describe; they become known the next morning.
     if not rows or series.row is market.MacroRelease:
@@ -248,7 +244,6 @@ def date_batch(series: market.Series[Any], rows: Sequence[Any], now: Millis) -> 
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
 Now: TypeAlias = Callable[[], Millis]
-Hole: TypeAlias = tuple[Millis, Millis]
 
 PATIENCE: Final = 120.0
 """Seconds one question may take, all its pages together."""
@@ -276,17 +271,17 @@ class Intake:
         self._keep = keep
         self._now = now
         self._patience = patience
-        self._frontier: dict[market.Series[Any], Millis] = {}
-        self._holes: dict[market.Series[Any], list[Hole]] = {}
-        self._tries: Counter[tuple[market.Series[Any], Hole]] = Counter()
-        self.given_up: dict[market.Series[Any], list[Hole]] = {}
+        self._frontier: dict[AnySeries, Millis] = {}
+        self._holes: dict[AnySeries, list[Hole]] = {}
+        self._tries: Counter[tuple[AnySeries, Hole]] = Counter()
+        self.given_up: dict[AnySeries, list[Hole]] = {}
         """What an earlier life left out and no venue tells any more, each from its beginning to what comes after."""
-        self.set_aside: dict[market.Series[Any], str] = {}
+        self.set_aside: dict[AnySeries, str] = {}
         """What no market can have made of the last that was told of a series; the store keeps it aside."""
         self.latest = _BEGINNING
         """From when the newest of what came in is known."""
 
-    async def visit(self, series: market.Series[Any]) -> None:
+    async def visit(self, series: AnySeries) -> None:
         """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
         young."""
         self.set_aside.pop(series, None)
@@ -300,22 +295,22 @@ class Intake:
         """Venues nobody can ask as things are set, and why."""
         return self._sources.closed
 
-    def newest(self, series: market.Series[Any]) -> Millis | None:
+    def newest(self, series: AnySeries) -> Millis | None:
         """The time of the last row that is here, as far as somebody looked."""
         return self._frontier.get(series)
 
-    async def _is_young(self, series: market.Series[Any]) -> bool:
+    async def _is_young(self, series: AnySeries) -> bool:
         old = Millis(self._now() - round(poll_schedule_of(series).period * market.SECOND_MS))
         recent = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
         if recent:
             self._frontier[series] = recent[-1].at
         return bool(recent)
 
-    async def _stretch(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
+    async def _stretch(self, series: AnySeries, since: Millis, until: Millis) -> None:
         for low, high in split_into_pages(series, since, until):
             await self._page(series, low, high)
 
-    async def _page(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
+    async def _page(self, series: AnySeries, since: Millis, until: Millis) -> None:
         rows = await self._sources.ask_within(self._patience, series, since, until)
         if not rows:
             return
@@ -327,16 +322,14 @@ class Intake:
         self._frontier[series] = max(last, self._frontier.get(series, last))
         self.latest = max(self.latest, batch.known or _BEGINNING)
 
-    async def _tail(self, series: market.Series[Any]) -> tuple[Millis, Millis]:
+    async def _tail(self, series: AnySeries) -> tuple[Millis, Millis]:
         """From the last row to now. That row is asked for again: a venue may have mended it."""
         now = self._now()
         if is_snapshot_only(series):
             return now, now
         oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
-        if (
-            series.row is market.MacroRelease or series.feed is market.Feed.NARRATIVE
-        ):  # what was printed may be revised for months
-            return oldest, now
+        if series.row is market.MacroRelease or series.feed is market.Feed.NARRATIVE:
+            return oldest, now  # what was printed may be revised for months
         if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = rows[-1].at
             if series.feed is not market.Feed.NEWS:
@@ -348,7 +341,7 @@ class Intake:
             known = Millis(known - NEWS_AGAIN)
         return max(oldest, known), now
 
-    async def _fill(self, series: market.Series[Any]) -> None:
+    async def _fill(self, series: AnySeries) -> None:
         """Ask for holes that an earlier process left; after some tries they are given up and reported."""
         holes = self._holes.get(series, [])
         while holes:
@@ -362,13 +355,13 @@ class Intake:
                 raise
             self._give_up(series, await self._remaining_holes(series, holes.pop(0)))
 
-    async def _remaining_holes(self, series: market.Series[Any], hole: Hole) -> list[Hole]:
+    async def _remaining_holes(self, series: AnySeries, hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
         rows = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
         return find_missing_spans(series, [row.at for row in rows], since, until, self._now())
 
-    def _give_up(self, series: market.Series[Any], left: list[Hole]) -> None:
+    def _give_up(self, series: AnySeries, left: list[Hole]) -> None:
         if left:
             self.given_up.setdefault(series, []).extend(left)
 
@@ -412,21 +405,17 @@ def _join_venues(silent: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(venues)} ({why})" for why, venues in reasons.items())
 
 
-def silent_venues(series: Sequence[market.Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
+def silent_venues(series: Sequence[AnySeries], failures: Mapping[str, str]) -> dict[str, str]:
     """The venues of which nothing came, and why; a stream is heard, not asked for."""
-    asked: dict[str, list[market.Series[Any]]] = {}
+    asked: dict[str, list[str | None]] = {}
     for each in series:
         if not is_streamed(each):
-            asked.setdefault(each.venue, []).append(each)
-    return {
-        venue: failures[str(theirs[0])]
-        for venue, theirs in asked.items()
-        if all(str(each) in failures for each in theirs)
-    }
+            asked.setdefault(each.venue, []).append(failures.get(str(each)))
+    return {venue: reasons[0] for venue, reasons in asked.items() if reasons[0] is not None and None not in reasons}
 
 
 async def refresh_series(
-    intake: Intake, series: Sequence[market.Series[Any]], now: Now, *, within: float = LIVE_SECONDS
+    intake: Intake, series: Sequence[AnySeries], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
     """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
     age them."""
@@ -441,7 +430,7 @@ async def refresh_series(
 
 
 async def _visit_all(
-    intake: Intake, series: Sequence[market.Series[Any]], within: float, unreached: dict[str, str]
+    intake: Intake, series: Sequence[AnySeries], within: float, unreached: dict[str, str]
 ) -> dict[str, str]:
     """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
     waiting stops."""
@@ -468,7 +457,7 @@ async def _visit_all(
     return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
 
 
-async def _visit(intake: Intake, series: market.Series[Any], unreached: dict[str, str]) -> str:
+async def _visit(intake: Intake, series: AnySeries, unreached: dict[str, str]) -> str:
     """Why it failed; empty where it did not."""
     try:
         await intake.visit(series)

@@ -274,11 +274,10 @@ async def prepare_entry(
     """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
     gate = account.gate
     await risk.mark_day()
-    others = (
-        symbol for symbol in risk.open_symbols() if symbol.base == order.symbol.base and symbol is not order.symbol
-    )
+    base = order.symbol.base
+    others = (symbol for symbol in risk.open_symbols() if symbol.base == base and symbol is not order.symbol)
     if (other := next(others, None)) is not None:
-        raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
+        raise EntryRefused(f"{base} is held as {other}, which has to be closed first")
     if (why := await risk.why_no_risk(order.symbol, dict.fromkeys(leg.venue for leg in order.ruling.legs))) is not None:
         raise EntryRefused(why)
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}

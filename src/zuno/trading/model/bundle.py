@@ -189,9 +189,8 @@ def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> b
             ],
         }
     )
-    return _fill_list(
-        whole, "blocks", b",".join(_block_content(block, (encode or _encode_rows)(block)) for block in bundle.blocks)
-    )
+    blocks = (_block_content(block, (encode or _encode_rows)(block)) for block in bundle.blocks)
+    return _fill_list(whole, "blocks", b",".join(blocks))
 
 
 class BundleEncoder:

@@ -337,12 +337,10 @@ def numbers(picture: Picture) -> dict[str, Any]:
 def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     candles = panel.candles
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
-    profile = None
-    if isinstance(panel.profile, VolumeProfile):
-        profile = pick(panel.profile, "low", "high", "poc") | {
-            "valueLow": panel.profile.value_low,
-            "valueHigh": panel.profile.value_high,
-        }
+    profile, drawn = None, panel.profile
+    if isinstance(drawn, VolumeProfile):
+        area = {"valueLow": drawn.value_low, "valueHigh": drawn.value_high}
+        profile = pick(drawn, "low", "high", "poc") | area
     return {
         "axis": pick(panel.axis, "low", "high", "scale"),
         "last": {"at": (picture.first or 0) + picture.places[-1] * picture.timeframe.millis} | last,

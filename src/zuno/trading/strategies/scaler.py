@@ -96,9 +96,8 @@ def size_targets(
         alone = strategy.legs == 1
         tilt = (tilts or {}).get(name, 1.0) if alone else 1.0
         cap = 1 / count if count and alone and view.markets[name].spot else None
-        sized[name] = SizedTarget(
-            adjust_weight(target.weight, scale, tilt, cap), target.weight, scale, tilt, target.why
-        )
+        weight = adjust_weight(target.weight, scale, tilt, cap)
+        sized[name] = SizedTarget(weight, target.weight, scale, tilt, target.why)
     return sized
 
 
