@@ -40,8 +40,6 @@ class Capabilities:
     shorts: bool = True
     holds_stops: bool = True
     """False: the desk watches stops itself."""
-    oco: bool = False
-    """A stop and a target may share one balance."""
     reduce_only: bool = True
     funding_hours: int = 0
     """Between two payments of funding, where the venue's list does not say; 0: it settles none."""
@@ -147,7 +145,7 @@ _define(
     form="{quote}-{base}", quiet=True,
 )  # fmt: skip
 _define(
-    "BINANCE-SPOT", label="Binance spot", house="binance", feed="binance-spot", **_SPOT, maker=0.1, taker=0.1, oco=True,
+    "BINANCE-SPOT", label="Binance spot", house="binance", feed="binance-spot", **_SPOT, maker=0.1, taker=0.1,
     wallet="binance spot",
 )  # fmt: skip
 _define(
@@ -163,7 +161,7 @@ _define(
     sandbox=True, wallet="okx", **_READ, kept_days={"open_interest": 29, "long_short": 29, "funding": 89},
 )  # fmt: skip
 _define(
-    "OKX-SPOT", label="OKX spot", house="okx", feed="okx-spot", **_SPOT, maker=0.08, taker=0.1, oco=True, sandbox=True,
+    "OKX-SPOT", label="OKX spot", house="okx", feed="okx-spot", **_SPOT, maker=0.08, taker=0.1, sandbox=True,
     wallet="okx",
 )  # fmt: skip
 _define(

@@ -1,9 +1,9 @@
 """How an agent of the trading desk is asked and heard: what it was told, what it said, who spoke and at what price."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Image
@@ -18,7 +18,6 @@ from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
 from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_facts, market_section
 from zuno.trading.model import cycle
-from zuno.trading.model.known import pick
 
 S = TypeVar("S", bound=cycle.Sourced)
 E = TypeVar("E", cycle.LiquidityOpinion, cycle.MicrostructureOpinion, cycle.MacroOpinion, cycle.GeometryOpinion)
@@ -37,27 +36,6 @@ def keep_fields(opinion: T, rules: T | None, keep: Keep, **most: int) -> T:
     return opinion.model_copy(update=kept)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentQuestion(Generic[T]):
-    """One role's question, before it is cut to the size of its prompt."""
-
-    role: str
-    """Also the name of its prompt."""
-    sections: Callable[[], Sequence[Section]]
-    output: type[T]
-    fallback: Callable[[], T]
-    prose: Callable[[T, Keep], T]
-    """The answer with its texts held to what was told."""
-    own: Callable[[T], Sequence[Figure]] = lambda _: ()
-    """Figures of the answer's own fields, which its prose may cite."""
-    own_ids: Sequence[str] = ()
-    judge: Callable[[T], str | None] = lambda _: None
-    doubt: Callable[[T], str | None] = lambda _: None
-    others: Mapping[str, Value] | None = None
-    images: tuple[Image, ...] = ()
-    max_output_tokens: int = 1_500
-
-
 async def ask_numeric_expert(
     case: Case,
     expert: cycle.Expert,
@@ -68,7 +46,8 @@ async def ask_numeric_expert(
 ) -> SourcedAnswer[E]:
     """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `sections`: beside
     the market and its anomalies."""
-    question = AgentQuestion(
+    spoken = await ask_agent(
+        model_context,
         role=expert.value,
         sections=lambda: (market_section(case), anomalies_section(case), *sections()),
         output=output,
@@ -77,33 +56,55 @@ async def ask_numeric_expert(
         own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
-    return require_data(await ask_agent(question, model_context), find_gap(case, expert), fallback)
+    return require_data(spoken, find_gap(case, expert), fallback)
 
 
-async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:
+async def ask_agent(
+    model_context: ModelContext,
+    *,
+    role: str,
+    sections: Callable[[], Sequence[Section]],
+    output: type[T],
+    fallback: Callable[[], T],
+    prose: Callable[[T, Keep], T],
+    own: Callable[[T], Sequence[Figure]] = lambda _: (),
+    own_ids: Sequence[str] = (),
+    judge: Callable[[T], str | None] = lambda _: None,
+    doubt: Callable[[T], str | None] = lambda _: None,
+    others: Mapping[str, Value] | None = None,
+    images: tuple[Image, ...] = (),
+    max_output_tokens: int = 1_500,
+) -> SourcedAnswer[T]:
+    """Ask one role, whose prompt has its name and is cut to its size. `prose`: the answer with its texts held to what
+    was told. `own`: figures of the answer's own fields, which its prose may cite."""
+
     @cache
     def fit() -> FittedPrompt:
-        own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
-        sections = [*asking.sections(), *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-        return fit_prompt(
-            model_context.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role)
-        )
+        line = Line(", ".join(f"{{{id_}}}" for id_ in own_ids))
+        told = [*sections(), *([Section("of your own answer", 101, (line,))] if own_ids else [])]
+        return fit_prompt(model_context.prompts, role, told, others or {}, max_prompt_chars(role))
 
     def screen_prose(opinion: T, screen: Screen) -> T:
-        facts = FactSheet((*fit().figures, *asking.own(opinion)))
+        facts = FactSheet((*fit().figures, *own(opinion)))
 
         def keep(text: str, most: int, rules: str) -> str:
             otherwise = cut(f"{BY_RULE}{rules}", facts, most) if rules else ""
             return screen(text, lambda piece: map(str, find_faults(piece, facts, limits=(0, most))), otherwise)
 
-        return asking.prose(opinion, keep)
+        return prose(opinion, keep)
 
     question = Question(
-        **pick(asking, "role", "output", "fallback", "judge", "doubt", "images", "max_output_tokens"),
+        role=role,
         round=0,
-        prompt=asking.role,
+        prompt=role,
         variables=lambda: fit().variables,
+        output=output,
+        fallback=fallback,
+        judge=judge,
+        doubt=doubt,
         prose=screen_prose,
+        images=images,
+        max_output_tokens=max_output_tokens,
     )
     return await ask(question, model_context)
 
@@ -123,8 +124,7 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> cycle.AnswerSource:
 
 
 def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) -> SourcedAnswer[E]:
-    """Replace a model's answer by the rules' where the expert's own feed is missing and the model claims any
-    confidence."""
+    """The rules' answer in place of a model's that claims any confidence though the expert's own feed is missing."""
     if not gap or not spoken.value.confidence or spoken.source not in ("model", "repaired"):
         return spoken
     return replace(spoken, value=fallback(), source="fallback", why=f"sure of what it cannot know: {gap}")

@@ -9,7 +9,7 @@ from zuno.llm.port import Image
 from zuno.markets.feeds import perpetual_feeds
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import evidence, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, explain, keep_fields, require_data, to_answer
+from zuno.trading.agents.ask import ask_agent, explain, keep_fields, require_data, to_answer
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.evidence import Reason, direction_of, scale_weight, total_weight
 from zuno.trading.agents.known_data import find_gap
@@ -54,30 +54,28 @@ async def ask_expert(
 ) -> cycle.AgentAnswer[cycle.GeometryEntry]:
     shown = panels_of(case, image)
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                _picture(case, image, shown),
-                prompt_facts.levels_section(case),
-                prompt_facts.structure_section(case),
-                prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
-            ),
-            output=cycle.GeometryOpinion,
-            fallback=lambda: answer_by_rules(case, shown),
-            prose=lambda opinion, keep: keep_fields(
-                opinion,
-                answer_by_rules(case, shown),
-                keep,
-                rationale=cycle.LONG_TEXT,
-                fibonacci_context=cycle.LONG_TEXT,
-            ),
-            own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
-            own_ids=(CONFIDENCE,),
-            images=() if image is None else (image,),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            _picture(case, image, shown),
+            prompt_facts.levels_section(case),
+            prompt_facts.structure_section(case),
+            prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
+        ),
+        output=cycle.GeometryOpinion,
+        fallback=lambda: answer_by_rules(case, shown),
+        prose=lambda opinion, keep: keep_fields(
+            opinion,
+            answer_by_rules(case, shown),
+            keep,
+            rationale=cycle.LONG_TEXT,
+            fibonacci_context=cycle.LONG_TEXT,
+        ),
+        own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
+        own_ids=(CONFIDENCE,),
+        images=() if image is None else (image,),
     )
     spoken = require_data(spoken, find_gap(case, cycle.Expert.GEOMETRY), lambda: answer_by_rules(case, shown))
     opinion = spoken.value

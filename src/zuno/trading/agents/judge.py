@@ -10,7 +10,7 @@ from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
+from zuno.trading.agents.ask import Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.known_data import weigh_board
@@ -35,18 +35,10 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.memory import MAX_EDGE
+from zuno.trading.rules import validate_decision
 from zuno.trading.rules.account import Position, position_in
 from zuno.trading.rules.price_menu import RANGE, MenuLevel, PriceMenu, TradePrices
 from zuno.trading.rules.score import Entry, board_entries
-from zuno.trading.rules.validate_decision import (
-    MAX_REWARD_RISK,
-    MAX_STOP_ATR,
-    MIN_REWARD_RISK,
-    MIN_STOP_ATR,
-    find_objection,
-    find_supporters,
-    validate_decision,
-)
 
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
@@ -80,44 +72,42 @@ FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.PO
 
 async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: ModelContext) -> AgentAnswer[Decision]:
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.regime_section(meta),
-                prompt_facts.experts_section(case, board),
-                prompt_facts.levels_section(case),
-                fair_rate_section(case),
-                prompt_facts.conflicts_section(case, board),
-                score_section(case, meta, board),
-                position_section(case),
-                previous_section(case),
-                *learned.core_sections(case.bundle),
-                learned.memory_section(case.bundle),
-                learned.feedback_section(case.bundle),
-                prompt_facts.derivatives_section(case, 70),
-                prompt_facts.flow_section(case, 60),
-                prompt_facts.liquidation_section(case, 55),
-                prompt_facts.options_section(case, 50),
-                prompt_facts.structure_section(case, 45),
-                prompt_facts.indicator_section(case, weight=40),
-                prompt_facts.economy_section(case, 35),
-                learned.words_section(case.bundle),
-                prompt_facts.narrative_section(case),
-                prompt_facts.news_section(case),
-            ),
-            others={"directive": prompt_facts.directive(meta)},
-            output=JudgeOpinion,
-            fallback=lambda: answer_by_rules(case, meta, board),
-            prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
-            own=lambda opinion: own_figures(opinion, case),
-            own_ids=OWN_IDS,
-            judge=lambda opinion: find_objection(opinion, case.menu, case.inputs, board),
-            doubt=lambda opinion: ask_about_odds(opinion, case.menu),
-            max_output_tokens=3_000,
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.regime_section(meta),
+            prompt_facts.experts_section(case, board),
+            prompt_facts.levels_section(case),
+            fair_rate_section(case),
+            prompt_facts.conflicts_section(case, board),
+            score_section(case, meta, board),
+            position_section(case),
+            previous_section(case),
+            *learned.core_sections(case.bundle),
+            learned.memory_section(case.bundle),
+            learned.feedback_section(case.bundle),
+            prompt_facts.derivatives_section(case, 70),
+            prompt_facts.flow_section(case, 60),
+            prompt_facts.liquidation_section(case, 55),
+            prompt_facts.options_section(case, 50),
+            prompt_facts.structure_section(case, 45),
+            prompt_facts.indicator_section(case, weight=40),
+            prompt_facts.economy_section(case, 35),
+            learned.words_section(case.bundle),
+            prompt_facts.narrative_section(case),
+            prompt_facts.news_section(case),
+        ),
+        others={"directive": prompt_facts.directive(meta)},
+        output=JudgeOpinion,
+        fallback=lambda: answer_by_rules(case, meta, board),
+        prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
+        own=lambda opinion: own_figures(opinion, case),
+        own_ids=OWN_IDS,
+        judge=lambda opinion: validate_decision.find_objection(opinion, case.menu, case.inputs, board),
+        doubt=lambda opinion: ask_about_odds(opinion, case.menu),
+        max_output_tokens=3_000,
     )
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and exposed_sides(case):
@@ -126,7 +116,7 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
         bare |= {"reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")), "key_factors": []}
         bare |= {"why": join_reasons(spoken, EXIT_TAKEN), "decision": Call.CANCEL_AND_CLOSE}
         raw = raw.model_copy(update=bare)
-    decision = validate_decision(raw, case.menu, case.inputs, board)
+    decision = validate_decision.validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
 
@@ -254,16 +244,19 @@ def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tu
         key=lambda step: abs(step[0]),
     )
     for risk, stop in ((-away, price) for away, price in steps if away < 0):
-        if not MIN_STOP_ATR * menu.atr <= risk <= MAX_STOP_ATR * menu.atr:
+        if not validate_decision.MIN_STOP_ATR * menu.atr <= risk <= validate_decision.MAX_STOP_ATR * menu.atr:
             continue
-        targets = [(away, price) for away, price in steps if MIN_REWARD_RISK <= away / risk <= MAX_REWARD_RISK]
+        targets = [
+            (away, price)
+            for away, price in steps
+            if validate_decision.MIN_REWARD_RISK <= away / risk <= validate_decision.MAX_REWARD_RISK
+        ]
         if targets:
             yield stop, [(price, TradePrices(side, entry, stop, price).fair_odds) for _, price in targets]
 
 
 def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
-    """The question for a Judge who says about half out of habit where the distances give another rate; None: no
-    question."""
+    """The question for a Judge who says about half where the distances give another rate; None: no question."""
     side = opinion.decision.side
     entry, stop, take = _snap_prices(opinion, menu)
     if side is None or not entry or not stop or not take:
@@ -350,13 +343,13 @@ def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     if why := too_soon or _against_trend(meta, side, worth):
         return hold(why)
     looks = f"the score of {{score}} looks {side}, but"
-    if not find_supporters(board, side):
+    if not validate_decision.find_supporters(board, side):
         return hold(f"{looks} no expert that reads numbers is sure enough to second it")
     plan = plan_trade(case.menu, side)
     if plan is None:
         return hold(f"{looks} the levels leave no trade in proportion")
     drawn = _open_trade(case, meta, board, worth, plan)
-    if find_objection(drawn, case.menu, case.inputs, board) is None:
+    if validate_decision.find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
     return hold(f"{looks} the rules refuse the trade that the levels give")
 
@@ -436,10 +429,10 @@ def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) ->
     behind = sorted((sign * (entry - level.price) / atr, level.price, level.kind) for level in levels)
     shelter = next((far for far, _, kind in behind if kind in STRUCTURAL and NEAR_STOP <= far <= USUAL_STOP), None)
     if shelter is not None:
-        beyond = [value for far, value, _ in behind if shelter + 0.1 <= far <= MAX_STOP_ATR]
+        beyond = [value for far, value, _ in behind if shelter + 0.1 <= far <= validate_decision.MAX_STOP_ATR]
         if beyond:
             return beyond[0]
-    steps = [(far, value) for far, value, kind in behind if kind == RANGE and 0 < far <= MAX_STOP_ATR]
+    steps = [(far, value) for far, value, kind in behind if kind == RANGE and 0 < far <= validate_decision.MAX_STOP_ATR]
     return min(steps, key=lambda each: abs(each[0] - USUAL_STOP))[1] if steps else None
 
 
@@ -454,7 +447,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     odds = f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
     if less is not None:
         odds = f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
-    for_it = ", ".join(find_supporters(board, plan.side))
+    for_it = ", ".join(validate_decision.find_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."

@@ -16,7 +16,7 @@ from zuno.llm.question import Opinion
 from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
+from zuno.trading.agents.ask import ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.similarity import MOST_ENTITIES, Entities, Relation, find_entities, split_words
 from zuno.trading.model.account import read_slot
@@ -151,8 +151,7 @@ def feedback_section(bundle: Bundle) -> Section:
 
 
 def core_sections(bundle: Bundle) -> tuple[Section, ...]:
-    """What the account holds when nobody argues, and what the Judge's earlier leaning away from it was worth. None
-    where the account has no core."""
+    """What the account holds when nobody argues, and what the Judge's tilts of it were worth. None without a core."""
     slot = bundle.slot(CORE)
     if slot is None:
         return ()
@@ -254,14 +253,12 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
     # Quotable, because a summary repeats some words of its texts and is itself untrusted.
     quoted = Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
     spoken = await ask_agent(
-        AgentQuestion(
-            role=RAG_ROLE,
-            sections=lambda: (section, quoted),
-            output=RagOpinion,
-            fallback=lambda: answer_by_rules(stories),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
-        ),
         model_context,
+        role=RAG_ROLE,
+        sections=lambda: (section, quoted),
+        output=RagOpinion,
+        fallback=lambda: answer_by_rules(stories),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
     )
     if spoken.source not in ("model", "repaired"):
         return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
@@ -298,18 +295,16 @@ class ExtractionOpinion(Opinion):
 
 async def extract_entities(text: str, model_context: ModelContext) -> Entities:
     spoken = await ask_agent(
-        AgentQuestion(
-            role=EXTRACTION_ROLE,
-            sections=lambda: (
-                Section("task", 100, (Line("One text."),)),
-                Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
-            ),
-            output=ExtractionOpinion,
-            fallback=lambda: ExtractionOpinion(names=()),
-            prose=lambda opinion, keep: opinion,
-            judge=lambda opinion: _objection(opinion, text),
-        ),
         model_context,
+        role=EXTRACTION_ROLE,
+        sections=lambda: (
+            Section("task", 100, (Line("One text."),)),
+            Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
+        ),
+        output=ExtractionOpinion,
+        fallback=lambda: ExtractionOpinion(names=()),
+        prose=lambda opinion, keep: opinion,
+        judge=lambda opinion: _objection(opinion, text),
     )
     return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
 

@@ -5,17 +5,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
-from zuno.llm.question import Opinion
+from zuno.llm.question import Opinion, SourcedAnswer
 from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
+from zuno.trading.agents.ask import WHY_CHARS, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
 from zuno.trading.model.known import derive
@@ -80,17 +80,15 @@ class WrittenPostMortem:
 async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> WrittenPostMortem:
     sections = (_trade_section(case), _setup_section("trade.setup", case.setup))
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: sections,
-            output=PostMortemOpinion,
-            fallback=lambda: answer_by_rules(case),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
-            judge=lambda opinion: (
-                "" if opinion.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome"
-            ),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: sections,
+        output=PostMortemOpinion,
+        fallback=lambda: answer_by_rules(case),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
+        judge=lambda opinion: (
+            "" if opinion.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome"
+        ),
     )
     lost = "" if spoken.model is None else _explain_loss(spoken.value, case)
     written = answer_by_rules(case) if lost else spoken.value
@@ -206,15 +204,17 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
     # The post-mortems of the newest cases ask for something in the desk's own words, in which figures are printed.
     newest = [case for case in cases if case.id in lesson.cases][-MOST_QUOTED:]
     quoted = Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
-    question = AgentQuestion(
+    sections = (_lesson_section(lesson, cases), _setup_section("lesson.setup", lesson.condition), quoted)
+    spoken = await ask_agent(
+        model_context,
         role=LESSON_ROLE,
-        sections=lambda: (_lesson_section(lesson, cases), _setup_section("lesson.setup", lesson.condition), quoted),
+        sections=lambda: sections,
         output=LessonOpinion,
         fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
         judge=lambda opinion: "" if opinion.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
     )
-    text, why = await _ask_words(question, "lesson.agree", model_context)
+    text, why = _take_words(spoken, sections, "lesson.agree")
     return lesson.model_copy(update={"text": text, "source": "model"} if text else {"why_rules": why})
 
 
@@ -223,14 +223,16 @@ async def word_review(
 ) -> LessonReview:
     """What became of a lesson that was contradicted. `cases`: the later ones, whichever way they came out."""
     lesson, rules_text = standing.lesson, describe_review(standing)
-    question = AgentQuestion(
+    sections = (_outcome_section(standing, cases), _setup_section("lesson.setup", lesson.condition))
+    spoken = await ask_agent(
+        model_context,
         role=REVIEWER,
-        sections=lambda: (_outcome_section(standing, cases), _setup_section("lesson.setup", lesson.condition)),
+        sections=lambda: sections,
         output=ReviewOpinion,
         fallback=lambda: ReviewOpinion(text=rules_text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
     )
-    text, why = await _ask_words(question, "later.against", model_context)
+    text, why = _take_words(spoken, sections, "later.against")
     return derive(
         LessonReview,
         standing,
@@ -242,12 +244,13 @@ async def word_review(
     )
 
 
-async def _ask_words(question: AgentQuestion[Any], needed: str, model_context: ModelContext) -> tuple[str, str]:
+def _take_words(
+    spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], sections: Sequence[Section], needed: str
+) -> tuple[str, str]:
     """A model's words with their figures printed, which cite what they have to; else none, and why."""
-    spoken = await ask_agent(question, model_context)
-    text: str = spoken.value.text
+    text = spoken.value.text
     if spoken.model is not None and needed in cited_ids([text]):
-        return render(text, prompt_facts.build_sheet(question.sections()))[:LONG_TEXT], ""
+        return render(text, prompt_facts.build_sheet(sections))[:LONG_TEXT], ""
     why = spoken.why or f"text does not cite {{{needed}}}"
     return "", "" if spoken.source == "deterministic" else why[:WHY_CHARS]
 

@@ -8,7 +8,7 @@ from zuno.llm.ask import ModelContext
 from zuno.markets.venues import VENUES
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
+from zuno.trading.agents.ask import ask_agent, keep_fields, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model import cycle
@@ -30,30 +30,26 @@ async def ask_risk_manager(
         voice = cycle.AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return cycle.AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                (
-                    prompt_facts.market_section(case),
-                    prompt_facts.anomalies_section(case),
-                    _draft_section(case, draft),
-                    account_section(case),
-                    prompt_facts.derivatives_section(case),
-                    prompt_facts.liquidation_section(case, 75),
-                    prompt_facts.options_section(case, 70),
-                    prompt_facts.day_section(case, 60),
-                    prompt_facts.economy_section(case, 50),
-                )
-                if shown is None
-                else shown
-            ),
-            output=cycle.RiskOpinion,
-            fallback=lambda: answer_by_rules(case, draft),
-            prose=lambda opinion, keep: keep_fields(
-                opinion, answer_by_rules(case, draft), keep, rationale=cycle.LONG_TEXT
-            ),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            (
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                _draft_section(case, draft),
+                account_section(case),
+                prompt_facts.derivatives_section(case),
+                prompt_facts.liquidation_section(case, 75),
+                prompt_facts.options_section(case, 70),
+                prompt_facts.day_section(case, 60),
+                prompt_facts.economy_section(case, 50),
+            )
+            if shown is None
+            else shown
+        ),
+        output=cycle.RiskOpinion,
+        fallback=lambda: answer_by_rules(case, draft),
+        prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=cycle.LONG_TEXT),
     )
     opinion = spoken.value
     tightening = Tightening(

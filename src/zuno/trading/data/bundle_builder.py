@@ -11,7 +11,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.markets.feeds import QUIET, mark_feed
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUE
-from zuno.trading.measure.data_quality import RowRun, complete_at, count_repeated_rows, find_gap
+from zuno.trading.measure.data_quality import complete_at, count_repeated_rows, find_gaps
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.features import CADENCE_DAYS
 from zuno.trading.measure.order_book import sample_minute
@@ -28,8 +28,7 @@ TAPE_DAYS: Final = 14
 _FAULT: Final = 120
 """So many letters at most of what is wrong with a row."""
 PROVEN_WITHIN: Final = Seconds(5)
-"""How long a living stream may take to prove a minute that is over: late trades, the venue's next message, the
-write."""
+"""How long a living stream may take to prove a minute that is over: late trades, the next message, the write."""
 RANKED: Final = (market.Feed.LONG_SHORT, market.Feed.BASIS)
 """Held against the hours of their own week, at the venue the desk trades at."""
 _STREAMS: Final = (market.Feed.LIQUIDATIONS, market.Feed.WHALES)
@@ -183,26 +182,13 @@ def _notes(series: market.Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
     if series.feed is market.Feed.LIQUIDATIONS and series.row is not market.Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
     if series.feed is market.Feed.CANDLES and series.venue not in QUIET:
-        timeframe = market.timeframe_of(series)
-        holes = list(_find_gaps(timeframe, rows, 0, len(rows) - 1))
-        if holes:
+        timeframe, first, last = market.timeframe_of(series), rows[0].at, rows[-1].at
+        whole = last - first == (len(rows) - 1) * timeframe.millis
+        if holes := [] if whole else find_gaps(timeframe, [row.at for row in rows], first, last):
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
     if (still := count_repeated_rows(series, rows)) is not None:
         notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
-
-
-def _find_gaps(timeframe: market.Timeframe, rows: Sequence[Any], first: int, last: int) -> Iterator[RowRun]:
-    """Missing bars between two of these, by halves: none is missing where the span equals the number of bars."""
-    before, after = rows[first].at, rows[last].at
-    if after - before == (last - first) * timeframe.millis:
-        return
-    if last - first > 1:
-        middle = (first + last) // 2
-        yield from _find_gaps(timeframe, rows, first, middle)
-        yield from _find_gaps(timeframe, rows, middle, last)
-    elif (hole := find_gap(timeframe, before, after)) is not None:
-        yield hole
 
 
 def _reason(series: market.Series[Any], asides: Sequence[RejectedRow], failure: str | None, home: str) -> str:

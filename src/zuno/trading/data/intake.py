@@ -282,8 +282,7 @@ class Intake:
         """From when the newest of what came in is known."""
 
     async def visit(self, series: AnySeries) -> None:
-        """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
-        young."""
+        """Ask for all that is owed of a series, and keep it. A paid search with a young answer is not repeated."""
         self.set_aside.pop(series, None)
         if series.feed is market.Feed.NARRATIVE and await self._is_young(series):
             return
@@ -417,8 +416,7 @@ def silent_venues(series: Sequence[AnySeries], failures: Mapping[str, str]) -> d
 async def refresh_series(
     intake: Intake, series: Sequence[AnySeries], now: Now, *, within: float = LIVE_SECONDS
 ) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
-    age them."""
+    """The same of these series alone. Those that go stale within a minute are asked last, and age no further."""
     brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
     unreached: dict[str, str] = {}
     patient = [each for each in series if each not in brief]
@@ -432,8 +430,7 @@ async def refresh_series(
 async def _visit_all(
     intake: Intake, series: Sequence[AnySeries], within: float, unreached: dict[str, str]
 ) -> dict[str, str]:
-    """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
-    waiting stops."""
+    """Failures by series. `unreached`: venues that could not be connected; where none can, waiting stops."""
     if not series:
         return {}
     clock = asyncio.get_running_loop().time

@@ -55,6 +55,6 @@ def _convert(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]
         end = bar.at + timeframe.millis
         place = bisect_right(times, end) - 1
         if place >= 0 and end - times[place] <= _RATE_MS and (rate := rows[place].value) > 0:
-            prices = (price * rate for price in (bar.open, bar.high, bar.low, bar.close))
-            converted.append(Candle(bar.at, *prices, bar.volume, None))
+            opened, high, low, close = (price * rate for price in bar[1:5])
+            converted.append(Candle(bar.at, opened, high, low, close, bar.volume, None))
     return converted

@@ -1,5 +1,4 @@
-"""Positions of two legs, spot bought and as much of a perpetual sold short at one exchange: what brings them to a
-target, and what of it may be."""
+"""Positions of two legs at one exchange, spot bought and as much of a perpetual sold short: what brings them about."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

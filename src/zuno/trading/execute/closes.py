@@ -401,8 +401,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
 
 
 async def _walk_exits(venue: VenueContext, symbol: Symbol, id: str, series: str) -> tuple[ClientId, UnloggedExits]:
-    """Looks up the exits of one series in turn, up to the first that has not ended: its id, and what the exits up to it
-    closed without being booked."""
+    """The first exit of a series that has not ended, and what the exits up to it closed without being booked."""
     closed, numbers = ZERO, count()
     while True:
         client_id = client_order_id(id, venue.exchange, series, next(numbers))

@@ -31,17 +31,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeIntent,
 )
-from zuno.trading.rules import protections
+from zuno.trading.rules import execution_styles, protections
 from zuno.trading.rules.book_state import LedgerAccount, Place, TrackedIntent, TrackedOrder, round_money
-from zuno.trading.rules.execution_styles import (
-    MAX_DRIFT_ATR,
-    EntryPlan,
-    EntryTask,
-    has_drifted,
-    next_entry_step,
-    round_to_step,
-    to_market,
-)
 
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
@@ -282,9 +273,9 @@ async def prepare_entry(
         raise EntryRefused(why)
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
-    seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
+    seen, most = order.mark or mark, execution_styles.MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
-        raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
+        raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {execution_styles.MAX_DRIFT_ATR} ATR(1h)")
     mandate = account.mandate_hash() if gate.live else None
     held_leverage = {exchange: account.book.find_leverage(exchange, order.symbol) for exchange in places}
     intent = build_open_intent(
@@ -403,7 +394,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         held, sold = (venue.book.position(at, intent.symbol, intent.sleeve) for at in (first, exchange))
         uncovered = (ZERO if held is None else held.quantity) - (ZERO if sold is None else sold.quantity)
         uncovered += sum((order.booked for order in orders), ZERO)  # this intent's own sales are part of its quantity
-        quantity = round_to_step(min(uncovered, leg.quantity), lot)
+        quantity = execution_styles.round_to_step(min(uncovered, leg.quantity), lot)
         if quantity <= 0:
             account.ended_legs[intent.id, exchange] = "nothing was bought that it would hedge"
             return
@@ -411,19 +402,23 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if orders and not waiting and intent.style is Style.SMART_DCA:
         account.ended_legs[intent.id, exchange] = ""
         return
-    step = next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
+    step = execution_styles.next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
     for number in step.cancel:
         await fills.cancel_order(venue, orders[number])
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
     # The first leg of a hedge has a bound on its price; the second has to be there.
     if step.place:
-        plans = step.place if lot is None or exchange is first else map(to_market, step.place)
+        plans = step.place if lot is None or exchange is first else map(execution_styles.to_market, step.place)
         await _place_entries(venue, tracked, leg, plans, len(orders))
 
 
 async def _place_entries(
-    venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, plans: Iterable[EntryPlan], number: int
+    venue: VenueContext,
+    tracked: TrackedIntent,
+    leg: IntentLeg,
+    plans: Iterable[execution_styles.EntryPlan],
+    number: int,
 ) -> None:
     intent, at = tracked.intent, venue.account.event_time()
     planned: list[OrderPlanned] = []
@@ -484,8 +479,7 @@ def _why_unwanted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
 
 
 def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
-    """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a day's
-    loss stops them too."""
+    """Why nothing more is ordered of an entry that is being worked. With money a day's loss stops it, too."""
     live, granted = account.gate.live, account.book.mandate
     if (killed := account.gate.killed()) is not None:
         return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
@@ -507,10 +501,12 @@ async def _why_drifted(venue: VenueContext, tracked: TrackedOrder) -> str | None
         return None
     leg = next(leg for leg in stored.intent.legs if leg.exchange == venue.exchange)
     task = await _build_task(venue, stored, leg)
-    return f"the mark moved from {task.mark} to {task.quote.mark}" if has_drifted(task) else None
+    return f"the mark moved from {task.mark} to {task.quote.mark}" if execution_styles.has_drifted(task) else None
 
 
-async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, *, anew: bool = False) -> EntryTask:
+async def _build_task(
+    venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, *, anew: bool = False
+) -> execution_styles.EntryTask:
     """Mark and ATR in the venue's currency: by what one entry is in the other, or by what both cost now. `anew`: with
     the filters as they are now."""
     intent, currency, now = tracked.intent, venue.exchange.currency, venue.now()
@@ -522,7 +518,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
     else:
         dollars = None if currency == DOLLAR else await venue.account.read_dollar_mark(intent.symbol)
         rate = find_rates([quote], dollars or intent.mark)[currency]
-    return EntryTask(
+    return execution_styles.EntryTask(
         style=intent.style,
         side=opening_side(intent.side_of(leg)),
         quantity=leg.quantity,

@@ -49,8 +49,7 @@ class TargetPosition:
     quantity: Decimal
     """Below zero: short."""
     stop_distance: Decimal | None = LEAST_STOP
-    """Of the disaster stop, a fraction of the price (`stop_distance`). None: it hedges what is held elsewhere, and a
-    stop would leave that unhedged."""
+    """Of the disaster stop, a fraction of the price. None: it hedges what is held elsewhere, and has no stop."""
     band: Decimal = ZERO
     """A smaller difference, in the venue's currency, is not ordered; but a position that is to end is ended."""
     at_once: bool = False

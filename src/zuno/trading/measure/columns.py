@@ -63,8 +63,7 @@ _BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
     "LTCUSDT": (*_UNNOTED, (58.09, 113.6), (50.99, 144.0), (63.75, 140.1)),
     "TRXUSDT": (*_UNNOTED, (0.05025, 0.1106), (0.1015, 0.4335), (0.2049, 0.2944)),
 }  # fmt: skip
-"""Lowest and highest hourly close of each year from 2017 on (spot, from late 2019 the default venue's perpetual), to
-2025-06-30."""
+"""Lowest and highest hourly close by year, 2017 to 2025-06-30: spot, from late 2019 the default venue's perpetual."""
 _NOTED_SINCE: Final = 1_502_928_000_000
 _SCALES: Final = (1e8, 1e4, 1.0)
 """Digits behind the point of what is added up: the more units a market trades, the fewer."""
