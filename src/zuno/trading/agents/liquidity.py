@@ -15,7 +15,7 @@ from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD, is_cluster
 from zuno.trading.model import cycle
-from zuno.trading.model.known import Known, Missing
+from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
 
@@ -87,9 +87,8 @@ def measure_stance(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
 
 def flow_direction(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
-    if anomaly == "whale_cvd_divergence":
-        return direction_of(flow_reasons(case)) or flow_stance(anomaly, case.features)
-    return direction_of(stop_run_reasons(case)) or flow_stance(anomaly, case.features)
+    reasons = flow_reasons(case) if anomaly == "whale_cvd_divergence" else stop_run_reasons(case)
+    return direction_of(reasons) or flow_stance(anomaly, case.features)
 
 
 def answer_by_rules(case: Case) -> cycle.LiquidityOpinion:
@@ -229,12 +228,10 @@ def _divergence_reasons(case: Case) -> list[Reason]:
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
     """Large takers, where they lean more than chance would show."""
-    if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
+    bought, sold = figure_in(flow, "bought_usd"), figure_in(flow, "sold_usd")
+    if isinstance(flow, Missing) or isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
         return []
-    bought, sold = flow.bought_usd, flow.sold_usd
-    if isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
-        return []
-    z = net / (bought + sold) * sqrt(flow.trades)
+    z = (bought - sold) / (bought + sold) * sqrt(flow.trades)
     if abs(z) < WHALE_Z:
         return []
     own = f"large_trades_{name}"
@@ -249,14 +246,11 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     if not run:
         return []
     hour = max(run, key=lambda hour: hour.usd)
-    side, usd = hour.side, hour.usd
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
-    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
-    spent = side.sign
-    crowd = case.features.open_interest_hour
-    fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
-    text = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
-    if fuelled:
+    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * hour.usd / max(hour.high, CLUSTER_USD))
+    spent, crowd = hour.side.sign, case.features.open_interest_hour
+    text = f"{hour.side}s of {{liquidated_{hour.side}s.last_hour}} were liquidated in an hour"
+    if not isinstance(crowd, Missing) and crowd.share > 0.005:
         return [Reason(-strength * spent, f"{text} and open interest rose: the move has fuel")]
     return [Reason(strength * spent, f"{text} and nobody new came in: that side is spent")]
 

@@ -132,16 +132,15 @@ class Check:
             await self._handle_gap(market, timeframe, bars, hole)
         mended: list[Candle] = []
         for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
-            better = self._compare_with_finer(market, timeframe, series, bars[at])
+            better = self._compare_with_finer(market, timeframe, bars[at])
             if better is not None and self._repair:
                 bars[at] = better
                 mended.append(better)
         await self._put(series, mended)
 
-    def _compare_with_finer(
-        self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
-    ) -> Candle | None:
+    def _compare_with_finer(self, market: Market, timeframe: Timeframe, bar: Candle) -> Candle | None:
         """The bar that should replace this one; None where none should."""
+        series = market.spans[timeframe].series
         summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:

@@ -364,6 +364,81 @@ class Intake:
         if left:
             self.given_up.setdefault(series, []).extend(left)
 
+    async def refresh_market(
+        self, symbol: Symbol, markets: Iterable[Symbol] = DEFAULT_SYMBOLS
+    ) -> tuple[Millis, Mapping[str, str]]:
+        """Ask every source once: the moment from which all is known, and failures by series. `markets`: what the desk
+        trades or holds; the marks of all are asked for. `Unavailable` if nobody answered."""
+        wanted = (*wanted_series(symbol), *neighbour_series(symbol, markets))
+        series = [each for each in wanted if not is_streamed(each)]
+        moment, failures = await self.refresh(series)
+        asked = [each for each in series if each.venue not in self.closed]
+        if asked and all(str(each) in failures for each in asked):
+            raise Unavailable(f"live: no venue answered: {_join_venues(silent_venues(asked, failures))}.")
+        return moment, failures | await self._find_unheard(symbol, moment)
+
+    async def refresh(self, series: Sequence[AnySeries]) -> tuple[Millis, dict[str, str]]:
+        """The same of these series alone. Those that go stale within a minute are asked last, and age no further."""
+        brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
+        unreached: dict[str, str] = {}
+        patient = [each for each in series if each not in brief]
+        failures = await self._visit_all(patient, LIVE_SECONDS, unreached)
+        if any(str(each) not in failures for each in patient):
+            unreached.clear()
+        failures |= await self._visit_all(brief, LAST_SECONDS, unreached)
+        return Millis(max(self._now(), self.latest)), failures
+
+    async def _visit_all(self, series: Sequence[AnySeries], within: float, unreached: dict[str, str]) -> dict[str, str]:
+        """Failures by series. `unreached`: venues that could not be connected; where none can, waiting stops."""
+        if not series:
+            return {}
+        clock = asyncio.get_running_loop().time
+        venues = {each.venue for each in series} - self.closed.keys()
+        until = clock() + within
+        tasks = {asyncio.create_task(self._try_visit(each, unreached)): each for each in series}
+        waiting = set(tasks)
+        try:
+            while waiting and clock() < until and not (venues and venues <= unreached.keys()):
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    if not task.result():
+                        venues.clear()  # somebody answered: there is a network
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        late = f"it did not answer within {within:g} s"
+        failures = {str(each): unreached.get(each.venue, late) for task, each in tasks.items() if task.cancelled()}
+        failures |= {str(each): self.set_aside[each] for each in series if each in self.set_aside}
+        return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
+
+    async def _try_visit(self, series: AnySeries, unreached: dict[str, str]) -> str:
+        """Why it failed; empty where it did not."""
+        try:
+            await self.visit(series)
+        except Broken:
+            raise
+        except ZunoError as error:
+            if isinstance(error, Unreachable):
+                unreached[series.venue] = clause(error)
+            return clause(error)
+        except Exception as bug:  # one source's bug must not silence the others
+            return describe_bug(bug, series)
+        return ""
+
+    async def _find_unheard(self, symbol: Symbol, moment: Millis) -> dict[str, str]:
+        """Streams that nobody is listening to."""
+        silent: dict[str, str] = {}
+        for series in wanted_series(symbol):
+            if is_streamed(series):
+                heard = market.alive(series.feed, series.venue, symbol)
+                recent = Millis(moment - 3 * market.MINUTE_MS)
+                if not await self._store.read(heard, recent, moment, moment, newest=1):
+                    silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
+        return silent
+
 
 def clause(error: ZunoError) -> str:
     """An error as part of a sentence; it may hold a venue's own words."""
@@ -374,25 +449,6 @@ def describe_bug(bug: Exception, what: object) -> str:
     """Our own bug about one source; the traceback is in the log."""
     _LOG.error("%s failed", what, exc_info=bug)
     return f"Zuno has a bug ({type(bug).__name__})"
-
-
-async def refresh_market(
-    intake: Intake,
-    store: SeriesStore,
-    symbol: Symbol,
-    now: Now,
-    *,
-    within: float = LIVE_SECONDS,
-    markets: Iterable[Symbol] = DEFAULT_SYMBOLS,
-) -> tuple[Millis, Mapping[str, str]]:
-    """Ask every source once: the moment from which all is known, and failures by series. `markets`: what the desk
-    trades or holds; the marks of all are asked for. `Unavailable` if nobody answered."""
-    series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol, markets)) if not is_streamed(each)]
-    moment, failures = await refresh_series(intake, series, now, within=within)
-    asked = [each for each in series if each.venue not in intake.closed]
-    if asked and all(str(each) in failures for each in asked):
-        raise Unavailable(f"live: no venue answered: {_join_venues(silent_venues(asked, failures))}.")
-    return moment, failures | await _unheard(store, symbol, moment)
 
 
 def _join_venues(silent: Mapping[str, str]) -> str:
@@ -411,71 +467,3 @@ def silent_venues(series: Sequence[AnySeries], failures: Mapping[str, str]) -> d
         if not is_streamed(each):
             asked.setdefault(each.venue, []).append(failures.get(str(each)))
     return {venue: reasons[0] for venue, reasons in asked.items() if reasons[0] is not None and None not in reasons}
-
-
-async def refresh_series(
-    intake: Intake, series: Sequence[AnySeries], now: Now, *, within: float = LIVE_SECONDS
-) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone. Those that go stale within a minute are asked last, and age no further."""
-    brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
-    unreached: dict[str, str] = {}
-    patient = [each for each in series if each not in brief]
-    failures = await _visit_all(intake, patient, within, unreached)
-    if any(str(each) not in failures for each in patient):
-        unreached.clear()
-    failures |= await _visit_all(intake, brief, LAST_SECONDS, unreached)
-    return Millis(max(now(), intake.latest)), failures
-
-
-async def _visit_all(
-    intake: Intake, series: Sequence[AnySeries], within: float, unreached: dict[str, str]
-) -> dict[str, str]:
-    """Failures by series. `unreached`: venues that could not be connected; where none can, waiting stops."""
-    if not series:
-        return {}
-    clock = asyncio.get_running_loop().time
-    venues = {each.venue for each in series} - intake.closed.keys()
-    until = clock() + within
-    tasks = {asyncio.create_task(_visit(intake, each, unreached)): each for each in series}
-    waiting = set(tasks)
-    try:
-        while waiting and clock() < until and not (venues and venues <= unreached.keys()):
-            done, waiting = await asyncio.wait(waiting, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                if not task.result():
-                    venues.clear()  # somebody answered: there is a network
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-    late = f"it did not answer within {within:g} s"
-    failures = {str(each): unreached.get(each.venue, late) for task, each in tasks.items() if task.cancelled()}
-    failures |= {str(each): intake.set_aside[each] for each in series if each in intake.set_aside}
-    return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
-
-
-async def _visit(intake: Intake, series: AnySeries, unreached: dict[str, str]) -> str:
-    """Why it failed; empty where it did not."""
-    try:
-        await intake.visit(series)
-    except Broken:
-        raise
-    except ZunoError as error:
-        if isinstance(error, Unreachable):
-            unreached[series.venue] = clause(error)
-        return clause(error)
-    except Exception as bug:  # one source's bug must not silence the others
-        return describe_bug(bug, series)
-    return ""
-
-
-async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
-    """Streams that nobody is listening to."""
-    silent: dict[str, str] = {}
-    for series in wanted_series(symbol):
-        if is_streamed(series):
-            heard = market.alive(series.feed, series.venue, symbol)
-            recent = Millis(moment - 3 * market.MINUTE_MS)
-            if not await store.read(heard, recent, moment, moment, newest=1):
-                silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
-    return silent

@@ -9,7 +9,7 @@ from zuno.kernel.errors import NotFound, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Kind, Venue, venue_of
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, why_no_mandate
+from zuno.trading.execute.entries import EntryRefused, RiskChecker
 from zuno.trading.execute.intents import LEGS_SETTLE_MS, build_cut_intent, find_size_refusal
 from zuno.trading.execute.venue_context import AccountContext, ExchangeState
 from zuno.trading.model.cycle import Style
@@ -45,10 +45,10 @@ class HedgeTarget:
 
 
 async def find_carry_target(
-    account: AccountContext, risk: RiskChecker, symbol: Symbol, sold: Venue, weight: Decimal, request: str
+    risk: RiskChecker, symbol: Symbol, sold: Venue, weight: Decimal, request: str
 ) -> HedgeTarget:
     """The quantity that a share of the sleeve's equity is at the mark. Of a market that ends nothing is kept."""
-    book, bought = account.book, venue_of(sold.house, Kind.SPOT) or sold
+    account, book, bought = risk.account, risk.account.book, venue_of(sold.house, Kind.SPOT) or sold
     held, quantity = book.position(sold, symbol, CASH_CARRY) is not None, ZERO
     if weight > 0 and (not held or await _is_traded(account, symbol, bought, sold)):
         mark = (await account.at(sold, CASH_CARRY).port.quote(symbol)).mark
@@ -64,10 +64,11 @@ async def _is_traded(account: AccountContext, symbol: Symbol, *pair: Venue) -> b
         return False
 
 
-async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: HedgeTarget, id: str) -> TradeIntent | None:
+async def prepare_hedge(risk: RiskChecker, target: HedgeTarget, id: str) -> TradeIntent | None:
     """The next intent toward a target; None: both legs are to be closed. Raises `NothingToChange`, `EntryRefused`,
     `NotFound`, or `Unavailable` where it has to be asked for again."""
-    book, symbol, sleeve, pair = account.book, target.symbol, CASH_CARRY, (target.bought, target.sold)
+    account, symbol, sleeve, pair = risk.account, target.symbol, CASH_CARRY, (target.bought, target.sold)
+    book = account.book
     if book.is_worked(symbol, sleeve) or book.list_ordered(sleeve, symbol):
         raise Unavailable(f"{symbol} is being opened, cut or closed; the next change waits for it")
     trades = book.list_held(sleeve, symbol)
@@ -107,9 +108,9 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     if most < change and not is_taken(most):
         raise EntryRefused(f"{sleeve} has money for {most} more of {symbol}, less than {' or '.join(pair)} takes")
     change = min(change, most)
-    intent = _build_intent(account, target, id, round_to_step(change, lot), leverage, bought, sold)
+    intent = _build_intent(account, target, id, round_to_step(change, lot), leverage, (bought, sold))
     places = dict(zip(pair, (bought, sold), strict=True))
-    if account.gate.live and (why := await why_no_mandate(account, risk, intent, places)) is not None:
+    if account.gate.live and (why := await risk.why_no_mandate(intent, places)) is not None:
         raise EntryRefused(why)
     return intent
 
@@ -120,12 +121,11 @@ def _build_intent(
     id: str,
     quantity: Decimal,
     leverage: int,
-    bought: ExchangeState,
-    sold: ExchangeState,
+    pair: Sequence[ExchangeState],
 ) -> TradeIntent:
     """To buy at one venue and to sell as much short at another. It is as good at any price: the mark may go where it
     will while the legs are filled. `leverage`: of the short."""
-    legs: list[IntentLeg] = []
+    (bought, sold), legs = pair, list[IntentLeg]()
     for state, side, times in ((bought, None, 1), (sold, Side.SHORT, leverage)):
         place, mark = state.quote.exchange, state.quote.mark
         if (refusal := find_size_refusal(quantity, mark, state.filters)) is not None:

@@ -15,7 +15,7 @@ from zuno.trading.execute import fills
 from zuno.trading.execute.intents import RulingToExecute, build_open_intent, find_rates
 from zuno.trading.execute.protection import is_tighter, protect, set_levels
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState, VenueContext
-from zuno.trading.model.cycle import EvPolicy, Style
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import DAY_MS, MINUTE_MS
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
@@ -46,7 +46,7 @@ class RiskChecker:
     """Says what keeps new risk back, and writes down what outlasts its cause."""
 
     def __init__(self, account: AccountContext) -> None:
-        self._account = account
+        self.account = account
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
         self._unknown_since: Millis | None = None
@@ -54,16 +54,16 @@ class RiskChecker:
 
     async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
-        gate = self._account.gate
+        gate = self.account.gate
         locks = protections.active_locks(await self.read_risk_state(symbol), gate.limits)
-        locks = protections.add_kill(locks, gate.killed(), self._account.now())
+        locks = protections.add_kill(locks, gate.killed(), self.account.now())
         if symbol is not None and symbol in self.open_symbols():
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks
 
     async def why_no_risk(self, symbol: Symbol, venues: Iterable[Venue], sleeve: str = DEBATE) -> str | None:
         """Why a sleeve takes no new risk in a symbol at these venues, if so."""
-        gate = self._account.gate
+        gate = self.account.gate
         if not gate.entries:
             return gate.why_no_entries
         for venue in venues:
@@ -80,7 +80,7 @@ class RiskChecker:
     async def store_hit_protections(self) -> str | None:
         """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
         daily loss is reached or stays unknown."""
-        account, book = self._account, self._account.book
+        account, book = self.account, self.account.book
         if not book.positions and not book.closed:
             return None
         if book.count == self._judged[0] and account.now() - self._judged[1] < JUDGE_EVERY_MS:
@@ -112,7 +112,7 @@ class RiskChecker:
     async def mark_day(self, state: protections.RiskState | None = None) -> DayMarked | None:
         """Write what an account with sleeves is worth, once a day and before new risk is asked for: what was lost on
         the days before is not lost today. None: it is written, or cannot be told."""
-        account, book = self._account, self._account.book
+        account, book = self.account, self.account.book
         if book.sleeves == (DEBATE,) or not (book.positions or book.closed):
             return None
         if protections.find_day_mark(state := state or await self.read_risk_state(None)) is not None:
@@ -130,7 +130,7 @@ class RiskChecker:
         return mark
 
     async def read_risk_state(self, symbol: Symbol | None) -> protections.RiskState:
-        book, venues = self._account.book, self._account.venues
+        book, venues = self.account.book, self.account.venues
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
         quotes: dict[Place, Known[VenueQuote]] = {}
         first = next(iter(venues), None)
@@ -147,7 +147,7 @@ class RiskChecker:
         return protections.RiskState(
             **pick(book, "closed", "results", "lifted", "day_marks"),
             capital_usd=protections.sum_capital_usd(book, rates),
-            now=self._account.now(),
+            now=self.account.now(),
             open_symbols=self.open_symbols(),
             equity_usd=equity,
             unrealised_usd=unrealised,
@@ -159,12 +159,12 @@ class RiskChecker:
     async def read_sleeve_equity(self, sleeve: str, currency: str) -> Known[Decimal]:
         """At the marks of now."""
         marks = await self._read_marks(sleeve, currency)
-        return marks if isinstance(marks, Missing) else self._account.book.sleeve_equity(sleeve, currency, marks)
+        return marks if isinstance(marks, Missing) else self.account.book.sleeve_equity(sleeve, currency, marks)
 
     async def _read_marks(self, sleeve: str, currency: str | None = None) -> Known[dict[Place, Decimal]]:
         """Of what a sleeve holds, in a currency or in all."""
         marks: dict[Place, Decimal] = {}
-        for trade in self._account.book.trades.values():
+        for trade in self.account.book.trades.values():
             if trade.sleeve == sleeve and currency in (None, trade.exchange.currency):
                 quote = await self.known_quote(trade.exchange, trade.symbol)
                 if isinstance(quote, Missing):
@@ -184,11 +184,11 @@ class RiskChecker:
         worth = await self.measure_sleeve(sleeve, (await self.read_risk_state(None)).rates)
         if isinstance(worth, Missing):
             return worth
-        return protections.find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
+        return protections.find_sleeve_fall(sleeve, worth, self.account.book.day_marks)
 
     async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[protections.SleeveWorth]:
         """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
-        book, equity, capital = self._account.book, ZERO, ZERO
+        book, equity, capital = self.account.book, ZERO, ZERO
         if isinstance(marks := await self._read_marks(sleeve), Missing):
             return marks
         for currency in dict.fromkeys(venue.currency for venue in book.venues):
@@ -203,14 +203,14 @@ class RiskChecker:
 
     async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
-            return await self._account.at(exchange).port.quote(symbol)
+            return await self.account.at(exchange).port.quote(symbol)
         except ZunoError as error:
             return Missing(str(error).rstrip("."))
 
     async def _read_rates(self, quotes: Mapping[Place, Known[VenueQuote]], symbol: Symbol) -> dict[str, Known[Decimal]]:
         """What one dollar is in each currency: by what the same coin costs in both, else by the market that is read."""
-        gate, rates = self._account.gate, dict[str, Known[Decimal]]({DOLLAR: Decimal(1)})
-        by_currency = {exchange.currency: exchange for exchange in reversed([*self._account.venues])}
+        gate, rates = self.account.gate, dict[str, Known[Decimal]]({DOLLAR: Decimal(1)})
+        by_currency = {exchange.currency: exchange for exchange in reversed([*self.account.venues])}
         in_dollars = by_currency.pop(DOLLAR, None)
         if in_dollars is None and gate.rates is not None:
             return {**await gate.rates(), **rates}
@@ -230,7 +230,7 @@ class RiskChecker:
     ) -> tuple[Known[Decimal], Known[Decimal]]:
         """In dollars. Cash in a currency without a rate counts nothing; a position there makes both unknown."""
         equity = unrealised = ZERO
-        book = self._account.book
+        book = self.account.book
         for exchange in book.venues:
             trades = book.trades_at(exchange)
             marks: dict[Symbol, Decimal] = {}
@@ -250,20 +250,74 @@ class RiskChecker:
 
     def open_symbols(self) -> tuple[Symbol, ...]:
         """Of the debate: its own count of open trades is bounded."""
-        book = self._account.book
+        book = self.account.book
         held = [trade.symbol for trade in book.trades.values() if trade.sleeve == DEBATE]
         held += [tracked.intent.symbol for tracked in book.list_intents(IntentKind.OPEN, sleeve=DEBATE)]
         return tuple(dict.fromkeys(held))
+
+    async def why_no_mandate(
+        self, intent: TradeIntent, places: Mapping[Venue, ExchangeState], order: RulingToExecute | None = None
+    ) -> str | None:
+        """Why the mandate does not cover an entry with money, if so."""
+        account, mark, book = self.account, intent.mark, self.account.book
+        place = intent.symbol, intent.sleeve
+        midnight = account.now() // DAY_MS * DAY_MS
+
+        def margin_usd(of: TradeIntent) -> Decimal:
+            return sum((leg.quantity * of.mark / leg.leverage for leg in of.legs), ZERO)
+
+        def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
+            """Of what is still to be filled of an entry, ordered or not."""
+            left = book.find_left(tracked)
+            return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
+
+        def used_today(tracked: TrackedIntent) -> Decimal:
+            """What has ended without being filled gives its margin back."""
+            whole = margin_usd(tracked.intent)
+            orders = filter(None, map(book.open_orders.get, tracked.orders))
+            if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
+                return whole
+            return whole - unfilled_usd(tracked, tracked.intent.mark)
+
+        opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
+        own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
+        today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
+        older = (tracked for tracked in own if tracked.state == "open" and tracked.stored < midnight)
+        earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in older)
+        held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
+        pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
+        lost = protections.find_day_loss(await self.read_risk_state(intent.symbol))
+        if isinstance(lost, Missing):
+            return f"what was lost today is not known: {lost.reason}"
+        granted = book.active_mandate(account.now())
+        named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
+        entry = protections.LiveEntry(
+            symbol=intent.symbol,
+            exchanges=tuple(leg.exchange for leg in intent.legs),
+            margin_usd=margin_usd(intent),
+            margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
+            margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
+            lost_today_usd=lost,
+            without_stops=tuple(
+                leg.exchange
+                for leg in intent.legs
+                if leg.stop is not None and not places[leg.exchange].filters.holds_stops
+            ),
+            judge_failed=order is not None and order.judge_failed,
+            policy="record" if order is None or order.ruling.card is None else order.ruling.card.policy,
+            sleeve=intent.sleeve,
+            sleeve_share=book.shares.of(intent.sleeve),
+            sleeve_fall=await self.find_sleeve_fall(intent.sleeve) if named else ZERO,
+        )
+        return protections.find_mandate_refusal(granted, entry, account.now())
 
 
 # -- may it be
 
 
-async def prepare_entry(
-    account: AccountContext, risk: RiskChecker, order: RulingToExecute
-) -> tuple[TradeIntent, list[TradeEvent]]:
+async def prepare_entry(risk: RiskChecker, order: RulingToExecute) -> tuple[TradeIntent, list[TradeEvent]]:
     """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
-    gate = account.gate
+    account = risk.account
     await risk.mark_day()
     base = order.symbol.base
     others = (symbol for symbol in risk.open_symbols() if symbol.base == base and symbol is not order.symbol)
@@ -276,18 +330,11 @@ async def prepare_entry(
     seen, most = order.mark or mark, execution_styles.MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
         raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {execution_styles.MAX_DRIFT_ATR} ATR(1h)")
-    mandate = account.mandate_hash() if gate.live else None
-    held_leverage = {exchange: account.book.find_leverage(exchange, order.symbol) for exchange in places}
-    intent = build_open_intent(
-        account.name, order, places, mandate, mark, let_run_pct=gate.let_run_pct, held_leverage=held_leverage
-    )
+    intent = build_open_intent(account, order, places, mark)
     if isinstance(intent, str):
         raise EntryRefused(intent)
-    if gate.live:
-        policy: EvPolicy = "record" if order.ruling.card is None else order.ruling.card.policy
-        failed = order.judge_failed
-        if (why := await why_no_mandate(account, risk, intent, places, judge_failed=failed, policy=policy)) is not None:
-            raise EntryRefused(why)
+    if account.gate.live and (why := await risk.why_no_mandate(intent, places, order)) is not None:
+        raise EntryRefused(why)
     return intent, _tighten_stops(account, intent)
 
 
@@ -299,67 +346,6 @@ def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEv
         if held is not None and leg.stop is not None and is_tighter(leg.stop, held.stop, intent.side_of(leg)):
             events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
     return events
-
-
-async def why_no_mandate(
-    account: AccountContext,
-    risk: RiskChecker,
-    intent: TradeIntent,
-    places: Mapping[Venue, ExchangeState],
-    *,
-    judge_failed: bool = False,
-    policy: EvPolicy = "record",
-) -> str | None:
-    """Why the mandate does not cover an entry with money, if so."""
-    mark, book = intent.mark, account.book
-    place = intent.symbol, intent.sleeve
-    midnight = account.now() // DAY_MS * DAY_MS
-
-    def margin_usd(of: TradeIntent) -> Decimal:
-        return sum((leg.quantity * of.mark / leg.leverage for leg in of.legs), ZERO)
-
-    def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
-        """Of what is still to be filled of an entry, ordered or not."""
-        left = book.find_left(tracked)
-        return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
-
-    def used_today(tracked: TrackedIntent) -> Decimal:
-        """What has ended without being filled gives its margin back."""
-        whole = margin_usd(tracked.intent)
-        orders = filter(None, map(book.open_orders.get, tracked.orders))
-        if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
-            return whole
-        return whole - unfilled_usd(tracked, tracked.intent.mark)
-
-    opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
-    own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
-    today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
-    older = (tracked for tracked in own if tracked.state == "open" and tracked.stored < midnight)
-    earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in older)
-    held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
-    pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
-    lost = protections.find_day_loss(await risk.read_risk_state(intent.symbol))
-    if isinstance(lost, Missing):
-        return f"what was lost today is not known: {lost.reason}"
-    granted = book.active_mandate(account.now())
-    named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
-    entry = protections.LiveEntry(
-        symbol=intent.symbol,
-        exchanges=tuple(leg.exchange for leg in intent.legs),
-        margin_usd=margin_usd(intent),
-        margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
-        margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
-        lost_today_usd=lost,
-        without_stops=tuple(
-            leg.exchange for leg in intent.legs if leg.stop is not None and not places[leg.exchange].filters.holds_stops
-        ),
-        judge_failed=judge_failed,
-        policy=policy,
-        sleeve=intent.sleeve,
-        sleeve_share=book.shares.of(intent.sleeve),
-        sleeve_fall=await risk.find_sleeve_fall(intent.sleeve) if named else ZERO,
-    )
-    return protections.find_mandate_refusal(granted, entry, account.now())
 
 
 # -- its orders

@@ -333,7 +333,7 @@ class OrderGate:
         if self._ended_opposite(order, side):
             return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
-            intent, events = await prepare_entry(self._account, self._protections, order)
+            intent, events = await prepare_entry(self._protections, order)
         except (EntryRefused, NotFound) as error:
             return ExecutionResult("refused", str(error))
         except Unavailable as error:
@@ -433,7 +433,7 @@ class OrderGate:
         sleeve's equity; 0 closes both. Once a day for each weight: `day` names it."""
         await advance(self._account)
         request = request_name(CASH_CARRY, symbol, sold, weight.normalize(), day)
-        target = await find_carry_target(self._account, self._protections, symbol, sold, weight, request)
+        target = await find_carry_target(self._protections, symbol, sold, weight, request)
         return await self._set_hedge(target)
 
     async def _set_hedge(self, target: HedgeTarget) -> ExecutionResult:
@@ -443,7 +443,7 @@ class OrderGate:
         if id in account.book.intents:
             return self._describe_intent(id)
         try:
-            intent = await prepare_hedge(account, self._protections, target, id)
+            intent = await prepare_hedge(self._protections, target, id)
         except NothingToChange as error:
             return ExecutionResult("held", str(error))
         except (EntryRefused, NotFound) as error:
@@ -644,8 +644,6 @@ def request_name(*words: object) -> str:
 
 
 def _check_sides(trade: OpenTrade, stop: Decimal | None, target: Decimal | None, quote: VenueQuote) -> None:
-    sign = trade.side.sign
-    if stop is not None and sign * (quote.mark - stop) <= 0:
-        raise Refused(f"A stop of {stop} is on the wrong side of the market, which is at {quote.mark}.")
-    if target is not None and sign * (target - quote.mark) <= 0:
-        raise Refused(f"A target of {target} is on the wrong side of the market, which is at {quote.mark}.")
+    for name, level, sign in (("stop", stop, -trade.side.sign), ("target", target, trade.side.sign)):
+        if level is not None and sign * (level - quote.mark) <= 0:
+            raise Refused(f"A {name} of {level} is on the wrong side of the market, which is at {quote.mark}.")

@@ -17,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import store_close, why_unsellable
-from zuno.trading.execute.entries import RiskChecker, end_entry, why_no_mandate
+from zuno.trading.execute.entries import RiskChecker, end_entry
 from zuno.trading.execute.fills import cancel_protection
 from zuno.trading.execute.intents import CLOSE_LIFE, build_id
 from zuno.trading.execute.protection import set_levels
@@ -253,7 +253,7 @@ class TargetRound:
             self._fit_cash(change)
             if account.gate.live:
                 intent, states = await self._build_intent(change), {exchange: change.state}
-                if (why := await why_no_mandate(account, self.risk, intent, states)) is not None:
+                if (why := await self.risk.why_no_mandate(intent, states)) is not None:
                     raise _Settled("refused", why)
         return change
 
