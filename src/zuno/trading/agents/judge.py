@@ -14,7 +14,7 @@ from zuno.trading.agents.ask import Keep, ask_agent, join_reasons, keep_fields, 
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.known_data import weigh_board
-from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.agents.prompt_budget import Line
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
     CONVICTION,
@@ -88,13 +88,13 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
             *learned.core_sections(case.bundle),
             learned.memory_section(case.bundle),
             learned.feedback_section(case.bundle),
-            prompt_facts.derivatives_section(case, 70),
-            prompt_facts.flow_section(case, 60),
-            prompt_facts.liquidation_section(case, 55),
-            prompt_facts.options_section(case, 50),
-            prompt_facts.structure_section(case, 45),
-            prompt_facts.indicator_section(case, weight=40),
-            prompt_facts.economy_section(case, 35),
+            prompt_facts.derivatives_section(case).at_weight(70),
+            prompt_facts.flow_section(case).at_weight(60),
+            prompt_facts.liquidation_section(case).at_weight(55),
+            prompt_facts.options_section(case).at_weight(50),
+            prompt_facts.structure_section(case).at_weight(45),
+            prompt_facts.indicator_section(case).at_weight(40),
+            prompt_facts.economy_section(case).at_weight(35),
             learned.words_section(case.bundle),
             prompt_facts.narrative_section(case),
             prompt_facts.news_section(case),
@@ -272,19 +272,14 @@ def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
     )
 
 
-def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
+@prompt_facts.section("score", 92)
+def score_section(case: Case, meta: Meta, board: Blackboard) -> Iterator[Line]:
     """The weighted score, and from which one against it a position is closed."""
     worth = weigh_board(case, meta, board)
     known = "of experts who have data alone: the dominant signal"
-    return Section(
-        "score",
-        92,
-        (
-            prompt_facts.fact("score", worth.all, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
-            prompt_facts.fact("heard_score", worth.heard, Unit.NUMBER, signed=True, note=known),
-            prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it"),
-        ),
-    )
+    yield prompt_facts.fact("score", worth.all, Unit.NUMBER, signed=True, note="weighted, of the blackboard")
+    yield prompt_facts.fact("heard_score", worth.heard, Unit.NUMBER, signed=True, note=known)
+    yield prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it")
 
 
 def previous_of(case: Case) -> Mapping[str, Any] | None:

@@ -28,7 +28,7 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Mac
         lambda: (
             prompt_facts.options_section(case),
             prompt_facts.economy_section(case),
-            prompt_facts.day_section(case, 50),
+            prompt_facts.day_section(case).at_weight(50),
         ),
         MacroOpinion,
         lambda: answer_by_rules(case),

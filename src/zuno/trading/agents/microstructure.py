@@ -34,8 +34,8 @@ async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnsw
         cycle.Expert.MICROSTRUCTURE,
         lambda: (
             prompt_facts.book_section(case),
-            prompt_facts.price_action_section(case, 60),
-            prompt_facts.derivatives_section(case, 40),
+            prompt_facts.price_action_section(case).at_weight(60),
+            prompt_facts.derivatives_section(case).at_weight(40),
         ),
         cycle.MicrostructureOpinion,
         lambda: answer_by_rules(case),

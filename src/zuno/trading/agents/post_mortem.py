@@ -123,24 +123,22 @@ def _explain_loss(opinion: PostMortemOpinion, case: ClosedCase) -> str:
 # -- what is told
 
 
-def _trade_section(case: ClosedCase) -> Section:
+@prompt_facts.section("trade", 100)
+def _trade_section(case: ClosedCase) -> Iterator[Line]:
     summary, path = case.summary, case.path
     regime = "regime unknown" if case.regime is None else f"regime {case.regime}"
-    lines = [
-        Line(f"{summary.side} {summary.symbol}, {regime}, verdict {case.verdict}"),
-        Line(f"closed by {_CLOSED_BY[summary.reason]}; first level touched: {path.first_touch or 'none'}"),
-        prompt_facts.fact("trade.mfe", path.mfe_pct, Unit.PERCENT, note="the most it was ahead"),
-        prompt_facts.fact("trade.mae", path.mae_pct, Unit.PERCENT, note="the most it was behind"),
-        prompt_facts.fact("trade.exit", path.exit_pct, Unit.PERCENT, signed=True, note="from entry to exit"),
-        prompt_facts.fact("trade.hold", path.hold_hours, Unit.HOURS, 1),
-    ]
+    yield Line(f"{summary.side} {summary.symbol}, {regime}, verdict {case.verdict}")
+    yield Line(f"closed by {_CLOSED_BY[summary.reason]}; first level touched: {path.first_touch or 'none'}")
+    yield prompt_facts.fact("trade.mfe", path.mfe_pct, Unit.PERCENT, note="the most it was ahead")
+    yield prompt_facts.fact("trade.mae", path.mae_pct, Unit.PERCENT, note="the most it was behind")
+    yield prompt_facts.fact("trade.exit", path.exit_pct, Unit.PERCENT, signed=True, note="from entry to exit")
+    yield prompt_facts.fact("trade.hold", path.hold_hours, Unit.HOURS, 1)
     if path.r is not None:
-        lines.append(prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding"))
+        yield prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding")
     if case.stop_pct is not None:
-        lines.append(prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop"))
+        yield prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop")
     costs = float(100 * (summary.fees - summary.funding) / (summary.quantity * summary.entry))
-    lines.append(prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional"))
-    return Section("trade", 100, tuple(lines))
+    yield prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional")
 
 
 def _setup_section(id_: str, setup: str) -> Section:
@@ -258,33 +256,30 @@ def _take_words(
 # -- what is told
 
 
-def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Section:
+@prompt_facts.section("lesson", 100)
+def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Iterator[Line]:
     agree, count = [case for case in cases if case.id in lesson.cases], len(lesson.cases)
-    lines = [
-        Line(f"{lesson.side}, verdict {lesson.verdict}"),
-        prompt_facts.fact("lesson.agree", float(count), Unit.NUMBER, 0, note="cases that came out so"),
-        prompt_facts.fact("lesson.cases", float(count + len(lesson.against)), Unit.NUMBER, 0, note="of this setup"),
-        *_r_lines("lesson", agree),
-    ]
+    yield Line(f"{lesson.side}, verdict {lesson.verdict}")
+    yield prompt_facts.fact("lesson.agree", float(count), Unit.NUMBER, 0, note="cases that came out so")
+    yield prompt_facts.fact("lesson.cases", float(count + len(lesson.against)), Unit.NUMBER, 0, note="of this setup")
+    yield from _r_lines("lesson", agree)
     for name, note in (("mfe", "the most they were ahead, on average"), ("mae", "behind, on average")):
         if agree:
             mean = round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4)
-            lines.append(prompt_facts.fact(f"lesson.{name}", mean, Unit.PERCENT, note=note))
-    return Section("lesson", 100, tuple(lines))
+            yield prompt_facts.fact(f"lesson.{name}", mean, Unit.PERCENT, note=note)
 
 
-def _outcome_section(standing: LessonStanding, cases: Sequence[PostMortem]) -> Section:
+@prompt_facts.section("later outcomes", 100)
+def _outcome_section(standing: LessonStanding, cases: Sequence[PostMortem]) -> Iterator[Line]:
     lesson = standing.lesson
     for_it, against = float(len(standing.confirmed)), float(len(standing.contradicted))
-    lines = (
-        Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}"),
-        prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too"),
-        prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not"),
-        *_r_lines("later", cases),
-    )
-    return Section("later outcomes", 100, lines)
+    yield Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}")
+    yield prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too")
+    yield prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not")
+    yield from _r_lines("later", cases)
 
 
-def _r_lines(subject: str, cases: Sequence[PostMortem]) -> tuple[Line, ...]:
-    mean, note = mean_r(cases), "R after costs, on average"
-    return () if mean is None else (prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note=note),)
+def _r_lines(subject: str, cases: Sequence[PostMortem]) -> Iterator[Line]:
+    if (mean := mean_r(cases)) is not None:
+        note = "R after costs, on average"
+        yield prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note=note)

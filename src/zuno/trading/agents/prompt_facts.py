@@ -4,7 +4,7 @@ the market, never a dollar of the account. What is missing is told as missing, w
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, Protocol
+from typing import Any, Final, ParamSpec
 
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted, strip_fences
@@ -26,6 +26,7 @@ from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, text
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel, PriceMenu
 from zuno.trading.rules.score import Entry, board_entries
 
+P = ParamSpec("P")
 LEANINGS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
@@ -83,16 +84,11 @@ def in_percent(share: Known[float]) -> Known[float]:
     return share if isinstance(share, Missing) else share * 100
 
 
-class CaseSection(Protocol):
-    def __call__(self, case: Case, weight: int = ..., /) -> Section: ...
-
-
-def section(title: str, weight: int) -> Callable[[Callable[[Case], Iterable[Line]]], CaseSection]:
-
-    def name_lines(list_lines: Callable[[Case], Iterable[Line]]) -> CaseSection:
+def section(title: str, weight: int) -> Callable[[Callable[P, Iterable[Line]]], Callable[P, Section]]:
+    def name_lines(list_lines: Callable[P, Iterable[Line]]) -> Callable[P, Section]:
         @wraps(list_lines)
-        def build(case: Case, weight: int = weight, /) -> Section:
-            return Section(title, weight, tuple(list_lines(case)))
+        def build(*args: P.args, **kwargs: P.kwargs) -> Section:
+            return Section(title, weight, tuple(list_lines(*args, **kwargs)))
 
         return build
 
@@ -165,16 +161,15 @@ def anomaly_ids(case: Case) -> list[str]:
 # -- what each expert reads
 
 
-def indicator_section(case: Case, *frames: Timeframe, weight: int = 60) -> Section:
-    lines: list[Line] = []
+@section("gauges", 60)
+def indicator_section(case: Case, *frames: Timeframe) -> Iterator[Line]:
     for timeframe, frame in case.features.frames:
         if frames and timeframe not in frames:
             continue
         if isinstance(frame, Missing):
-            lines.append(remark(f"{timeframe}.unknown", frame.reason, "unknown: "))
+            yield remark(f"{timeframe}.unknown", frame.reason, "unknown: ")
         else:
-            lines += _indicator_lines(timeframe, frame, has_anomalies(case))
-    return Section("gauges", weight, tuple(lines))
+            yield from _indicator_lines(timeframe, frame, has_anomalies(case))
 
 
 def _indicator_lines(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]:
@@ -503,13 +498,13 @@ def nearest(case: Case) -> list[MenuLevel]:
 # -- the blackboard, for those who weigh it
 
 
-def experts_section(case: Case, board: Blackboard) -> Section:
+@section("blackboard", 97)
+def experts_section(case: Case, board: Blackboard) -> Iterator[Line]:
     mode, facts = case.bundle.mode, market_facts(case)
-    lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
+    yield Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")
     there = board_entries(board)
     for expert in Expert:
-        lines += _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
-    return Section("blackboard", 97, tuple(lines))
+        yield from _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
 
 
 def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
@@ -541,16 +536,11 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
                 yield figure_of(f"{name}.{level}", value, Unit.PRICE)
 
 
-def regime_section(meta: Meta) -> Section:
+@section("regime", 98)
+def regime_section(meta: Meta) -> Iterator[Line]:
     """Meta's decision by name. Its words may be coloured by strangers and are told as untrusted text."""
-    return Section(
-        "regime",
-        98,
-        (
-            Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more"),
-            fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0),
-        ),
-    )
+    yield Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more")
+    yield fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0)
 
 
 def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
@@ -560,22 +550,23 @@ def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
     return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")
 
 
-def conflicts_section(case: Case, board: Blackboard) -> Section:
+@section("synthesis", 94)
+def conflicts_section(case: Case, board: Blackboard) -> Iterator[Line]:
     synthesis = board.synthesis
     if synthesis is None:
-        return Section("synthesis", 94, (Line("none was made"),))
+        yield Line("none was made")
+        return
     facts = board_facts(case, board)
-    lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
-    lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
+    yield Line(f"dominant signal {synthesis.dominant_signal}")
+    yield from (quote("agreed: ", text, facts) for text in synthesis.consensus_signals)
     for conflict in synthesis.conflicts:
         first, second = conflict.between
-        lines.append(quote(f"conflict: {first} says ", conflict.expert_a_claim, facts))
-        lines.append(quote(f"conflict: {second} says ", conflict.expert_b_claim, facts))
-        lines.append(quote("what would settle it: ", conflict.tiebreaker, facts))
-    lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
-    lines.append(quote("open question: ", synthesis.key_uncertainty, facts))
-    lines.append(quote("whom to weigh in this regime: ", synthesis.regime_note, facts))
-    return Section("synthesis", 94, tuple(lines))
+        yield quote(f"conflict: {first} says ", conflict.expert_a_claim, facts)
+        yield quote(f"conflict: {second} says ", conflict.expert_b_claim, facts)
+        yield quote("what would settle it: ", conflict.tiebreaker, facts)
+    yield Line(f"surest expert: {synthesis.highest_confidence_expert}")
+    yield quote("open question: ", synthesis.key_uncertainty, facts)
+    yield quote("whom to weigh in this regime: ", synthesis.regime_note, facts)
 
 
 # -- everything that may be cited in a run

@@ -39,10 +39,10 @@ async def ask_risk_manager(
                 _draft_section(case, draft),
                 account_section(case),
                 prompt_facts.derivatives_section(case),
-                prompt_facts.liquidation_section(case, 75),
-                prompt_facts.options_section(case, 70),
-                prompt_facts.day_section(case, 60),
-                prompt_facts.economy_section(case, 50),
+                prompt_facts.liquidation_section(case).at_weight(75),
+                prompt_facts.options_section(case).at_weight(70),
+                prompt_facts.day_section(case).at_weight(60),
+                prompt_facts.economy_section(case).at_weight(50),
             )
             if shown is None
             else shown
@@ -74,15 +74,16 @@ def answer_by_rules(case: Case, draft: RulingDraft) -> cycle.RiskOpinion:
     )
 
 
-def _draft_section(case: Case, draft: RulingDraft) -> Section:
+@prompt_facts.section("draft", 97)
+def _draft_section(case: Case, draft: RulingDraft) -> Iterator[Line]:
     """What would be done: sizes as percentages, prices, and the expectation; no dollars of the account."""
-    lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
-    lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
-    lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
+    yield Line(f"{draft.call}, held for {draft.decision.hold_duration}")
+    yield from draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
+    yield Line(f"execution style by rule: {draft.style or 'not chosen yet'}")
     for (style, route), worth in list_choices(draft, case.inputs).items():
         name, note = f"draft.{style}_{route}".lower(), f"EV if {style} by {route}"
-        lines.append(prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note))
-    return Section("draft", 97, (*lines, *change_lines(draft.changes)))
+        yield prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note)
+    yield from change_lines(draft.changes)
 
 
 def change_lines(changes: Iterable[cycle.RuleChange]) -> Iterator[Line]:
