@@ -236,8 +236,7 @@ def describe_venue(venue: Venue) -> str:
 
 
 def spell_symbol(text: str) -> Symbol:
-    """The name of a market as a person writes it: `SOL`, `sol/usdt`, `SOLUSDT`, `binance:SOL/USDT:USDT`. `UsageError`
-    for what cannot be one."""
+    """A market as a person writes it: `SOL`, `sol/usdt`, `binance:SOL/USDT:USDT`. `UsageError` for what is none."""
     word = plain_text(text, 60).strip()
     house, _, rest = word.partition(":")
     try:

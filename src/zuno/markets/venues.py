@@ -25,7 +25,6 @@ class Kind(StrEnum):
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Capabilities:
     label: str
-    """What people call it."""
     house: str
     """The company's name in full names of markets: `house:BASE/QUOTE`."""
     feed: str
@@ -41,8 +40,6 @@ class Capabilities:
     shorts: bool = True
     holds_stops: bool = True
     """False: the desk watches stops itself."""
-    oco: bool = False
-    """A stop and a target may share one balance."""
     reduce_only: bool = True
     funding_hours: int = 0
     """Between two payments of funding, where the venue's list does not say; 0: it settles none."""
@@ -67,7 +64,6 @@ class Capabilities:
     """Its series of a coin are read for every market of that coin, else for its own markets alone."""
     long_short: bool = False
     forced: bool = False
-    """It streams forced trades."""
     large: bool = False
     """Its stream of large trades is listened to."""
     units: bool = False
@@ -149,7 +145,7 @@ _define(
     form="{quote}-{base}", quiet=True,
 )  # fmt: skip
 _define(
-    "BINANCE-SPOT", label="Binance spot", house="binance", feed="binance-spot", **_SPOT, maker=0.1, taker=0.1, oco=True,
+    "BINANCE-SPOT", label="Binance spot", house="binance", feed="binance-spot", **_SPOT, maker=0.1, taker=0.1,
     wallet="binance spot",
 )  # fmt: skip
 _define(
@@ -165,7 +161,7 @@ _define(
     sandbox=True, wallet="okx", **_READ, kept_days={"open_interest": 29, "long_short": 29, "funding": 89},
 )  # fmt: skip
 _define(
-    "OKX-SPOT", label="OKX spot", house="okx", feed="okx-spot", **_SPOT, maker=0.08, taker=0.1, oco=True, sandbox=True,
+    "OKX-SPOT", label="OKX spot", house="okx", feed="okx-spot", **_SPOT, maker=0.08, taker=0.1, sandbox=True,
     wallet="okx",
 )  # fmt: skip
 _define(
@@ -186,7 +182,6 @@ def venue_of(house: str, kind: Kind) -> Venue | None:
 
 
 def find_near(name: str, names: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
-    """The nearest of these names, if any is near."""
     from difflib import get_close_matches  # only on the way to an error
 
     return get_close_matches(name, list(names), n=most, cutoff=cutoff)

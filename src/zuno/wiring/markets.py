@@ -58,22 +58,19 @@ class Markets:
         return Downloads(self.sources, store, unix_millis, read_here=read_here, markets=markets)
 
     def refresh(self, store: SeriesStore, markets: Sequence[Symbol], held: ListHeld) -> Refresh:
-        from zuno.trading.data.intake import refresh_market
-
         async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
             several = (*markets, *await held())
-            return await refresh_market(self._open_intake(store), store, symbol, unix_millis, markets=several)
+            return await self._open_intake(store).refresh_market(symbol, several)
 
         return refresh
 
     def refresh_marks(self, store: SeriesStore, markets: Sequence[Symbol], held: ListHeld) -> Refresh:
         """Refresh only the prices that accounts are marked by."""
-        from zuno.trading.data.intake import refresh_series
         from zuno.trading.service.prices import list_marks
 
         async def refresh(symbol: Symbol) -> tuple[Millis, Mapping[str, str]]:
             marks = dict.fromkeys(list_marks((*markets, *await held())))
-            return await refresh_series(self._open_intake(store), tuple(marks), unix_millis)
+            return await self._open_intake(store).refresh(tuple(marks))
 
         return refresh
 

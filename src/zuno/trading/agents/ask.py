@@ -1,9 +1,9 @@
 """How an agent of the trading desk is asked and heard: what it was told, what it said, who spoke and at what price."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 from zuno.llm.ask import ModelContext, ask
 from zuno.llm.port import Image
@@ -13,11 +13,11 @@ from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.refusal import find_faults
 from zuno.provenance.slots import cut
 from zuno.trading.agents.case import Case
+from zuno.trading.agents.evidence import Reason, summarise_reasons
+from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import FittedPrompt, Line, Section, fit_prompt, max_prompt_chars
-from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_section
+from zuno.trading.agents.prompt_facts import anomalies_section, figure_of, market_facts, market_section
 from zuno.trading.model import cycle
-from zuno.trading.model.known import pick
-from zuno.trading.rules.price_menu import PriceMenu
 
 S = TypeVar("S", bound=cycle.Sourced)
 E = TypeVar("E", cycle.LiquidityOpinion, cycle.MicrostructureOpinion, cycle.MacroOpinion, cycle.GeometryOpinion)
@@ -36,39 +36,18 @@ def keep_fields(opinion: T, rules: T | None, keep: Keep, **most: int) -> T:
     return opinion.model_copy(update=kept)
 
 
-@dataclass(frozen=True, slots=True)
-class AgentQuestion(Generic[T]):
-    """One role's question, before it is cut to the size of its prompt."""
-
-    role: str
-    """Also the name of its prompt."""
-    sections: Callable[[], Sequence[Section]]
-    output: type[T]
-    fallback: Callable[[], T]
-    prose: Callable[[T, Keep], T]
-    """The answer with its texts held to what was told."""
-    own: Callable[[T], Sequence[Figure]] = lambda _: ()
-    """Figures of the answer's own fields, which its prose may cite."""
-    own_ids: Sequence[str] = ()
-    judge: Callable[[T], str | None] = lambda _: None
-    doubt: Callable[[T], str | None] = lambda _: None
-    others: Mapping[str, Value] | None = None
-    images: tuple[Image, ...] = ()
-    max_output_tokens: int = 1_500
-
-
 async def ask_numeric_expert(
     case: Case,
     expert: cycle.Expert,
     sections: Callable[[], Sequence[Section]],
     output: type[E],
     fallback: Callable[[], E],
-    gap: str,
     model_context: ModelContext,
 ) -> SourcedAnswer[E]:
-    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `gap`: why nothing is
-    known of what it reads, if nothing is (`require_data`). `sections`: beside the market and its anomalies."""
-    question = AgentQuestion(
+    """Ask an expert who reads numbers: its prose is its rationale, its own figure its confidence. `sections`: beside
+    the market and its anomalies."""
+    spoken = await ask_agent(
+        model_context,
         role=expert.value,
         sections=lambda: (market_section(case), anomalies_section(case), *sections()),
         output=output,
@@ -77,33 +56,55 @@ async def ask_numeric_expert(
         own=lambda opinion: (figure_of(f"{expert}.confidence", opinion.confidence, Unit.NUMBER),),
         own_ids=(f"{expert}.confidence",),
     )
-    return require_data(await ask_agent(question, model_context), gap, fallback)
+    return require_data(spoken, find_gap(case, expert), fallback)
 
 
-async def ask_agent(asking: AgentQuestion[T], model_context: ModelContext) -> SourcedAnswer[T]:
+async def ask_agent(
+    model_context: ModelContext,
+    *,
+    role: str,
+    sections: Callable[[], Sequence[Section]],
+    output: type[T],
+    fallback: Callable[[], T],
+    prose: Callable[[T, Keep], T],
+    own: Callable[[T], Sequence[Figure]] = lambda _: (),
+    own_ids: Sequence[str] = (),
+    judge: Callable[[T], str | None] = lambda _: None,
+    doubt: Callable[[T], str | None] = lambda _: None,
+    others: Mapping[str, Value] | None = None,
+    images: tuple[Image, ...] = (),
+    max_output_tokens: int = 1_500,
+) -> SourcedAnswer[T]:
+    """Ask one role, whose prompt has its name and is cut to its size. `prose`: the answer with its texts held to what
+    was told. `own`: figures of the answer's own fields, which its prose may cite."""
+
     @cache
     def fit() -> FittedPrompt:
-        own = Line(", ".join(f"{{{id_}}}" for id_ in asking.own_ids))
-        sections = [*asking.sections(), *([Section("of your own answer", 101, (own,))] if asking.own_ids else [])]
-        return fit_prompt(
-            model_context.prompts, asking.role, sections, asking.others or {}, max_prompt_chars(asking.role)
-        )
+        line = Line(", ".join(f"{{{id_}}}" for id_ in own_ids))
+        told = [*sections(), *([Section("of your own answer", 101, (line,))] if own_ids else [])]
+        return fit_prompt(model_context.prompts, role, told, others or {}, max_prompt_chars(role))
 
     def screen_prose(opinion: T, screen: Screen) -> T:
-        facts = FactSheet((*fit().figures, *asking.own(opinion)))
+        facts = FactSheet((*fit().figures, *own(opinion)))
 
         def keep(text: str, most: int, rules: str) -> str:
             otherwise = cut(f"{BY_RULE}{rules}", facts, most) if rules else ""
             return screen(text, lambda piece: map(str, find_faults(piece, facts, limits=(0, most))), otherwise)
 
-        return asking.prose(opinion, keep)
+        return prose(opinion, keep)
 
     question = Question(
-        **pick(asking, "role", "output", "fallback", "judge", "doubt", "images", "max_output_tokens"),
+        role=role,
         round=0,
-        prompt=asking.role,
+        prompt=role,
         variables=lambda: fit().variables,
+        output=output,
+        fallback=fallback,
+        judge=judge,
+        doubt=doubt,
         prose=screen_prose,
+        images=images,
+        max_output_tokens=max_output_tokens,
     )
     return await ask(question, model_context)
 
@@ -123,19 +124,16 @@ def voice_of(role: str, spoken: SourcedAnswer[T]) -> cycle.AnswerSource:
 
 
 def require_data(spoken: SourcedAnswer[E], gap: str, fallback: Callable[[], E]) -> SourcedAnswer[E]:
-    """Replace a model's answer by the rules' where the expert's own feed is missing and the model claims any
-    confidence."""
+    """The rules' answer in place of a model's that claims any confidence though the expert's own feed is missing."""
     if not gap or not spoken.value.confidence or spoken.source not in ("model", "repaired"):
         return spoken
     return replace(spoken, value=fallback(), source="fallback", why=f"sure of what it cannot know: {gap}")
 
 
 def limit_confidence(confidence: float, most: float, of: str) -> tuple[float, str]:
-    return (
-        (confidence, "")
-        if confidence <= most
-        else (most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}")
-    )
+    if confidence <= most:
+        return confidence, ""
+    return most, f"a confidence of {confidence:g} was cut to {most:g}: no surer than {of}"
 
 
 def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
@@ -145,9 +143,15 @@ def limit_to_candles(case: Case, confidence: float) -> tuple[float, str]:
     return limit_confidence(confidence, MOST_BY_CANDLES, "price and volume make it")
 
 
-def snap_price(menu: PriceMenu, price: float | None) -> float | None:
-    """The nearest level of the menu; None where none is near."""
-    return None if price is None else menu.snap(price)
+def explain(case: Case, reasons: Sequence[Reason], otherwise: str) -> str:
+    """The strongest reasons as a rationale; `otherwise` where there are none."""
+    return cut(summarise_reasons(reasons, otherwise), market_facts(case), cycle.LONG_TEXT)
+
+
+def to_answer(
+    role: str, shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object
+) -> cycle.AgentAnswer[S]:
+    return cycle.AgentAnswer(value=to_record(shape, spoken, *remarks, **computed), voice=voice_of(role, spoken))
 
 
 def to_record(shape: type[S], spoken: SourcedAnswer[T], *remarks: str, **computed: object) -> S:

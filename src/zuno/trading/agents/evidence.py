@@ -34,7 +34,8 @@ def total_weight(reasons: Iterable[Reason]) -> float:
     return sum(reason.weight for reason in reasons)
 
 
-def direction_of(lean: float) -> Stance:
+def direction_of(reasons: Iterable[Reason]) -> Stance:
+    lean = total_weight(reasons)
     if abs(lean) < LEAST_LEAN:
         return 0
     return 1 if lean > 0 else -1

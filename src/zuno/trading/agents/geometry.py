@@ -8,20 +8,10 @@ from zuno.llm.ask import ModelContext
 from zuno.llm.port import Image
 from zuno.markets.feeds import perpetual_feeds
 from zuno.provenance.facts import Unit
-from zuno.provenance.slots import cut
-from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, require_data, snap_price, to_record, voice_of
+from zuno.trading.agents import evidence, prompt_facts
+from zuno.trading.agents.ask import ask_agent, explain, keep_fields, require_data, to_answer
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.evidence import (
-    SIGNALS,
-    Reason,
-    confidence,
-    confidence_toward,
-    direction_of,
-    scale_weight,
-    summarise_reasons,
-    total_weight,
-)
+from zuno.trading.agents.evidence import Reason, direction_of, scale_weight, total_weight
 from zuno.trading.agents.known_data import find_gap
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.derivatives import funding_figures
@@ -64,55 +54,46 @@ async def ask_expert(
 ) -> cycle.AgentAnswer[cycle.GeometryEntry]:
     shown = panels_of(case, image)
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                _picture(case, image, shown),
-                prompt_facts.levels_section(case),
-                prompt_facts.structure_section(case),
-                prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
-            ),
-            output=cycle.GeometryOpinion,
-            fallback=lambda: answer_by_rules(case, shown),
-            prose=lambda opinion, keep: keep_fields(
-                opinion,
-                answer_by_rules(case, shown),
-                keep,
-                rationale=cycle.LONG_TEXT,
-                fibonacci_context=cycle.LONG_TEXT,
-            ),
-            own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
-            own_ids=(CONFIDENCE,),
-            images=() if image is None else (image,),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            _picture(case, image, shown),
+            prompt_facts.levels_section(case),
+            prompt_facts.structure_section(case),
+            prompt_facts.indicator_section(case, *case.bundle.mode.timeframes[1:]),
+        ),
+        output=cycle.GeometryOpinion,
+        fallback=lambda: answer_by_rules(case, shown),
+        prose=lambda opinion, keep: keep_fields(
+            opinion,
+            answer_by_rules(case, shown),
+            keep,
+            rationale=cycle.LONG_TEXT,
+            fibonacci_context=cycle.LONG_TEXT,
+        ),
+        own=lambda opinion: (prompt_facts.figure_of(CONFIDENCE, opinion.confidence, Unit.NUMBER),),
+        own_ids=(CONFIDENCE,),
+        images=() if image is None else (image,),
     )
     spoken = require_data(spoken, find_gap(case, cycle.Expert.GEOMETRY), lambda: answer_by_rules(case, shown))
     opinion = spoken.value
     named = opinion.key_levels.model_dump()
-    kept = {name: _check_level(case.menu, name, snap_price(case.menu, value)) for name, value in named.items()}
+    kept = {name: _check_level(case.menu, name, case.menu.snap(value)) for name, value in named.items()}
     gone = [name for name, value in named.items() if value is not None and kept[name] is None]
-    unseen = [
-        name
-        for name, value, there in (
-            ("cvd_signal", opinion.cvd_signal, shown.cvd),
-            ("funding_visual", opinion.funding_visual, shown.funding),
-        )
-        if value is not None and not there
-    ]
-    entry = to_record(
+    absent = [name for name, there in (("cvd_signal", shown.cvd), ("funding_visual", shown.funding)) if not there]
+    unseen = [name for name in absent if getattr(opinion, name) is not None]
+    return to_answer(
+        ROLE,
         cycle.GeometryEntry,
         spoken,
         f"no levels of the menu, or on the wrong side of the price: {', '.join(gone)}" if gone else "",
         f"read from panels that are absent: {', '.join(unseen)}" if unseen else "",
         key_levels=kept,
-        cvd_signal=opinion.cvd_signal if shown.cvd else None,
-        funding_visual=opinion.funding_visual if shown.funding else None,
         stance=entry_stance(opinion),
+        **dict.fromkeys(absent),
     )
-    return cycle.AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
 
 
 def _check_level(menu: PriceMenu, name: str, price: float | None) -> float | None:
@@ -169,32 +150,31 @@ def answer_by_rules(case: Case, shown: Panels) -> cycle.GeometryOpinion:
             pattern="none",
             cvd_signal=None,
             funding_visual=None,
-            rationale=cut(why, prompt_facts.market_facts(case), cycle.LONG_TEXT),
+            rationale=explain(case, (), why),
         )
     shape = find_pattern(frame.structure.pivots, frame.readings.close, frame.structure.log_atr)
     anomaly, struck = _anomaly(case, frame)
-    facts = prompt_facts.market_facts(case)
     reasons = [*struck, *_trend_reasons(case), *_pattern_reasons(case.menu, shape, frame.timeframe)]
-    lean = direction_of(total_weight(reasons))
+    lean = direction_of(reasons)
     broken = [  # of the last hour: the shape that broke is behind it
         Reason(0.6 * event.way.sign, f"a true breakout {event.way}: {{{prompt_facts.event_id(case, event)}}}")
         for event in case.features.events.events
         if event.kind is EventKind.TRUE_BREAKOUT
     ]
     if broken:
-        anomaly, reasons, lean = "clean_breakout", [*broken, *reasons], direction_of(total_weight(broken))
+        anomaly, reasons, lean = "clean_breakout", [*broken, *reasons], direction_of(broken)
     elif lean * total_weight(struck) < 0:
         anomaly = "none"  # the rest of the picture overrules it
     return cycle.GeometryOpinion(
         anomaly=anomaly,
-        directional_bias=SIGNALS[lean],
-        confidence=confidence_toward(reasons, lean) if lean else confidence(reasons),
+        directional_bias=evidence.SIGNALS[lean],
+        confidence=evidence.confidence_toward(reasons, lean) if lean else evidence.confidence(reasons),
         key_levels=key_levels(case.menu),
-        fibonacci_context=cut(_fibonacci(case.menu, frame), facts, cycle.LONG_TEXT),
+        fibonacci_context=explain(case, (), _fibonacci(case.menu, frame)),
         pattern="none" if shape is None else shape.shape.value,
         cvd_signal=_cvd(case, frame) if shown.cvd else None,
         funding_visual=_funding_look(case) if shown.funding else None,
-        rationale=cut(summarise_reasons(reasons, "The bars show neither a trend nor a shape."), facts, cycle.LONG_TEXT),
+        rationale=explain(case, reasons, "The bars show neither a trend nor a shape."),
     )
 
 
@@ -218,20 +198,14 @@ def _find_break(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reas
     if not case.menu.is_near(last.pivot.price):
         through = f"the {last.kind} {last.way} of {ago} bars ago"
     stands = sign * (close - last.pivot.price) > 0
-    if stands and sign * (_now(case, frame) - last.pivot.price) <= 0:
+    if stands and sign * (prompt_facts.market_price(case.menu, frame) - last.pivot.price) <= 0:
         return None  # the running bar is back: until it closes the break neither holds nor has failed
     if stands and ago <= FRESH_BREAK:
         return "clean_breakout", [Reason(0.3 * sign, f"{through} holds")]
     if not stands and ago <= FAILED_BREAK:
-        return "fake_breakout", [
-            Reason(-0.35 * sign, f"{through} failed: the close is back at {{{frame.timeframe}.close}}")
-        ]
+        text = f"{through} failed: the close is back at {{{frame.timeframe}.close}}"
+        return "fake_breakout", [Reason(-0.35 * sign, text)]
     return None
-
-
-def _now(case: Case, frame: Frame) -> float:
-    """The market, which is not the last close while a bar runs."""
-    return frame.readings.close if isinstance(case.menu.now, Missing) else case.menu.now
 
 
 def _find_exhaustion(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]] | None:
@@ -241,14 +215,11 @@ def _find_exhaustion(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list
     if rsi is None:
         return None
     downs, ups = (any(turn.way is side for turn in turns) for side in (PriceDirection.DOWN, PriceDirection.UP))
+    text = f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}"
     if rsi >= HOT or (downs and rsi >= 60):
-        return "exhaustion_top", [
-            Reason(-0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: a top that tires")
-        ]
+        return "exhaustion_top", [Reason(-0.3, f"{text}: a top that tires")]
     if rsi <= COLD or (ups and rsi <= 40):
-        return "capitulation_bottom", [
-            Reason(0.3, f"{frame.timeframe} RSI14 is {{{frame.timeframe}.rsi14}}: sellers are spent")
-        ]
+        return "capitulation_bottom", [Reason(0.3, f"{text}: sellers are spent")]
     return None
 
 
@@ -261,7 +232,7 @@ def _fresh_divergences(case: Case, frame: Frame, gauge: DivergenceSource) -> lis
 
 def _find_trap(case: Case, frame: Frame) -> tuple[cycle.ShapeAnomaly, list[Reason]] | None:
     """A zone where many levels meet, straight ahead of the trend."""
-    reach, now, trend = frame.structure.log_atr, _now(case, frame), frame.structure.trend
+    reach, now, trend = frame.structure.log_atr, prompt_facts.market_price(case.menu, frame), frame.structure.trend
     if not reach or trend is None:
         return None
     sign = trend.sign

@@ -1,6 +1,7 @@
 """The Judge: weighs the blackboard, names the strongest argument against itself, and decides within the menu."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from zuno.llm.ask import ModelContext
@@ -9,11 +10,11 @@ from zuno.llm.reply import extract_field
 from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import cut
 from zuno.trading.agents import learned, prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
+from zuno.trading.agents.ask import Keep, ask_agent, join_reasons, keep_fields, to_record, voice_of
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.geometry import STRUCTURAL
 from zuno.trading.agents.known_data import weigh_board
-from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.agents.prompt_budget import Line
 from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.cycle import (
     CONVICTION,
@@ -34,18 +35,10 @@ from zuno.trading.model.cycle import (
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import HOUR_MS, Mode, Side
 from zuno.trading.model.memory import MAX_EDGE
+from zuno.trading.rules import validate_decision
 from zuno.trading.rules.account import Position, position_in
-from zuno.trading.rules.price_menu import MARK, RANGE, MenuLevel, PriceMenu, TradePrices
-from zuno.trading.rules.score import board_entries
-from zuno.trading.rules.validate_decision import (
-    MAX_REWARD_RISK,
-    MAX_STOP_ATR,
-    MIN_REWARD_RISK,
-    MIN_STOP_ATR,
-    find_objection,
-    find_supporters,
-    validate_decision,
-)
+from zuno.trading.rules.price_menu import RANGE, MenuLevel, PriceMenu, TradePrices
+from zuno.trading.rules.score import Entry, board_entries
 
 ROLE: Final = "judge"
 EXIT_TAKEN: Final = "its exit is taken all the same, without its words"
@@ -79,44 +72,42 @@ FLIP_COOLDOWN_MS: Final[Mapping[Mode, int]] = {Mode.SWING: 12 * HOUR_MS, Mode.PO
 
 async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: ModelContext) -> AgentAnswer[Decision]:
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.regime_section(meta),
-                prompt_facts.experts_section(case, board),
-                prompt_facts.levels_section(case),
-                fair_rate_section(case),
-                prompt_facts.conflicts_section(case, board),
-                score_section(case, meta, board),
-                position_section(case),
-                previous_section(case),
-                *learned.core_sections(case.bundle),
-                learned.memory_section(case.bundle),
-                learned.feedback_section(case.bundle),
-                prompt_facts.derivatives_section(case, 70),
-                prompt_facts.flow_section(case, 60),
-                prompt_facts.liquidation_section(case, 55),
-                prompt_facts.options_section(case, 50),
-                prompt_facts.structure_section(case, 45),
-                prompt_facts.indicator_section(case, weight=40),
-                prompt_facts.economy_section(case, 35),
-                learned.words_section(case.bundle),
-                prompt_facts.narrative_section(case),
-                prompt_facts.news_section(case),
-            ),
-            others={"directive": prompt_facts.directive(meta)},
-            output=JudgeOpinion,
-            fallback=lambda: answer_by_rules(case, meta, board),
-            prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
-            own=lambda opinion: own_figures(opinion, case),
-            own_ids=OWN_IDS,
-            judge=lambda opinion: find_objection(opinion, case.menu, case.inputs, board),
-            doubt=lambda opinion: ask_about_odds(opinion, case.menu),
-            max_output_tokens=3_000,
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.regime_section(meta),
+            prompt_facts.experts_section(case, board),
+            prompt_facts.levels_section(case),
+            fair_rate_section(case),
+            prompt_facts.conflicts_section(case, board),
+            score_section(case, meta, board),
+            position_section(case),
+            previous_section(case),
+            *learned.core_sections(case.bundle),
+            learned.memory_section(case.bundle),
+            learned.feedback_section(case.bundle),
+            prompt_facts.derivatives_section(case).at_weight(70),
+            prompt_facts.flow_section(case).at_weight(60),
+            prompt_facts.liquidation_section(case).at_weight(55),
+            prompt_facts.options_section(case).at_weight(50),
+            prompt_facts.structure_section(case).at_weight(45),
+            prompt_facts.indicator_section(case).at_weight(40),
+            prompt_facts.economy_section(case).at_weight(35),
+            learned.words_section(case.bundle),
+            prompt_facts.narrative_section(case),
+            prompt_facts.news_section(case),
+        ),
+        others={"directive": prompt_facts.directive(meta)},
+        output=JudgeOpinion,
+        fallback=lambda: answer_by_rules(case, meta, board),
+        prose=lambda opinion, keep: _keep_texts(opinion, case, meta, board, keep),
+        own=lambda opinion: own_figures(opinion, case),
+        own_ids=OWN_IDS,
+        judge=lambda opinion: validate_decision.find_objection(opinion, case.menu, case.inputs, board),
+        doubt=lambda opinion: ask_about_odds(opinion, case.menu),
+        max_output_tokens=3_000,
     )
     raw = to_record(Decision, spoken)
     if _says_exit(spoken) and exposed_sides(case):
@@ -125,18 +116,14 @@ async def ask_judge(case: Case, meta: Meta, board: Blackboard, model_context: Mo
         bare |= {"reasoning": Reasoning(**dict.fromkeys(Reasoning.model_fields, "")), "key_factors": []}
         bare |= {"why": join_reasons(spoken, EXIT_TAKEN), "decision": Call.CANCEL_AND_CLOSE}
         raw = raw.model_copy(update=bare)
-    decision = validate_decision(raw, case.menu, case.inputs, board)
+    decision = validate_decision.validate_decision(raw, case.menu, case.inputs, board)
     return AgentAnswer(value=decision, voice=voice_of(ROLE, spoken))
 
 
 def _says_exit(spoken: SourcedAnswer[JudgeOpinion]) -> bool:
     """Whether a model answered CANCEL_AND_CLOSE both times and was rejected for something else."""
-    if spoken.source != "fallback" or len(spoken.attempts) < 2:
-        return False
-    return all(
-        not attempt.cut and extract_field(attempt.raw, "decision") == Call.CANCEL_AND_CLOSE.value
-        for attempt in spoken.attempts[-2:]
-    )
+    named = [not each.cut and extract_field(each.raw, "decision") == "CANCEL_AND_CLOSE" for each in spoken.attempts]
+    return spoken.source == "fallback" and len(named) >= 2 and all(named[-2:])
 
 
 def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard, keep: Keep) -> JudgeOpinion:
@@ -153,9 +140,10 @@ def _keep_texts(opinion: JudgeOpinion, case: Case, meta: Meta, board: Blackboard
     return opinion.model_copy(update=kept)
 
 
-_OWN = (
-    "allocation", "leverage", "win_probability", "entry_price", "stop_loss", "take_profit", "profit", "loss",
-    "reward_over_risk", "share_by_distance", "edge", "stop_in_atr", "target_in_atr",
+_PRICES: Final = ("entry_price", "stop_loss", "take_profit")
+_OWN: Final = (
+    "allocation", "leverage", "win_probability", *_PRICES, "profit", "loss", "reward_over_risk", "share_by_distance",
+    "edge", "stop_in_atr", "target_in_atr",
 )  # fmt: skip
 OWN_IDS: Final = tuple(f"decision.{name}" for name in _OWN)
 """What its answer's own fields say, once it is given."""
@@ -169,11 +157,8 @@ def own_figures(opinion: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
         figure("decision.leverage", float(opinion.leverage), Unit.RATIO, 0),
         figure("decision.win_probability", float(opinion.win_probability_pct), Unit.PERCENT, 0),
     ]
-    prices = [
-        case.menu.snap(value) if value else None
-        for value in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)
-    ]
-    for name, level in zip(("entry_price", "stop_loss", "take_profit"), prices, strict=True):
+    prices = _snap_prices(opinion, case.menu)
+    for name, level in zip(_PRICES, prices, strict=True):
         if level is not None:
             figures.append(figure(f"decision.{name}", level, Unit.PRICE))
     if opinion.decision.side is not None and (less := learned.find_cut(case.bundle, opinion.decision.side)):
@@ -192,6 +177,10 @@ def own_figures(opinion: JudgeOpinion, case: Case) -> tuple[Figure, ...]:
             figures.append(figure("decision.stop_in_atr", abs(entry - stop) / case.menu.atr, Unit.NUMBER))
             figures.append(figure("decision.target_in_atr", abs(take - entry) / case.menu.atr, Unit.NUMBER))
     return tuple(figures)
+
+
+def _snap_prices(opinion: JudgeOpinion, menu: PriceMenu) -> list[float | None]:
+    return [menu.snap(getattr(opinion, name)) for name in _PRICES]
 
 
 # -- what it is told beside what everybody knows
@@ -247,28 +236,29 @@ def fair_rate_section(case: Case) -> Iterator[Line]:
 
 def _offered_pairs(menu: PriceMenu, side: Side) -> Iterator[tuple[float, list[tuple[float, float]]]]:
     """Stops at the distances of the menu, each with its targets and their fair rates."""
-    entry = next((level.price for level in menu.levels if level.kind == MARK), None)
+    entry, sign = menu.mark, side.sign
     if entry is None or isinstance(menu.atr, Missing):
         return
-    sign = side.sign
     steps = sorted(
         ((sign * (level.price - entry), level.price) for level in menu.levels if level.kind == RANGE),
         key=lambda step: abs(step[0]),
     )
     for risk, stop in ((-away, price) for away, price in steps if away < 0):
-        if not MIN_STOP_ATR * menu.atr <= risk <= MAX_STOP_ATR * menu.atr:
+        if not validate_decision.MIN_STOP_ATR * menu.atr <= risk <= validate_decision.MAX_STOP_ATR * menu.atr:
             continue
-        targets = [(away, price) for away, price in steps if MIN_REWARD_RISK <= away / risk <= MAX_REWARD_RISK]
+        targets = [
+            (away, price)
+            for away, price in steps
+            if validate_decision.MIN_REWARD_RISK <= away / risk <= validate_decision.MAX_REWARD_RISK
+        ]
         if targets:
             yield stop, [(price, TradePrices(side, entry, stop, price).fair_odds) for _, price in targets]
 
 
 def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
-    """The question for a Judge who says about half out of habit where the distances give another rate; None: no
-    question."""
+    """The question for a Judge who says about half where the distances give another rate; None: no question."""
     side = opinion.decision.side
-    prices = [price and menu.snap(price) for price in (opinion.entry_price, opinion.stop_loss, opinion.take_profit)]
-    entry, stop, take = prices
+    entry, stop, take = _snap_prices(opinion, menu)
     if side is None or not entry or not stop or not take:
         return None
     plan = TradePrices(side, entry, stop, take)
@@ -282,23 +272,17 @@ def ask_about_odds(opinion: JudgeOpinion, menu: PriceMenu) -> str | None:
     )
 
 
-def score_section(case: Case, meta: Meta, board: Blackboard) -> Section:
+@prompt_facts.section("score", 92)
+def score_section(case: Case, meta: Meta, board: Blackboard) -> Iterator[Line]:
     """The weighted score, and from which one against it a position is closed."""
     worth = weigh_board(case, meta, board)
     known = "of experts who have data alone: the dominant signal"
-    return Section(
-        "score",
-        92,
-        (
-            prompt_facts.fact("score", worth.all, Unit.NUMBER, signed=True, note="weighted, of the blackboard"),
-            prompt_facts.fact("heard_score", worth.heard, Unit.NUMBER, signed=True, note=known),
-            prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it"),
-        ),
-    )
+    yield prompt_facts.fact("score", worth.all, Unit.NUMBER, signed=True, note="weighted, of the blackboard")
+    yield prompt_facts.fact("heard_score", worth.heard, Unit.NUMBER, signed=True, note=known)
+    yield prompt_facts.fact("exit_score", -EXIT_SCORE, Unit.NUMBER, 1, note="against a position that closes it")
 
 
 def previous_of(case: Case) -> Mapping[str, Any] | None:
-    """What was decided last about this symbol, in this mode."""
     slot = case.bundle.slot("previous_decision")
     if slot is None or not isinstance(slot.content, Mapping):
         return None
@@ -315,7 +299,7 @@ def previous_section(case: Case) -> Iterator[Line]:
     hours = (case.bundle.as_of - int(last["as_of"])) / HOUR_MS
     note = f"since {last.get('decision')} in {last.get('regime')}"
     yield prompt_facts.fact("previous.age", hours, Unit.HOURS, 0, note=note)
-    for name in ("entry_price", "stop_loss", "take_profit"):
+    for name in _PRICES:
         if isinstance(value := last.get(name), int | float):
             yield prompt_facts.fact(f"previous.{name}", float(value), Unit.PRICE)
 
@@ -340,43 +324,36 @@ def judge_facts(case: Case, meta: Meta, board: Blackboard) -> FactSheet:
 def answer_by_rules(case: Case, meta: Meta, board: Blackboard) -> JudgeOpinion:
     score = weigh_board(case, meta, board)
     worth, leaning = score.all, score.signal
+    hold = partial(_open_nothing, case, meta, board, Call.HOLD)
     for side in exposed_sides(case):
         if why := exit_reason(case, meta, side, worth):
             return _open_nothing(case, meta, board, Call.CANCEL_AND_CLOSE, why)
     for side in exposed_sides(case):
         if leaning != "NEUTRAL" and side.sign * worth < 0:
-            why = f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays"
-            return _open_nothing(case, meta, board, Call.HOLD, why)
+            return hold(f"the score of {{score}} is against the {side} there is, but not by {{exit_score}}: it stays")
     if leaning == "NEUTRAL":
-        why = "the score of {heard_score} is within the dead band: nobody pays for a coin toss"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return hold("the score of {heard_score} is within the dead band: nobody pays for a coin toss")
     side = Side.LONG if leaning == "BULLISH" else Side.SHORT
-    if (
-        why := _too_soon_after_shock(case, side)
-        or _too_soon_to_flip(case, side, worth)
-        or _against_trend(meta, side, worth)
-    ):
-        return _open_nothing(case, meta, board, Call.HOLD, why)
-    if not find_supporters(board, side):
-        why = f"the score of {{score}} looks {side}, but no expert that reads numbers is sure enough to second it"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+    too_soon = _too_soon_after_shock(case, side) or _too_soon_to_flip(case, side, worth)
+    if why := too_soon or _against_trend(meta, side, worth):
+        return hold(why)
+    looks = f"the score of {{score}} looks {side}, but"
+    if not validate_decision.find_supporters(board, side):
+        return hold(f"{looks} no expert that reads numbers is sure enough to second it")
     plan = plan_trade(case.menu, side)
     if plan is None:
-        why = f"the score of {{score}} looks {side}, but the levels leave no trade in proportion"
-        return _open_nothing(case, meta, board, Call.HOLD, why)
+        return hold(f"{looks} the levels leave no trade in proportion")
     drawn = _open_trade(case, meta, board, worth, plan)
-    if find_objection(drawn, case.menu, case.inputs, board) is None:
+    if validate_decision.find_objection(drawn, case.menu, case.inputs, board) is None:
         return drawn
-    why = f"the score of {{score}} looks {side}, but the rules refuse the trade that the levels give"
-    return _open_nothing(case, meta, board, Call.HOLD, why)
+    return hold(f"{looks} the rules refuse the trade that the levels give")
 
 
 def exposed_sides(case: Case) -> tuple[Side, ...]:
     """That of the position, else of the orders that would open one."""
-    position = position_of(case)
-    return (
-        (position.side,) if position is not None else tuple(dict.fromkeys(order.side for order in waiting_orders(case)))
-    )
+    if (position := position_of(case)) is not None:
+        return (position.side,)
+    return tuple(dict.fromkeys(order.side for order in waiting_orders(case)))
 
 
 def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
@@ -391,12 +368,10 @@ def exit_reason(case: Case, meta: Meta, side: Side, worth: float) -> str:
     day = case.context.day
     # Who does not know which way the panic runs goes by the score.
     runs = favour < 0 if isinstance(day, Missing) else side.sign * day < 0
-    if panic and runs:
-        moved = (
-            "the score is against it" if isinstance(day, Missing) else "the price changed by {price_change_24h} in 24h"
-        )
-        return f"a panic runs against the {side} there is: {moved}"
-    return ""
+    if not panic or not runs:
+        return ""
+    moved = "the score is against it" if isinstance(day, Missing) else "the price changed by {price_change_24h} in 24h"
+    return f"a panic runs against the {side} there is: {moved}"
 
 
 def _too_soon_after_shock(case: Case, side: Side) -> str:
@@ -427,23 +402,20 @@ def _against_trend(meta: Meta, side: Side, worth: float) -> str:
 
 def plan_trade(menu: PriceMenu, side: Side) -> TradePrices | None:
     """Enter at the market, stop beyond structure, target at a level that pays for the risk."""
-    if isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
+    entry, sign = menu.mark, side.sign
+    if entry is None or isinstance(menu.now, Missing) or isinstance(menu.atr, Missing):
         return None
-    entry = next((level.price for level in menu.levels if level.kind == MARK), None)
-    if entry is None:
-        return None
-    sign = side.sign
     stop = _stop(menu.levels, entry, sign, menu.atr)
     if stop is None:
         return None
     risk = abs(entry - stop)
     ahead = [(sign * (level.price - entry), level) for level in menu.levels]
     fitting = [(far, level) for far, level in ahead if REWARD[0] * risk <= far <= REWARD[1] * risk]
-    measured = [(far, level) for far, level in fitting if level.kind in STRUCTURAL]
-    if not (measured or fitting):
-        return None
     # A measured level near what is liked is better than a distance.
-    _, take = min(measured or fitting, key=lambda each: (abs(each[0] - TARGET_REWARD_RISK * risk), each[1].id))
+    choice = [(far, level) for far, level in fitting if level.kind in STRUCTURAL] or fitting
+    if not choice:
+        return None
+    _, take = min(choice, key=lambda each: (abs(each[0] - TARGET_REWARD_RISK * risk), each[1].id))
     return TradePrices(side, entry, stop, take.price)
 
 
@@ -452,10 +424,10 @@ def _stop(levels: tuple[MenuLevel, ...], entry: float, sign: int, atr: float) ->
     behind = sorted((sign * (entry - level.price) / atr, level.price, level.kind) for level in levels)
     shelter = next((far for far, _, kind in behind if kind in STRUCTURAL and NEAR_STOP <= far <= USUAL_STOP), None)
     if shelter is not None:
-        beyond = [value for far, value, _ in behind if shelter + 0.1 <= far <= MAX_STOP_ATR]
+        beyond = [value for far, value, _ in behind if shelter + 0.1 <= far <= validate_decision.MAX_STOP_ATR]
         if beyond:
             return beyond[0]
-    steps = [(far, value) for far, value, kind in behind if kind == RANGE and 0 < far <= MAX_STOP_ATR]
+    steps = [(far, value) for far, value, kind in behind if kind == RANGE and 0 < far <= validate_decision.MAX_STOP_ATR]
     return min(steps, key=lambda each: abs(each[0] - USUAL_STOP))[1] if steps else None
 
 
@@ -470,7 +442,7 @@ def _open_trade(case: Case, meta: Meta, board: Blackboard, worth: float, plan: T
     odds = f"{_BY_DISTANCE}; the experts' score is worth {{decision.edge}} more."
     if less is not None:
         odds = f"{_BY_DISTANCE}; what is claimed differs by {{decision.edge}}: {learned.describe_cut(less)}."
-    for_it = ", ".join(find_supporters(board, plan.side))
+    for_it = ", ".join(validate_decision.find_supporters(board, plan.side))
     logic = (
         f"The score of {{score}} looks {plan.side}, seconded by {for_it}; in at {{decision.entry_price}}, wrong at "
         "{decision.stop_loss}, done at {decision.take_profit}."
@@ -521,11 +493,10 @@ def _reasoning(case: Case, meta: Meta, board: Blackboard, logic: str, against: s
     facts, shape, drawn = judge_facts(case, meta, board), board.vlm_geometry, "absent"
     if shape is not None:
         drawn = f"{prompt_facts.LEANINGS[shape.stance]}; anomaly {shape.anomaly}, pattern {shape.pattern}"
+    trusted = meta.trust_directive.expert
     return ReasoningOpinion(
         counter_scenario=cut(against, facts, LONG_TEXT),
-        meta_agent_context=(
-            f"{meta.regime} with a risk budget of {{risk_budget}}; {meta.trust_directive.expert} weighs more."
-        ),
+        meta_agent_context=f"{meta.regime} with a risk budget of {{risk_budget}}; {trusted} weighs more.",
         technical=f"{Expert.GEOMETRY} is {drawn}.",
         derivatives=cut(_derivatives(case), facts, LONG_TEXT),
         experts=cut(_experts_line(board, case.bundle.mode), facts, LONG_TEXT),
@@ -557,12 +528,8 @@ def _experts_line(board: Blackboard, mode: Mode) -> str:
 
 def strongest_counter(board: Blackboard, side: Side) -> str:
     """The strongest evidence on the other side, in words and figures."""
-    stance = side.sign
-    against = [
-        (entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance == -stance
-    ]
-    if against:
-        _, expert, entry = max(against, key=lambda each: (each[0], each[1]))
+    if surest := _find_surest(board, -side.sign):
+        expert, entry = surest
         reason = entry.rationale.partition(";")[0].strip()
         return f"{expert} looks the other way with {{{expert}.confidence}}: {reason}"
     worse = "below" if side is Side.LONG else "above"
@@ -573,12 +540,17 @@ def strongest_counter(board: Blackboard, side: Side) -> str:
 
 def _opposite_case(board: Blackboard) -> str:
     """What would have been the trade, and who argues for it."""
-    leaning = [(entry.confidence, expert, entry) for expert, entry in board_entries(board).items() if entry.stance]
-    if not leaning:
+    surest = _find_surest(board, -1, 1)
+    if surest is None:
         return "Nobody leans either way: a move would come without a sign that anybody saw."
-    _, expert, entry = max(leaning, key=lambda each: (each[0], each[1]))
+    expert, entry = surest
     word = "up" if entry.stance > 0 else "down"
     return f"{expert} looks {word} with {{{expert}.confidence}}."
+
+
+def _find_surest(board: Blackboard, *stances: int) -> tuple[Expert, Entry] | None:
+    leaning = [each for each in board_entries(board).items() if each[1].stance in stances]
+    return max(leaning, key=lambda each: (each[1].confidence, each[0]), default=None)
 
 
 def _key_factors(case: Case, board: Blackboard) -> list[str]:

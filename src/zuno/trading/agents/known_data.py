@@ -45,8 +45,7 @@ def has_few_books(case: Case) -> bool:
 
 
 def weigh_board(case: Case, meta: Meta, board: Blackboard) -> BoardScore:
-    """Silent is who is absent, or has no feed of its own and says nothing. Who sees its own feed and is neutral keeps
-    its weight."""
+    """Silent is who is absent, or has no feed of its own and says nothing; who is neutral on its own feed is not."""
     there = board_entries(board)
     silent = {
         expert

@@ -1,7 +1,7 @@
 """What the Judge and Meta read of the desk's memory, and how far the rules heed it: they only ever claim less for it.
 Figures and phrases are code's; sentences may be a model's and are untrusted text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -16,7 +16,7 @@ from zuno.llm.question import Opinion
 from zuno.provenance.facts import Figure, Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields
+from zuno.trading.agents.ask import ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.measure.similarity import MOST_ENTITIES, Entities, Relation, find_entities, split_words
 from zuno.trading.model.account import read_slot
@@ -112,26 +112,26 @@ def lesson_id(place: int) -> str:
 # -- what the Judge is told
 
 
-def memory_section(bundle: Bundle) -> Section:
+@prompt_facts.section("memories", 78)
+def memory_section(bundle: Bundle) -> Iterator[Line]:
     recalled = read_memories(bundle)
     if recalled is None:
-        return Section("memories", 78, (Line("the desk was not asked what it remembers"),))
-    lines = []
+        yield Line("the desk was not asked what it remembers")
+        return
     if recalled.source == NOBODY:  # why not may be told in a stranger's words
-        lines.append(Line("the store of memories did not answer: nothing is known of earlier trades"))
+        yield Line("the store of memories did not answer: nothing is known of earlier trades")
     elif any(memory.similarity is None for memory in recalled.memories):
-        lines.append(Line("the store did not answer: these are the most recent of the symbol, whatever their setup"))
+        yield Line("the store did not answer: these are the most recent of the symbol, whatever their setup")
     elif not recalled.memories:
-        lines.append(Line("no closed trade had a setup like this one"))
+        yield Line("no closed trade had a setup like this one")
     for place, memory in enumerate(recalled.memories, 1):
         name, closed = memory_id(place), f"{memory.side} {memory.symbol}, closed {iso(memory.closed)[:10]}"
-        lines.append(_cite_case(name, memory.id, memory.verdict, closed))
+        yield _cite_case(name, memory.id, memory.verdict, closed)
         if memory.similarity is not None:
-            lines.append(prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups"))
+            yield prompt_facts.fact(f"{name}.similarity", memory.similarity, Unit.NUMBER, note="of the setups")
         if memory.r is not None:
-            lines.append(prompt_facts.fact(f"{name}.r", memory.r, Unit.NUMBER, signed=True, note="R, after costs"))
-        lines.append(Line(f"setup of {name}: {memory.setup}"))
-    return Section("memories", 78, tuple(lines))
+            yield prompt_facts.fact(f"{name}.r", memory.r, Unit.NUMBER, signed=True, note="R, after costs")
+        yield Line(f"setup of {name}: {memory.setup}")
 
 
 def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
@@ -140,19 +140,19 @@ def _cite_case(name: str, id_: str, verdict: Verdict, more: str) -> Line:
     return Line(f"{{{name}}} {label}: {more}", (Figure(name, label, Unit.WORDS),))
 
 
-def feedback_section(bundle: Bundle) -> Section:
-    feedback = read_feedback(bundle)
-    lines = []
-    for place, lesson in enumerate(feedback.lessons, 1):
+@prompt_facts.section("lessons", 77)
+def feedback_section(bundle: Bundle) -> Iterator[Line]:
+    lessons = read_feedback(bundle).lessons
+    for place, lesson in enumerate(lessons, 1):
         note = f"{lesson.side} in such setups, {len(lesson.cases)} cases"
-        lines.append(_cite_case(lesson_id(place), lesson.id, lesson.verdict, note))
-        lines.append(Line(f"setups of {lesson_id(place)}: {lesson.condition}"))
-    return Section("lessons", 77, tuple(lines) or (Line("no lesson is about this setup"),))
+        yield _cite_case(lesson_id(place), lesson.id, lesson.verdict, note)
+        yield Line(f"setups of {lesson_id(place)}: {lesson.condition}")
+    if not lessons:
+        yield Line("no lesson is about this setup")
 
 
 def core_sections(bundle: Bundle) -> tuple[Section, ...]:
-    """What the account holds when nobody argues, and what the Judge's earlier leaning away from it was worth. None
-    where the account has no core."""
+    """What the account holds when nobody argues, and what the Judge's tilts of it were worth. None without a core."""
     slot = bundle.slot(CORE)
     if slot is None:
         return ()
@@ -238,7 +238,6 @@ class NewsReading:
     """Citations printed; empty where no model's words stand."""
     attempts: tuple[Attempt, ...] = ()
     why: str = ""
-    """Why not, where a model was asked."""
 
 
 async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsReading:
@@ -255,14 +254,12 @@ async def summarise_news(bundle: Bundle, model_context: ModelContext) -> NewsRea
     # Quotable, because a summary repeats some words of its texts and is itself untrusted.
     quoted = Section("texts", 90, strangers=Untrusted(texts, limit=_STORIES_CHARS, quotable=True))
     spoken = await ask_agent(
-        AgentQuestion(
-            role=RAG_ROLE,
-            sections=lambda: (section, quoted),
-            output=RagOpinion,
-            fallback=lambda: answer_by_rules(stories),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
-        ),
         model_context,
+        role=RAG_ROLE,
+        sections=lambda: (section, quoted),
+        output=RagOpinion,
+        fallback=lambda: answer_by_rules(stories),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, summary=LONG_TEXT),
     )
     if spoken.source not in ("model", "repaired"):
         return NewsReading("", spoken.attempts, spoken.why if spoken.source == "fallback" else "")
@@ -299,18 +296,16 @@ class ExtractionOpinion(Opinion):
 
 async def extract_entities(text: str, model_context: ModelContext) -> Entities:
     spoken = await ask_agent(
-        AgentQuestion(
-            role=EXTRACTION_ROLE,
-            sections=lambda: (
-                Section("task", 100, (Line("One text."),)),
-                Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
-            ),
-            output=ExtractionOpinion,
-            fallback=lambda: ExtractionOpinion(names=()),
-            prose=lambda opinion, keep: opinion,
-            judge=lambda opinion: _objection(opinion, text),
-        ),
         model_context,
+        role=EXTRACTION_ROLE,
+        sections=lambda: (
+            Section("task", 100, (Line("One text."),)),
+            Section("text", 90, strangers=Untrusted(text, limit=_TEXT_CHARS, quotable=True)),
+        ),
+        output=ExtractionOpinion,
+        fallback=lambda: ExtractionOpinion(names=()),
+        prose=lambda opinion, keep: opinion,
+        judge=lambda opinion: _objection(opinion, text),
     )
     return _normalise(spoken.value) if spoken.source in ("model", "repaired") else find_entities(text)
 

@@ -5,20 +5,9 @@ from math import sqrt
 from typing import Final
 
 from zuno.llm.ask import ModelContext
-from zuno.provenance.slots import cut
-from zuno.trading.agents import ask, prompt_facts
+from zuno.trading.agents import ask, evidence, prompt_facts
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.evidence import (
-    Reason,
-    confidence,
-    confidence_toward,
-    direction_of,
-    scale_weight,
-    summarise_reasons,
-    total_weight,
-    weigh_by_volume,
-)
-from zuno.trading.agents.known_data import find_gap
+from zuno.trading.agents.evidence import Reason, direction_of, scale_weight, total_weight
 from zuno.trading.measure.events import EventKind
 from zuno.trading.measure.features import TakerFlow
 from zuno.trading.measure.portable import RATIO_PLACES
@@ -26,8 +15,8 @@ from zuno.trading.measure.structure import DivergenceSource, PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD, is_cluster
 from zuno.trading.model import cycle
-from zuno.trading.model.known import Known, Missing
-from zuno.trading.rules.price_menu import MARK, PriceMenu
+from zuno.trading.model.known import Known, Missing, figure_in
+from zuno.trading.rules.price_menu import PriceMenu
 from zuno.trading.rules.score import entry_stance, flow_stance
 
 ROLE: Final = "liquidity"
@@ -62,17 +51,16 @@ async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnsw
             prompt_facts.flow_section(case),
             prompt_facts.liquidation_section(case),
             prompt_facts.price_action_section(case),
-            prompt_facts.derivatives_section(case, 70),
-            prompt_facts.structure_section(case, 50),
+            prompt_facts.derivatives_section(case).at_weight(70),
+            prompt_facts.structure_section(case).at_weight(50),
             prompt_facts.levels_section(case),
         ),
         cycle.LiquidityOpinion,
         lambda: answer_by_rules(case),
-        find_gap(case, cycle.Expert.LIQUIDITY),
         model_context,
     )
     opinion = spoken.value
-    target = ask.snap_price(case.menu, opinion.target_entry)
+    target = case.menu.snap(opinion.target_entry)
     gone = "the entry it named is no level of the menu" if opinion.target_entry is not None and target is None else ""
     stance = entry_stance(opinion, measure_stance(case, opinion.anomaly))
     sure, less = opinion.confidence, ""
@@ -81,34 +69,32 @@ async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnsw
         # It spoke of something else: nobody is surer of what was measured than the measure is.
         sure, less = ask.limit_confidence(sure, answer_by_rules(case).confidence, "what was measured")
     sure, few = ask.limit_to_candles(case, sure)
-    entry = ask.to_record(
-        cycle.LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure
+    return ask.to_answer(
+        ROLE, cycle.LiquidityEntry, spoken, gone, less or few, target_entry=target, stance=stance, confidence=sure
     )
-    return cycle.AgentAnswer(value=entry, voice=ask.voice_of(ROLE, spoken))
 
 
 def measure_stance(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
     """The measured direction: by events of the last hour, else by a crowd that pays funding, else by the named anomaly,
     else by price and volume (candles only), else by how crowded a side is."""
     for reasons in (event_reasons(case), funding_reasons(case)):
-        if lean := direction_of(total_weight(reasons)):
+        if lean := direction_of(reasons):
             return lean
     if anomaly != "none":
         return flow_direction(case, anomaly)
-    return direction_of(total_weight(action_reasons(case))) or direction_of(total_weight(crowding_reasons(case)))
+    return direction_of(action_reasons(case)) or direction_of(crowding_reasons(case))
 
 
 def flow_direction(case: Case, anomaly: cycle.FlowAnomaly) -> cycle.Stance:
     """Which way an anomaly points by what was measured, whoever named it."""
-    if anomaly == "whale_cvd_divergence":
-        return direction_of(total_weight(flow_reasons(case))) or flow_stance(anomaly, case.features)
-    return direction_of(total_weight(stop_run_reasons(case))) or flow_stance(anomaly, case.features)
+    reasons = flow_reasons(case) if anomaly == "whale_cvd_divergence" else stop_run_reasons(case)
+    return direction_of(reasons) or flow_stance(anomaly, case.features)
 
 
 def answer_by_rules(case: Case) -> cycle.LiquidityOpinion:
     flow, hunt, crowd = flow_reasons(case), stop_run_reasons(case), crowding_reasons(case)
     struck, action = event_reasons(case), action_reasons(case)
-    paying = direction_of(total_weight(funding_reasons(case)))
+    paying = direction_of(funding_reasons(case))
     if struck:
         # Who was forced out is part of what happened: that its side is spent is for the hours after it.
         cascade = any(event.kind is EventKind.LIQUIDATION_CASCADE for event in case.features.events.events)
@@ -117,28 +103,28 @@ def answer_by_rules(case: Case) -> cycle.LiquidityOpinion:
     else:
         anomaly, reasons = _name_anomaly(case, flow, hunt)
         if anomaly == "none":
-            reasons = action or [*crowd, *([] if direction_of(total_weight(crowd)) else flow)]
+            reasons = action or [*crowd, *([] if direction_of(crowd) else flow)]
         else:
-            if paying and direction_of(total_weight(reasons)) != paying:
+            if paying and direction_of(reasons) != paying:
                 anomaly = "none"  # what the flow shows is no reason to join a crowd that pays to stay
             reasons = [*reasons, *crowd]
     stance = measure_stance(case, anomaly)
-    sure = confidence_toward(reasons, stance) if stance else round(confidence(reasons) * ALONG, 2)
+    sure = evidence.confidence_toward(reasons, stance) if stance else round(evidence.confidence(reasons) * ALONG, 2)
     sure, _ = ask.limit_to_candles(case, sure)
     return cycle.LiquidityOpinion(
         anomaly=anomaly,
         confidence=sure,
         target_entry=_choose_entry(case.menu, stance) if anomaly != "none" and stance else None,
-        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), cycle.LONG_TEXT),
+        rationale=ask.explain(case, reasons, _quiet_text(case)),
     )
 
 
 def _name_anomaly(case: Case, flow: list[Reason], hunt: list[Reason]) -> tuple[cycle.FlowAnomaly, list[Reason]]:
     """What is out of the ordinary in the flow, and the reasons that count."""
     hunted = bool(hunt) and abs(total_weight(hunt)) >= abs(total_weight(flow))
-    agreed = direction_of(total_weight(flow)) * direction_of(total_weight(hunt)) >= 0
+    agreed = direction_of(flow) * direction_of(hunt) >= 0
     reasons = [*flow, *hunt] if agreed else hunt if hunted else flow
-    lean = direction_of(total_weight(reasons))
+    lean = direction_of(reasons)
     if lean and hunted:
         return "liquidation_hunting", reasons
     return "whale_cvd_divergence" if lean and contradicts(case, lean) else "none", reasons
@@ -188,7 +174,7 @@ def action_reasons(case: Case) -> list[Reason]:
         return []
     where, own = "above" if seen.breakout is PriceDirection.UP else "below", seen.timeframe
     text = f"the last bar closed {where} {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
-    return [Reason(weigh_by_volume(seen.volume_backing, seen.breakout.sign), text)]
+    return [Reason(evidence.weigh_by_volume(seen.volume_backing, seen.breakout.sign), text)]
 
 
 def contradicts(case: Case, lean: cycle.Stance) -> bool:
@@ -242,12 +228,10 @@ def _divergence_reasons(case: Case) -> list[Reason]:
 
 def _whale_reasons(name: str, flow: Known[WhaleFlow], weight: float) -> list[Reason]:
     """Large takers, where they lean more than chance would show."""
-    if isinstance(flow, Missing) or isinstance(net := flow.net_usd, Missing):
+    bought, sold = figure_in(flow, "bought_usd"), figure_in(flow, "sold_usd")
+    if isinstance(flow, Missing) or isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
         return []
-    bought, sold = flow.bought_usd, flow.sold_usd
-    if isinstance(bought, Missing) or isinstance(sold, Missing) or not bought + sold:
-        return []
-    z = net / (bought + sold) * sqrt(flow.trades)
+    z = (bought - sold) / (bought + sold) * sqrt(flow.trades)
     if abs(z) < WHALE_Z:
         return []
     own = f"large_trades_{name}"
@@ -262,14 +246,11 @@ def stop_run_reasons(case: Case) -> list[Reason]:
     if not run:
         return []
     hour = max(run, key=lambda hour: hour.usd)
-    side, usd = hour.side, hour.usd
     # Just over what an hour may bring it is a hint; from twice that on it is a hunt.
-    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * usd / max(hour.high, CLUSTER_USD))
-    spent = side.sign
-    crowd = case.features.open_interest_hour
-    fuelled = not isinstance(crowd, Missing) and crowd.share > 0.005
-    text = f"{side}s of {{liquidated_{side}s.last_hour}} were liquidated in an hour"
-    if fuelled:
+    strength = 0.4 if isinstance(hour.high, Missing) else min(0.6, 0.3 * hour.usd / max(hour.high, CLUSTER_USD))
+    spent, crowd = hour.side.sign, case.features.open_interest_hour
+    text = f"{hour.side}s of {{liquidated_{hour.side}s.last_hour}} were liquidated in an hour"
+    if not isinstance(crowd, Missing) and crowd.share > 0.005:
         return [Reason(-strength * spent, f"{text} and open interest rose: the move has fuel")]
     return [Reason(strength * spent, f"{text} and nobody new came in: that side is spent")]
 
@@ -282,7 +263,7 @@ def _choose_entry(menu: PriceMenu, lean: cycle.Stance) -> float | None:
     better = [level.price for level in menu.levels if near <= lean * (menu.now - level.price) <= far]
     if better:
         return min(better, key=lambda price: abs(price - menu.now))  # type: ignore[operator]  # known above
-    return next((level.price for level in menu.levels if level.kind == MARK), None)
+    return menu.mark
 
 
 def _quiet_text(case: Case) -> str:

@@ -3,22 +3,12 @@
 from typing import Final
 
 from zuno.llm.ask import ModelContext
-from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_numeric_expert, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, explain, to_answer
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.evidence import (
-    SIGNALS,
-    Reason,
-    confidence,
-    direction_of,
-    scale_weight,
-    summarise_reasons,
-    total_weight,
-)
-from zuno.trading.agents.known_data import find_gap
+from zuno.trading.agents.evidence import SIGNALS, Reason, confidence, direction_of, scale_weight
 from zuno.trading.measure.features import FigureChange
-from zuno.trading.model.cycle import LONG_TEXT, AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Stance
+from zuno.trading.model.cycle import AgentAnswer, Expert, MacroAnomaly, MacroEntry, MacroOpinion, Stance
 from zuno.trading.model.known import Known, Missing, figure_in
 from zuno.trading.rules.score import entry_stance
 
@@ -38,15 +28,13 @@ async def ask_expert(case: Case, model_context: ModelContext) -> AgentAnswer[Mac
         lambda: (
             prompt_facts.options_section(case),
             prompt_facts.economy_section(case),
-            prompt_facts.day_section(case, 50),
+            prompt_facts.day_section(case).at_weight(50),
         ),
         MacroOpinion,
         lambda: answer_by_rules(case),
-        find_gap(case, Expert.MACRO),
         model_context,
     )
-    entry = to_record(MacroEntry, spoken, stance=entry_stance(spoken.value))
-    return AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+    return to_answer(ROLE, MacroEntry, spoken, stance=entry_stance(spoken.value))
 
 
 def answer_by_rules(case: Case) -> MacroOpinion:
@@ -55,13 +43,13 @@ def answer_by_rules(case: Case) -> MacroOpinion:
     anomaly: MacroAnomaly = "none"
     if case.inputs.panic is True:
         anomaly = "options_panic"
-    elif direction_of(total_weight(fear)) * direction_of(total_weight(world)) < 0:
+    elif direction_of(fear) * direction_of(world) < 0:
         anomaly = "macro_divergence"
     return MacroOpinion(
         anomaly=anomaly,
-        options_bias=SIGNALS[direction_of(total_weight(reasons))],
+        options_bias=SIGNALS[direction_of(reasons)],
         confidence=confidence(reasons),
-        rationale=cut(summarise_reasons(reasons, _quiet_text(case)), prompt_facts.market_facts(case), LONG_TEXT),
+        rationale=explain(case, reasons, _quiet_text(case)),
     )
 
 
@@ -81,11 +69,8 @@ def option_reasons(case: Case) -> list[Reason]:
         reasons.append(Reason(-scale_weight(skew - USUAL_SKEW, 5, 0.3), text))
     if not isinstance(ratio, Missing) and abs(ratio - BALANCED) >= 0.1:
         many = "many" if ratio > BALANCED else "few"
-        reasons.append(
-            Reason(
-                -scale_weight(ratio - BALANCED, 0.4, 0.2), f"{many} puts are held: {{options.put_call}} for each call"
-            )
-        )
+        text = f"{many} puts are held: {{options.put_call}} for each call"
+        reasons.append(Reason(-scale_weight(ratio - BALANCED, 0.4, 0.2), text))
     if not isinstance(term, Missing) and term > 0 and feared:
         reasons.append(Reason(feared * scale_weight(term, 4, 0.3), "the term structure is inverted by {options.term}"))
     return reasons

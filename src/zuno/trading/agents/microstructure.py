@@ -3,20 +3,11 @@
 from typing import Final
 
 from zuno.llm.ask import ModelContext
-from zuno.provenance.slots import cut
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import ask_numeric_expert, limit_confidence, limit_to_candles, to_record, voice_of
+from zuno.trading.agents.ask import ask_numeric_expert, explain, limit_confidence, limit_to_candles, to_answer
 from zuno.trading.agents.case import Case
-from zuno.trading.agents.evidence import (
-    Reason,
-    confidence,
-    direction_of,
-    scale_weight,
-    summarise_reasons,
-    total_weight,
-    weigh_by_volume,
-)
-from zuno.trading.agents.known_data import find_gap, has_few_books, reads_candles
+from zuno.trading.agents.evidence import Reason, confidence, direction_of, scale_weight, total_weight, weigh_by_volume
+from zuno.trading.agents.known_data import has_few_books, reads_candles
 from zuno.trading.measure.features import PriceAction
 from zuno.trading.measure.order_book import BookFigures
 from zuno.trading.measure.triage import LEAN
@@ -43,19 +34,18 @@ async def ask_expert(case: Case, model_context: ModelContext) -> cycle.AgentAnsw
         cycle.Expert.MICROSTRUCTURE,
         lambda: (
             prompt_facts.book_section(case),
-            prompt_facts.price_action_section(case, 60),
-            prompt_facts.derivatives_section(case, 40),
+            prompt_facts.price_action_section(case).at_weight(60),
+            prompt_facts.derivatives_section(case).at_weight(40),
         ),
         cycle.MicrostructureOpinion,
         lambda: answer_by_rules(case),
-        find_gap(case, cycle.Expert.MICROSTRUCTURE),
         model_context,
     )
     sure, few = limit_to_candles(case, spoken.value.confidence)
     if has_few_books(case):
         sure, few = limit_confidence(sure, FEW_BOOKS, "a glance at the book makes it")
-    entry = to_record(cycle.MicrostructureEntry, spoken, few, stance=entry_stance(spoken.value), confidence=sure)
-    return cycle.AgentAnswer(value=entry, voice=voice_of(ROLE, spoken))
+    stance = entry_stance(spoken.value)
+    return to_answer(ROLE, cycle.MicrostructureEntry, spoken, few, stance=stance, confidence=sure)
 
 
 def answer_by_rules(case: Case) -> cycle.MicrostructureOpinion:
@@ -63,8 +53,7 @@ def answer_by_rules(case: Case) -> cycle.MicrostructureOpinion:
     if isinstance(book, Missing) and reads_candles(case) and not isinstance(action, Missing):
         return _answer_by_candles(case, action)
     if isinstance(book, Missing):
-        why = cut("The book is not known: {book.spread.unknown}.", prompt_facts.market_facts(case), cycle.LONG_TEXT)
-        return cycle.MicrostructureOpinion(anomaly="none", confidence=0.0, directional_bias="NEUTRAL", rationale=why)
+        return _build_opinion(case, "none", [], "The book is not known: {book.spread.unknown}.")
     walls, lean = _wall_reasons(case), _imbalance_reasons(book)
     reasons = [*walls, *lean, *_thin_side_reasons(book)]
     anomaly: cycle.BookAnomaly = "none"
@@ -74,11 +63,18 @@ def answer_by_rules(case: Case) -> cycle.MicrostructureOpinion:
         anomaly = "microstructure_imbalance"
     balance = "" if isinstance(book.imbalance, Missing) else ", the imbalance {book.imbalance}"
     quiet = f"An ordinary book: the spread is {{book.spread}}{balance}, and no wall vanished."
+    return _build_opinion(case, anomaly, reasons, quiet)
+
+
+def _build_opinion(
+    case: Case, anomaly: cycle.BookAnomaly, reasons: list[Reason], quiet: str
+) -> cycle.MicrostructureOpinion:
+    sure, _ = limit_to_candles(case, confidence(reasons))
     return cycle.MicrostructureOpinion(
         anomaly=anomaly,
-        confidence=min(confidence(reasons), FEW_BOOKS) if has_few_books(case) else confidence(reasons),
-        directional_bias=_BIASES[direction_of(total_weight(reasons))],
-        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), cycle.LONG_TEXT),
+        confidence=min(sure, FEW_BOOKS) if has_few_books(case) else sure,
+        directional_bias=_BIASES[direction_of(reasons)],
+        rationale=explain(case, reasons, quiet),
     )
 
 
@@ -93,12 +89,7 @@ def _answer_by_candles(case: Case, action: PriceAction) -> cycle.MicrostructureO
         text = f"the last bar broke {{{own}.range_edge}} on {{{own}.volume_ratio}} the usual volume"
         reasons.append(Reason(0.5 * action.breakout.sign, text))
     quiet = f"No book was recorded here; the last bar turned nobody away: its longer wick is {{{own}.wick}} of it."
-    return cycle.MicrostructureOpinion(
-        anomaly="none",
-        confidence=limit_to_candles(case, confidence(reasons))[0],
-        directional_bias=_BIASES[direction_of(total_weight(reasons))],
-        rationale=cut(summarise_reasons(reasons, quiet), prompt_facts.market_facts(case), cycle.LONG_TEXT),
-    )
+    return _build_opinion(case, "none", reasons, quiet)
 
 
 def _imbalance_reasons(book: BookFigures) -> list[Reason]:
@@ -132,8 +123,5 @@ def _thin_side_reasons(book: BookFigures) -> list[Reason]:
     if max(buy, sell) < LOPSIDED * min(buy, sell):
         return []
     sign, thin = (1, "asks") if buy > sell else (-1, "bids")
-    return [
-        Reason(
-            0.25 * sign, f"{thin} are thin: slippage is {{book.buy_slippage}} to buy and {{book.sell_slippage}} to sell"
-        )
-    ]
+    text = f"{thin} are thin: slippage is {{book.buy_slippage}} to buy and {{book.sell_slippage}} to sell"
+    return [Reason(0.25 * sign, text)]

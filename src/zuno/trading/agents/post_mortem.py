@@ -5,17 +5,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
-from zuno.llm.question import Opinion
-from zuno.provenance.facts import FactSheet, Unit
+from zuno.llm.question import Opinion, SourcedAnswer
+from zuno.provenance.facts import Unit
 from zuno.provenance.slots import cited_ids, render
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import WHY_CHARS, AgentQuestion, ask_agent, keep_fields
+from zuno.trading.agents.ask import WHY_CHARS, ask_agent, keep_fields
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model.cycle import LONG_TEXT, Regime
 from zuno.trading.model.known import derive
@@ -78,26 +78,25 @@ class WrittenPostMortem:
 
 
 async def write_post_mortem(case: ClosedCase, model_context: ModelContext) -> WrittenPostMortem:
+    sections = (_trade_section(case), _setup_section("trade.setup", case.setup))
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (_trade_section(case), _setup_section(case)),
-            output=PostMortemOpinion,
-            fallback=lambda: answer_by_rules(case),
-            prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
-            judge=lambda opinion: (
-                "" if opinion.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome"
-            ),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: sections,
+        output=PostMortemOpinion,
+        fallback=lambda: answer_by_rules(case),
+        prose=lambda opinion, keep: keep_fields(opinion, None, keep, outcome=LONG_TEXT, constraint=LONG_TEXT),
+        judge=lambda opinion: (
+            "" if opinion.verdict is case.verdict else f"the verdict is {case.verdict}, by its outcome"
+        ),
     )
     lost = "" if spoken.model is None else _explain_loss(spoken.value, case)
     written = answer_by_rules(case) if lost else spoken.value
     why = "; ".join(filter(None, (spoken.why, lost)))[:WHY_CHARS]
-    facts = prompt_facts.build_sheet([_trade_section(case), _setup_section(case)])
+    facts = prompt_facts.build_sheet(sections)
     return WrittenPostMortem(
-        outcome=_print(written.outcome, facts),
-        constraint=_print(written.constraint, facts),
+        outcome=render(written.outcome, facts)[:LONG_TEXT],
+        constraint=render(written.constraint, facts)[:LONG_TEXT],
         source="rules" if lost or spoken.model is None else "model",
         why_rules=why if lost or spoken.source == "fallback" else "",
     )
@@ -124,32 +123,26 @@ def _explain_loss(opinion: PostMortemOpinion, case: ClosedCase) -> str:
 # -- what is told
 
 
-def _trade_section(case: ClosedCase) -> Section:
+@prompt_facts.section("trade", 100)
+def _trade_section(case: ClosedCase) -> Iterator[Line]:
     summary, path = case.summary, case.path
     regime = "regime unknown" if case.regime is None else f"regime {case.regime}"
-    lines = [
-        Line(f"{summary.side} {summary.symbol}, {regime}, verdict {case.verdict}"),
-        Line(f"closed by {_CLOSED_BY[summary.reason]}; first level touched: {path.first_touch or 'none'}"),
-        prompt_facts.fact("trade.mfe", path.mfe_pct, Unit.PERCENT, note="the most it was ahead"),
-        prompt_facts.fact("trade.mae", path.mae_pct, Unit.PERCENT, note="the most it was behind"),
-        prompt_facts.fact("trade.exit", path.exit_pct, Unit.PERCENT, signed=True, note="from entry to exit"),
-        prompt_facts.fact("trade.hold", path.hold_hours, Unit.HOURS, 1),
-    ]
+    yield Line(f"{summary.side} {summary.symbol}, {regime}, verdict {case.verdict}")
+    yield Line(f"closed by {_CLOSED_BY[summary.reason]}; first level touched: {path.first_touch or 'none'}")
+    yield prompt_facts.fact("trade.mfe", path.mfe_pct, Unit.PERCENT, note="the most it was ahead")
+    yield prompt_facts.fact("trade.mae", path.mae_pct, Unit.PERCENT, note="the most it was behind")
+    yield prompt_facts.fact("trade.exit", path.exit_pct, Unit.PERCENT, signed=True, note="from entry to exit")
+    yield prompt_facts.fact("trade.hold", path.hold_hours, Unit.HOURS, 1)
     if path.r is not None:
-        lines.append(prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding"))
+        yield prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding")
     if case.stop_pct is not None:
-        lines.append(prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop"))
+        yield prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop")
     costs = float(100 * (summary.fees - summary.funding) / (summary.quantity * summary.entry))
-    lines.append(prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional"))
-    return Section("trade", 100, tuple(lines))
+    yield prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional")
 
 
-def _setup_section(case: ClosedCase) -> Section:
-    return Section("setup", 90, (prompt_facts.remark("trade.setup", case.setup),))
-
-
-def _print(text: str, facts: FactSheet) -> str:
-    return render(text, facts)[:LONG_TEXT]
+def _setup_section(id_: str, setup: str) -> Section:
+    return Section("setup", 90, (prompt_facts.remark(id_, setup),))
 
 
 # -- the rules
@@ -194,14 +187,14 @@ MOST_QUOTED: Final = 8
 """Cases whose own constraints are told."""
 
 
+class ReviewOpinion(Opinion):
+    text: _Words
+
+
 class LessonOpinion(Opinion):
     verdict: Verdict
     """Has to be the one the cases agree on."""
-    text: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
-
-
-class ReviewOpinion(Opinion):
-    text: Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
+    text: _Words
 
 
 async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context: ModelContext) -> Lesson:
@@ -209,15 +202,17 @@ async def word_lesson(lesson: Lesson, cases: Sequence[PostMortem], model_context
     # The post-mortems of the newest cases ask for something in the desk's own words, in which figures are printed.
     newest = [case for case in cases if case.id in lesson.cases][-MOST_QUOTED:]
     quoted = Section("constraints of its cases", 50, tuple(Line(strip_fences(case.constraint)) for case in newest))
-    question = AgentQuestion(
+    sections = (_lesson_section(lesson, cases), _setup_section("lesson.setup", lesson.condition), quoted)
+    spoken = await ask_agent(
+        model_context,
         role=LESSON_ROLE,
-        sections=lambda: (_lesson_section(lesson, cases), _condition_section(lesson), quoted),
+        sections=lambda: sections,
         output=LessonOpinion,
         fallback=lambda: LessonOpinion(verdict=lesson.verdict, text=lesson.text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
         judge=lambda opinion: "" if opinion.verdict is lesson.verdict else f"the cases came out {lesson.verdict}",
     )
-    text, why = await _ask_words(question, "lesson.agree", model_context)
+    text, why = _take_words(spoken, sections, "lesson.agree")
     return lesson.model_copy(update={"text": text, "source": "model"} if text else {"why_rules": why})
 
 
@@ -226,14 +221,16 @@ async def word_review(
 ) -> LessonReview:
     """What became of a lesson that was contradicted. `cases`: the later ones, whichever way they came out."""
     lesson, rules_text = standing.lesson, describe_review(standing)
-    question = AgentQuestion(
+    sections = (_outcome_section(standing, cases), _setup_section("lesson.setup", lesson.condition))
+    spoken = await ask_agent(
+        model_context,
         role=REVIEWER,
-        sections=lambda: (_outcome_section(standing, cases), _condition_section(lesson)),
+        sections=lambda: sections,
         output=ReviewOpinion,
         fallback=lambda: ReviewOpinion(text=rules_text),
         prose=lambda opinion, keep: keep_fields(opinion, None, keep, text=LONG_TEXT),
     )
-    text, why = await _ask_words(question, "later.against", model_context)
+    text, why = _take_words(spoken, sections, "later.against")
     return derive(
         LessonReview,
         standing,
@@ -245,12 +242,13 @@ async def word_review(
     )
 
 
-async def _ask_words(question: AgentQuestion[Any], needed: str, model_context: ModelContext) -> tuple[str, str]:
+def _take_words(
+    spoken: SourcedAnswer[LessonOpinion] | SourcedAnswer[ReviewOpinion], sections: Sequence[Section], needed: str
+) -> tuple[str, str]:
     """A model's words with their figures printed, which cite what they have to; else none, and why."""
-    spoken = await ask_agent(question, model_context)
-    text: str = spoken.value.text
+    text = spoken.value.text
     if spoken.model is not None and needed in cited_ids([text]):
-        return render(text, prompt_facts.build_sheet(question.sections()))[:LONG_TEXT], ""
+        return render(text, prompt_facts.build_sheet(sections))[:LONG_TEXT], ""
     why = spoken.why or f"text does not cite {{{needed}}}"
     return "", "" if spoken.source == "deterministic" else why[:WHY_CHARS]
 
@@ -258,53 +256,30 @@ async def _ask_words(question: AgentQuestion[Any], needed: str, model_context: M
 # -- what is told
 
 
-def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Section:
-    agree = [case for case in cases if case.id in lesson.cases]
-    return Section(
-        "lesson",
-        100,
-        (
-            Line(f"{lesson.side}, verdict {lesson.verdict}"),
-            prompt_facts.fact("lesson.agree", float(len(lesson.cases)), Unit.NUMBER, 0, note="cases that came out so"),
-            prompt_facts.fact(
-                "lesson.cases", float(len(lesson.cases) + len(lesson.against)), Unit.NUMBER, 0, note="of this setup"
-            ),
-            *_r_lines("lesson", agree),
-            *(
-                prompt_facts.fact(
-                    f"lesson.{name}",
-                    round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4),
-                    Unit.PERCENT,
-                    note=note,
-                )
-                for name, note in (("mfe", "the most they were ahead, on average"), ("mae", "behind, on average"))
-                if agree
-            ),
-        ),
-    )
+@prompt_facts.section("lesson", 100)
+def _lesson_section(lesson: Lesson, cases: Sequence[PostMortem]) -> Iterator[Line]:
+    agree, count = [case for case in cases if case.id in lesson.cases], len(lesson.cases)
+    yield Line(f"{lesson.side}, verdict {lesson.verdict}")
+    yield prompt_facts.fact("lesson.agree", float(count), Unit.NUMBER, 0, note="cases that came out so")
+    yield prompt_facts.fact("lesson.cases", float(count + len(lesson.against)), Unit.NUMBER, 0, note="of this setup")
+    yield from _r_lines("lesson", agree)
+    for name, note in (("mfe", "the most they were ahead, on average"), ("mae", "behind, on average")):
+        if agree:
+            mean = round(fsum(getattr(case.path, f"{name}_pct") for case in agree) / len(agree), 4)
+            yield prompt_facts.fact(f"lesson.{name}", mean, Unit.PERCENT, note=note)
 
 
-def _outcome_section(standing: LessonStanding, cases: Sequence[PostMortem]) -> Section:
+@prompt_facts.section("later outcomes", 100)
+def _outcome_section(standing: LessonStanding, cases: Sequence[PostMortem]) -> Iterator[Line]:
     lesson = standing.lesson
     for_it, against = float(len(standing.confirmed)), float(len(standing.contradicted))
-    return Section(
-        "later outcomes",
-        100,
-        (
-            Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}"),
-            prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too"),
-            prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not"),
-            *_r_lines("later", cases),
-        ),
-    )
+    yield Line(f"the lesson: {lesson.side}, verdict {lesson.verdict}")
+    yield prompt_facts.fact("later.agree", for_it, Unit.NUMBER, 0, note="later cases that came out so too")
+    yield prompt_facts.fact("later.against", against, Unit.NUMBER, 0, note="that did not")
+    yield from _r_lines("later", cases)
 
 
-def _condition_section(lesson: Lesson) -> Section:
-    return Section("setup", 90, (prompt_facts.remark("lesson.setup", lesson.condition),))
-
-
-def _r_lines(subject: str, cases: Sequence[PostMortem]) -> tuple[Line, ...]:
-    mean = mean_r(cases)
-    if mean is None:
-        return ()
-    return (prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note="R after costs, on average"),)
+def _r_lines(subject: str, cases: Sequence[PostMortem]) -> Iterator[Line]:
+    if (mean := mean_r(cases)) is not None:
+        note = "R after costs, on average"
+        yield prompt_facts.fact(f"{subject}.mean_r", mean, Unit.NUMBER, signed=True, note=note)

@@ -1,7 +1,9 @@
 """What fits into a prompt: sections by their weight; whole ones are left out, the lightest first, and that is said."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from zuno.llm.prompts import Prompts, Untrusted, Value
@@ -42,6 +44,9 @@ class Section:
     @property
     def text(self) -> str:
         return "\n".join((f"## {self.title}", *(line.text for line in self.lines)))
+
+    def at_weight(self, weight: int) -> Section:
+        return replace(self, weight=weight)
 
 
 @dataclass(frozen=True, slots=True)

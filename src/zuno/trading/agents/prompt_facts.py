@@ -4,7 +4,7 @@ the market, never a dollar of the account. What is missing is told as missing, w
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
-from typing import Any, Final, Protocol
+from typing import Any, Final, ParamSpec
 
 from zuno.kernel.units import Millis
 from zuno.llm.prompts import Untrusted, strip_fences
@@ -13,21 +13,8 @@ from zuno.provenance.facts import FactSheet, Figure, Unit
 from zuno.provenance.slots import annotate, cited_ids
 from zuno.trading.agents.case import Case, cache_by_market
 from zuno.trading.agents.prompt_budget import Line, Section
+from zuno.trading.measure import features
 from zuno.trading.measure.events import EventKind, MarketEvent
-from zuno.trading.measure.features import (
-    ACTION_BARS,
-    DOLLAR,
-    FLOW_BARS,
-    PRINTS,
-    STOCKS,
-    FigureChange,
-    MacroQuote,
-    Perpetual,
-    Reading,
-    RunningBar,
-    TakerFlow,
-    fresh_rows,
-)
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import LevelZone, find_pattern
 from zuno.trading.measure.order_book import FakeWall
@@ -39,6 +26,7 @@ from zuno.trading.model.market import HOUR_MS, Feed, Side, Text, Timeframe, text
 from zuno.trading.rules.price_menu import LIQ_CLUSTER, MARK, RANGE, MenuLevel, PriceMenu
 from zuno.trading.rules.score import Entry, board_entries
 
+P = ParamSpec("P")
 LEANINGS: Final[Mapping[int, str]] = {1: "bullish", 0: "neutral", -1: "bearish"}
 QUIET_LEVELS: Final = 24
 DEEP_LEVELS: Final = 48
@@ -92,21 +80,15 @@ def build_sheet(sections: Iterable[Section], figures: Iterable[Figure] = ()) -> 
     return FactSheet([*cited, *figures])
 
 
-def scale_figure(value: Known[float], factor: float) -> Known[float]:
-    return value if isinstance(value, Missing) else value * factor
+def in_percent(share: Known[float]) -> Known[float]:
+    return share if isinstance(share, Missing) else share * 100
 
 
-class CaseSection(Protocol):
-    def __call__(self, case: Case, weight: int = ..., /) -> Section: ...
-
-
-def section(title: str, weight: int) -> Callable[[Callable[[Case], Iterable[Line]]], CaseSection]:
-    """A section of a case that is made of these lines."""
-
-    def name_lines(list_lines: Callable[[Case], Iterable[Line]]) -> CaseSection:
+def section(title: str, weight: int) -> Callable[[Callable[P, Iterable[Line]]], Callable[P, Section]]:
+    def name_lines(list_lines: Callable[P, Iterable[Line]]) -> Callable[P, Section]:
         @wraps(list_lines)
-        def build(case: Case, weight: int = weight, /) -> Section:
-            return Section(title, weight, tuple(list_lines(case)))
+        def build(*args: P.args, **kwargs: P.kwargs) -> Section:
+            return Section(title, weight, tuple(list_lines(*args, **kwargs)))
 
         return build
 
@@ -126,13 +108,9 @@ def market_section(case: Case) -> Iterator[Line]:
     yield fact("price_now", now, Unit.PRICE)
     yield fact("atr14", atr, Unit.PRICE, note=f"of {bundle.mode.timeframes[1]}")
     yield fact("atr14_pct", share, Unit.PERCENT, note="of the price")
-    yield fact("price_change_24h", scale_figure(context.day, 100), Unit.PERCENT, signed=True)
-    yield fact("price_change_7d", scale_figure(context.week, 100), Unit.PERCENT, signed=True)
-    yield from _running_lines(context.today)
-
-
-def _running_lines(today: Known[RunningBar]) -> Iterator[Line]:
-    if isinstance(today, Missing):
+    yield fact("price_change_24h", in_percent(context.day), Unit.PERCENT, signed=True)
+    yield fact("price_change_7d", in_percent(context.week), Unit.PERCENT, signed=True)
+    if isinstance(today := context.today, Missing):
         yield remark("running_1d.unknown", today.reason, "running 1d bar: ")
         return
     running = f"of the 1d bar that is running, {today.hours} of 24 hours: not closed"
@@ -183,16 +161,15 @@ def anomaly_ids(case: Case) -> list[str]:
 # -- what each expert reads
 
 
-def indicator_section(case: Case, *frames: Timeframe, weight: int = 60) -> Section:
-    lines: list[Line] = []
+@section("gauges", 60)
+def indicator_section(case: Case, *frames: Timeframe) -> Iterator[Line]:
     for timeframe, frame in case.features.frames:
         if frames and timeframe not in frames:
             continue
         if isinstance(frame, Missing):
-            lines.append(remark(f"{timeframe}.unknown", frame.reason, "unknown: "))
+            yield remark(f"{timeframe}.unknown", frame.reason, "unknown: ")
         else:
-            lines += _indicator_lines(timeframe, frame, has_anomalies(case))
-    return Section("gauges", weight, tuple(lines))
+            yield from _indicator_lines(timeframe, frame, has_anomalies(case))
 
 
 def _indicator_lines(timeframe: Timeframe, frame: Frame, closely: bool) -> Iterator[Line]:
@@ -244,9 +221,8 @@ def _divergence_lines(case: Case, timeframe: Timeframe, frame: Frame, kept: int)
         of_gauge = [divergence for divergence in divergences if divergence.gauge is gauge]
         newest = sorted(of_gauge, key=lambda divergence: divergence.known_at, reverse=True)
         for place, divergence in enumerate(newest[: max(kept // 2, 1)], 1):
-            text = (
-                f"{'hidden ' if divergence.hidden else ''}{gauge} divergence that points {divergence.way}, so long ago"
-            )
+            hidden = "hidden " if divergence.hidden else ""
+            text = f"{hidden}{gauge} divergence that points {divergence.way}, so long ago"
             ago = float(bars_ago(case, divergence.known_at, timeframe))
             yield fact(f"{timeframe}.{gauge}_divergence_{place}_age", ago, Unit.BARS, 0, note=text)
 
@@ -280,9 +256,13 @@ def retraced_share(swing: Fibonacci, close: float) -> float | None:
     return back if 0 <= back <= 1 else None
 
 
+def market_price(menu: PriceMenu, frame: Frame) -> float:
+    """Which is not the last close of the frame while a bar runs."""
+    return frame.readings.close if isinstance(menu.now, Missing) else menu.now
+
+
 def nearest_zones(menu: PriceMenu, frame: Frame, count: int) -> list[LevelZone]:
-    """By their distance from the market, which may have left the last close of the frame."""
-    now = frame.readings.close if isinstance(menu.now, Missing) else menu.now
+    now = market_price(menu, frame)
     near = [zone for zone in frame.structure.zones if menu.is_near(zone.low, zone.high)]
     return sorted(near, key=lambda zone: (max(zone.low - now, now - zone.high), zone.low))[:count]
 
@@ -308,22 +288,22 @@ def flow_section(case: Case) -> Iterator[Line]:
     for name, whales in (("1h", features.whales_hour), ("24h", features.whales_day)):
         yield from _whale_lines(f"large_trades_{name}", whales)
     for name, interest in (("1h", features.open_interest_hour), ("24h", features.open_interest_day)):
-        share = scale_figure(figure_in(interest, "share"), 100)
+        share = in_percent(figure_in(interest, "share"))
         yield fact(f"open_interest_change_{name}", share, Unit.PERCENT, signed=True)
 
 
-def _taker_lines(name: str, takers: Known[TakerFlow]) -> Iterator[Line]:
+def _taker_lines(name: str, takers: Known[features.TakerFlow]) -> Iterator[Line]:
     if isinstance(takers, Missing):
         yield remark(f"{name}.unknown", takers.reason, "unknown: ")
         return
-    head, own = f"over {FLOW_BARS} bars of {takers.timeframe}", takers_id(takers)
+    head, own = f"over {features.FLOW_BARS} bars of {takers.timeframe}", takers_id(takers)
     yield fact(f"{own}.price_change", 100 * takers.moved, Unit.PERCENT, signed=True, note=head)
     yield fact(f"{own}.balance", 100 * takers.balance, Unit.PERCENT, signed=True, note=f"CVD over volume, {head}")
     less = "of earlier stretches leaned less to buying"
-    yield fact(f"{own}.rank", scale_figure(takers.rank, 100), Unit.PERCENT, 0, note=less)
+    yield fact(f"{own}.rank", in_percent(takers.rank), Unit.PERCENT, 0, note=less)
 
 
-def takers_id(takers: TakerFlow) -> str:
+def takers_id(takers: features.TakerFlow) -> str:
     return f"takers_{takers.timeframe}"
 
 
@@ -369,39 +349,32 @@ def book_section(case: Case) -> Iterator[Line]:
 def largest_walls(fake: Sequence[FakeWall], most: int) -> list[tuple[int, FakeWall]]:
     """The largest of each side, then what else came first, each with its place."""
     placed = list(enumerate(fake, 1))
-    largest = [
-        max((each for each in placed if each[1].side is side), key=lambda each: each[1].times_median, default=None)
-        for side in (Side.LONG, Side.SHORT)
-    ]
-    first = [each for each in largest if each is not None]
+    sides = [[each for each in placed if each[1].side is side] for side in Side]
+    first = [max(walls, key=lambda each: each[1].times_median) for walls in sides if walls]
     return [*first, *(each for each in placed if each not in first)][: max(most, len(first))]
 
 
 @section("derivatives", 80)
 def derivatives_section(case: Case) -> Iterator[Line]:
-    rate = scale_figure(case.inputs.funding_next, 100)
+    rate = in_percent(case.inputs.funding_next)
     how = "assumed, none was recorded" if case.inputs.funding_assumed else "predicted, as if for 8h"
     yield fact("funding_next_8h", rate, Unit.PERCENT, 4, signed=True, note=how)
     for venue in case.features.perpetuals if has_anomalies(case) else case.features.perpetuals[:1]:
         yield from _perpetual_lines(venue)
 
 
-def _perpetual_lines(perpetual: Perpetual) -> Iterator[Line]:
-    predicted, week = (
-        scale_figure(figure_in(perpetual.predicted, "per_8h"), 100),
-        scale_figure(figure_in(perpetual.week, "per_8h"), 100),
-    )
+def _perpetual_lines(perpetual: features.Perpetual) -> Iterator[Line]:
+    predicted, week = (in_percent(figure_in(each, "per_8h")) for each in (perpetual.predicted, perpetual.week))
     yield fact(f"{perpetual.venue}.funding_8h", predicted, Unit.PERCENT, 4, signed=True, note="predicted, as if for 8h")
     yield fact(f"{perpetual.venue}.funding_8h_mean_7d", week, Unit.PERCENT, 4, signed=True)
     lower = "of the hours of its week stood lower"
-    for name, line, rank in (
-        ("long_accounts", (scale_figure(perpetual.long_share, 100), Unit.PERCENT, 1, False), perpetual.long_rank),
-        ("basis", (perpetual.basis_bps, Unit.BPS, 2, True), perpetual.basis_rank),
-    ):
-        value, unit, digits, signed = line
-        yield fact(f"{perpetual.venue}.{name}", value, unit, digits, signed=signed)
-        if not isinstance(rank, Missing):
-            yield fact(f"{perpetual.venue}.{name}_rank", 100 * rank, Unit.PERCENT, 0, note=lower)
+    longs, basis = f"{perpetual.venue}.long_accounts", f"{perpetual.venue}.basis"
+    yield fact(longs, in_percent(perpetual.long_share), Unit.PERCENT, 1)
+    if not isinstance(perpetual.long_rank, Missing):
+        yield fact(f"{longs}_rank", 100 * perpetual.long_rank, Unit.PERCENT, 0, note=lower)
+    yield fact(basis, perpetual.basis_bps, Unit.BPS, 2, signed=True)
+    if not isinstance(perpetual.basis_rank, Missing):
+        yield fact(f"{basis}_rank", 100 * perpetual.basis_rank, Unit.PERCENT, 0, note=lower)
 
 
 @section("price and volume", 88)
@@ -414,7 +387,7 @@ def price_action_section(case: Case) -> Iterator[Line]:
     own, side = seen.timeframe, "above" if seen.breakout is PriceDirection.UP else "below"
     broken = f"closed {side} it" if seen.breakout else "not broken"
     sent = f"sent back {seen.rejection}" if seen.rejection else "no rejection"
-    yield fact(f"{own}.range_edge", seen.level, Unit.PRICE, note=f"of {ACTION_BARS} bars, {broken}")
+    yield fact(f"{own}.range_edge", seen.level, Unit.PRICE, note=f"of {features.ACTION_BARS} bars, {broken}")
     yield fact(f"{own}.volume_ratio", seen.volume_ratio, Unit.RATIO, 1, note="of the mean of the bars before")
     yield fact(f"{own}.wick", 100 * seen.wick_share, Unit.PERCENT, 0, note=f"of the bar's range, {sent}")
 
@@ -443,28 +416,28 @@ def options_section(case: Case) -> Iterator[Line]:
 @section("economy", 70)
 def economy_section(case: Case) -> Iterator[Line]:
     context, seen = case.context, case.features.economy
-    prints = f"over {PRINTS} prints"
+    prints = f"over {features.PRINTS} prints"
     yield fact("curve.slope", figure_in(seen.slope, "value"), Unit.POINTS, signed=True, note="ten years less two")
     yield fact("curve.slope_change", figure_in(seen.slope, "change"), Unit.POINTS, signed=True, note=prints)
-    yield _change_line("dollar_change", DOLLAR[0], context.dollar)
-    yield _change_line("stocks_change", STOCKS[0], context.stocks)
+    yield _change_line("dollar_change", features.DOLLAR[0], context.dollar)
+    yield _change_line("stocks_change", features.STOCKS[0], context.stocks)
     shown = dict(seen.figures) if has_anomalies(case) else _always(dict(seen.figures))
     for name, reading in shown.items():
         yield from _reading_lines(name, reading, case.bundle.as_of)
     yield fact("fear_and_greed", figure_in(case.features.mood, "value"), Unit.NUMBER, 0)
 
 
-def _change_line(id_: str, first: MacroQuote, change: Known[FigureChange]) -> Line:
+def _change_line(id_: str, first: features.MacroQuote, change: Known[features.FigureChange]) -> Line:
     """Under the name of the figure it is of; what nobody knows, under the name of the one that was asked first."""
     called = first.called if isinstance(change, Missing) else change.of.called
-    share = scale_figure(figure_in(change, "share"), 100)
-    return fact(id_, share, Unit.PERCENT, signed=True, note=f"{called} over {PRINTS} prints")
+    share = in_percent(figure_in(change, "share"))
+    return fact(id_, share, Unit.PERCENT, signed=True, note=f"{called} over {features.PRINTS} prints")
 
 
-def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]:
+def _always(readings: Mapping[str, Known[features.Reading]]) -> dict[str, Known[features.Reading]]:
     """The ten-year yield, the dollar and stocks; beside one that is missing, what stands in for it."""
     shown = {YIELD: readings[YIELD]}
-    for several in (DOLLAR, STOCKS):
+    for several in (features.DOLLAR, features.STOCKS):
         for quoted in several:
             shown[quoted.name] = readings[quoted.name]
             if not isinstance(readings[quoted.name], Missing):
@@ -472,7 +445,7 @@ def _always(readings: Mapping[str, Known[Reading]]) -> dict[str, Known[Reading]]
     return shown
 
 
-def _reading_lines(name: str, reading: Known[Reading], as_of: Millis) -> Iterator[Line]:
+def _reading_lines(name: str, reading: Known[features.Reading], as_of: Millis) -> Iterator[Line]:
     id_ = re.sub(r"[^a-z0-9]+", "_", name.lower())
     if isinstance(reading, Missing):
         yield fact(id_, reading, Unit.NUMBER)
@@ -488,10 +461,10 @@ def day_section(case: Case) -> Iterator[Line]:
     seen, context, inputs = case.features.volatility, case.context, case.inputs
     slope = "unknown" if isinstance(context.days, Missing) else "rising" if context.days.slope > 0 else "falling"
     moved, narrow = "of the last 180 days moved less", "of days had narrower Bollinger bands"
-    yield fact("volatility_24h", scale_figure(figure_in(seen, "value"), 100), Unit.PERCENT)
-    yield fact("volatility_rank", scale_figure(figure_in(seen, "rank"), 100), Unit.PERCENT, 1, note=moved)
-    yield fact("bollinger_rank", scale_figure(context.width_rank, 100), Unit.PERCENT, 0, note=narrow)
-    yield Line(f"CVD over {FLOW_BARS} days: {slope}")
+    yield fact("volatility_24h", in_percent(figure_in(seen, "value")), Unit.PERCENT)
+    yield fact("volatility_rank", in_percent(figure_in(seen, "rank")), Unit.PERCENT, 1, note=moved)
+    yield fact("bollinger_rank", in_percent(context.width_rank), Unit.PERCENT, 0, note=narrow)
+    yield Line(f"CVD over {features.FLOW_BARS} days: {slope}")
     if isinstance(inputs.bars, Missing):
         yield remark("bars.unknown", inputs.bars.reason, "candles are unknown: ")
     for known in (inputs.panic, inputs.day_volatility_rank):
@@ -525,13 +498,13 @@ def nearest(case: Case) -> list[MenuLevel]:
 # -- the blackboard, for those who weigh it
 
 
-def experts_section(case: Case, board: Blackboard) -> Section:
+@section("blackboard", 97)
+def experts_section(case: Case, board: Blackboard) -> Iterator[Line]:
     mode, facts = case.bundle.mode, market_facts(case)
-    lines = [Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")]
+    yield Line(f"order of conviction in {mode} mode, who weighs most first: {' > '.join(CONVICTION[mode])}")
     there = board_entries(board)
     for expert in Expert:
-        lines += _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
-    return Section("blackboard", 97, tuple(lines))
+        yield from _entry_lines(expert, there[expert], facts) if expert in there else (Line(f"{expert}: absent"),)
 
 
 def _entry_lines(name: str, entry: Entry, facts: FactSheet) -> Iterator[Line]:
@@ -563,16 +536,11 @@ def entry_figures(name: str, entry: Entry) -> Iterator[Figure]:
                 yield figure_of(f"{name}.{level}", value, Unit.PRICE)
 
 
-def regime_section(meta: Meta) -> Section:
+@section("regime", 98)
+def regime_section(meta: Meta) -> Iterator[Line]:
     """Meta's decision by name. Its words may be coloured by strangers and are told as untrusted text."""
-    return Section(
-        "regime",
-        98,
-        (
-            Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more"),
-            fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0),
-        ),
-    )
+    yield Line(f"regime {meta.regime}, risk bias {meta.risk_bias}, trust {meta.trust_directive.expert} more")
+    yield fact("risk_budget", float(meta.risk_budget_pct), Unit.PERCENT, 0)
 
 
 def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
@@ -582,22 +550,23 @@ def directive(meta: Meta, *, quotable: bool = True) -> Untrusted:
     return Untrusted(note, limit=REMARK_CHARS, quotable=quotable or by_rule, fence="colleague")
 
 
-def conflicts_section(case: Case, board: Blackboard) -> Section:
+@section("synthesis", 94)
+def conflicts_section(case: Case, board: Blackboard) -> Iterator[Line]:
     synthesis = board.synthesis
     if synthesis is None:
-        return Section("synthesis", 94, (Line("none was made"),))
+        yield Line("none was made")
+        return
     facts = board_facts(case, board)
-    lines = [Line(f"dominant signal {synthesis.dominant_signal}")]
-    lines += [quote("agreed: ", text, facts) for text in synthesis.consensus_signals]
+    yield Line(f"dominant signal {synthesis.dominant_signal}")
+    yield from (quote("agreed: ", text, facts) for text in synthesis.consensus_signals)
     for conflict in synthesis.conflicts:
         first, second = conflict.between
-        lines.append(quote(f"conflict: {first} says ", conflict.expert_a_claim, facts))
-        lines.append(quote(f"conflict: {second} says ", conflict.expert_b_claim, facts))
-        lines.append(quote("what would settle it: ", conflict.tiebreaker, facts))
-    lines.append(Line(f"surest expert: {synthesis.highest_confidence_expert}"))
-    lines.append(quote("open question: ", synthesis.key_uncertainty, facts))
-    lines.append(quote("whom to weigh in this regime: ", synthesis.regime_note, facts))
-    return Section("synthesis", 94, tuple(lines))
+        yield quote(f"conflict: {first} says ", conflict.expert_a_claim, facts)
+        yield quote(f"conflict: {second} says ", conflict.expert_b_claim, facts)
+        yield quote("what would settle it: ", conflict.tiebreaker, facts)
+    yield Line(f"surest expert: {synthesis.highest_confidence_expert}")
+    yield quote("open question: ", synthesis.key_uncertainty, facts)
+    yield quote("whom to weigh in this regime: ", synthesis.regime_note, facts)
 
 
 # -- everything that may be cited in a run
@@ -642,7 +611,7 @@ def narrative_section(case: Case) -> Section:
 
 
 def _foreign_section(case: Case, title: str, feed: Feed, venue: str, limit: int, weight: int) -> Section:
-    rows: Known[Sequence[Text]] = fresh_rows(case.bundle, texts(feed, venue, case.bundle.symbol.base))
+    rows: Known[Sequence[Text]] = features.fresh_rows(case.bundle, texts(feed, venue, case.bundle.symbol.base))
     if isinstance(rows, Missing):
         return Section(title, weight, strangers=Untrusted(f"none is known: {rows.reason}", limit=limit, quotable=True))
     newest = sorted(rows, key=lambda row: (row.at, row.id), reverse=True)

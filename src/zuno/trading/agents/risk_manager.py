@@ -8,7 +8,7 @@ from zuno.llm.ask import ModelContext
 from zuno.markets.venues import VENUES
 from zuno.provenance.facts import Unit
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, ask_agent, keep_fields, voice_of
+from zuno.trading.agents.ask import ask_agent, keep_fields, voice_of
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.prompt_budget import Line, Section
 from zuno.trading.model import cycle
@@ -30,30 +30,26 @@ async def ask_risk_manager(
         voice = cycle.AnswerSource(role=ROLE, source="deterministic", why=PASSED, model=None, tokens=0, usd=0.0)
         return cycle.AgentAnswer(value=Tightening(rationale=PASSED), voice=voice)
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                (
-                    prompt_facts.market_section(case),
-                    prompt_facts.anomalies_section(case),
-                    _draft_section(case, draft),
-                    account_section(case),
-                    prompt_facts.derivatives_section(case),
-                    prompt_facts.liquidation_section(case, 75),
-                    prompt_facts.options_section(case, 70),
-                    prompt_facts.day_section(case, 60),
-                    prompt_facts.economy_section(case, 50),
-                )
-                if shown is None
-                else shown
-            ),
-            output=cycle.RiskOpinion,
-            fallback=lambda: answer_by_rules(case, draft),
-            prose=lambda opinion, keep: keep_fields(
-                opinion, answer_by_rules(case, draft), keep, rationale=cycle.LONG_TEXT
-            ),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            (
+                prompt_facts.market_section(case),
+                prompt_facts.anomalies_section(case),
+                _draft_section(case, draft),
+                account_section(case),
+                prompt_facts.derivatives_section(case),
+                prompt_facts.liquidation_section(case).at_weight(75),
+                prompt_facts.options_section(case).at_weight(70),
+                prompt_facts.day_section(case).at_weight(60),
+                prompt_facts.economy_section(case).at_weight(50),
+            )
+            if shown is None
+            else shown
+        ),
+        output=cycle.RiskOpinion,
+        fallback=lambda: answer_by_rules(case, draft),
+        prose=lambda opinion, keep: keep_fields(opinion, answer_by_rules(case, draft), keep, rationale=cycle.LONG_TEXT),
     )
     opinion = spoken.value
     tightening = Tightening(
@@ -78,15 +74,16 @@ def answer_by_rules(case: Case, draft: RulingDraft) -> cycle.RiskOpinion:
     )
 
 
-def _draft_section(case: Case, draft: RulingDraft) -> Section:
+@prompt_facts.section("draft", 97)
+def _draft_section(case: Case, draft: RulingDraft) -> Iterator[Line]:
     """What would be done: sizes as percentages, prices, and the expectation; no dollars of the account."""
-    lines = [Line(f"{draft.call}, held for {draft.decision.hold_duration}")]
-    lines += draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
-    lines.append(Line(f"execution style by rule: {draft.style or 'not chosen yet'}"))
+    yield Line(f"{draft.call}, held for {draft.decision.hold_duration}")
+    yield from draft_lines(draft.decision, draft.allocation_pct, draft.leverage, draft.expectation)
+    yield Line(f"execution style by rule: {draft.style or 'not chosen yet'}")
     for (style, route), worth in list_choices(draft, case.inputs).items():
         name, note = f"draft.{style}_{route}".lower(), f"EV if {style} by {route}"
-        lines.append(prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note))
-    return Section("draft", 97, (*lines, *change_lines(draft.changes)))
+        yield prompt_facts.fact(name, worth.ev_pct, Unit.PERCENT, 3, signed=True, note=note)
+    yield from change_lines(draft.changes)
 
 
 def change_lines(changes: Iterable[cycle.RuleChange]) -> Iterator[Line]:

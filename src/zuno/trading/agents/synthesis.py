@@ -6,7 +6,7 @@ from typing import Final
 
 from zuno.llm.ask import ModelContext
 from zuno.trading.agents import prompt_facts
-from zuno.trading.agents.ask import AgentQuestion, Keep, ask_agent, keep_fields, to_record, voice_of
+from zuno.trading.agents.ask import Keep, ask_agent, keep_fields, to_answer
 from zuno.trading.agents.case import Case
 from zuno.trading.agents.known_data import weigh_board
 from zuno.trading.model import cycle
@@ -22,48 +22,40 @@ _SETTLED_BY: Final[Mapping[cycle.Expert, str]] = {
 }
 
 
+_CLAIMS: Final = dict.fromkeys(("expert_a_claim", "expert_b_claim", "tiebreaker"), cycle.SHORT_TEXT)
+
+
 async def ask_synthesis(
     case: Case, meta: cycle.Meta, board: cycle.Blackboard, model_context: ModelContext
 ) -> cycle.AgentAnswer[cycle.Synthesis]:
     spoken = await ask_agent(
-        AgentQuestion(
-            role=ROLE,
-            sections=lambda: (
-                prompt_facts.market_section(case),
-                prompt_facts.anomalies_section(case),
-                prompt_facts.regime_section(meta),
-                prompt_facts.experts_section(case, board),
-            ),
-            # The Judge takes the synthesis as fact, so it may not quote Meta, whose words may come from outside texts.
-            others={"directive": prompt_facts.directive(meta, quotable=False)},
-            output=cycle.SynthesisOpinion,
-            fallback=lambda: answer_by_rules(case, meta, board),
-            prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
-            judge=lambda opinion: _objection(opinion, board),
-        ),
         model_context,
+        role=ROLE,
+        sections=lambda: (
+            prompt_facts.market_section(case),
+            prompt_facts.anomalies_section(case),
+            prompt_facts.regime_section(meta),
+            prompt_facts.experts_section(case, board),
+        ),
+        # The Judge takes the synthesis as fact, so it may not quote Meta, whose words may come from outside texts.
+        others={"directive": prompt_facts.directive(meta, quotable=False)},
+        output=cycle.SynthesisOpinion,
+        fallback=lambda: answer_by_rules(case, meta, board),
+        prose=lambda opinion, keep: _keep_texts(opinion, answer_by_rules(case, meta, board), board, keep),
+        judge=lambda opinion: _objection(opinion, board),
     )
     score = weigh_board(case, meta, board)
     heard = None if score.heard == score.all else score.heard
-    value = to_record(cycle.Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
-    return cycle.AgentAnswer(value=value, voice=voice_of(ROLE, spoken))
+    return to_answer(ROLE, cycle.Synthesis, spoken, dominant_signal=score.signal, score=score.all, heard_score=heard)
 
 
 def _keep_texts(
     opinion: cycle.SynthesisOpinion, rules: cycle.SynthesisOpinion, board: cycle.Blackboard, keep: Keep
 ) -> cycle.SynthesisOpinion:
-    """The opinion with the texts that `keep` allows. A refused text is replaced by the rules' own; a refused consensus
-    signal is dropped."""
+    """With the texts that `keep` allows: the rules' own for a refused one; a refused consensus signal is dropped."""
     entries = board_entries(board)
     conflicts = [
-        keep_fields(
-            conflict,
-            _describe_conflict(entries, *conflict.between),
-            keep,
-            expert_a_claim=cycle.SHORT_TEXT,
-            expert_b_claim=cycle.SHORT_TEXT,
-            tiebreaker=cycle.SHORT_TEXT,
-        )
+        keep_fields(conflict, _describe_conflict(entries, *conflict.between), keep, **_CLAIMS)
         for conflict in opinion.conflicts
     ]
     signals = [*filter(None, (keep(text, cycle.SHORT_TEXT, "") for text in opinion.consensus_signals))]
@@ -128,6 +120,6 @@ def _key_uncertainty(entries: Mapping[cycle.Expert, Entry], mode: Mode) -> str:
     if not sides:
         return "Nobody leans anywhere: is there any reason to be in this market now?"
     quiet = [expert for expert in cycle.CONVICTION[mode] if expert not in entries or not entries[expert].stance]
-    return (
-        f"Nobody objects, but {', '.join(quiet)} do not confirm." if quiet else "Nobody objects: what does nobody see?"
-    )
+    if quiet:
+        return f"Nobody objects, but {', '.join(quiet)} do not confirm."
+    return "Nobody objects: what does nobody see?"

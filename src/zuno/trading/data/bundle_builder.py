@@ -11,7 +11,7 @@ from zuno.kernel.units import Millis, Seconds
 from zuno.markets.feeds import QUIET, mark_feed
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.markets.venues import DEFAULT_VENUE
-from zuno.trading.measure.data_quality import RowRun, complete_at, count_repeated_rows, find_gap
+from zuno.trading.measure.data_quality import complete_at, count_repeated_rows, find_gaps
 from zuno.trading.measure.derivatives import RANK_DAYS, thin_to_hours
 from zuno.trading.measure.features import CADENCE_DAYS
 from zuno.trading.measure.order_book import sample_minute
@@ -28,8 +28,7 @@ TAPE_DAYS: Final = 14
 _FAULT: Final = 120
 """So many letters at most of what is wrong with a row."""
 PROVEN_WITHIN: Final = Seconds(5)
-"""How long a living stream may take to prove a minute that is over: late trades, the venue's next message, the
-write."""
+"""How long a living stream may take to prove a minute that is over: late trades, the next message, the write."""
 RANKED: Final = (market.Feed.LONG_SHORT, market.Feed.BASIS)
 """Held against the hours of their own week, at the venue the desk trades at."""
 _STREAMS: Final = (market.Feed.LIQUIDATIONS, market.Feed.WHALES)
@@ -55,9 +54,8 @@ _REACH: Final[Mapping[market.Feed, ReadWindow]] = {
     market.Feed.OPEN_INTEREST: ReadWindow(181 * market.DAY_MS),
     market.Feed.LONG_SHORT: ReadWindow(market.DAY_MS),
     market.Feed.BASIS: ReadWindow(market.DAY_MS),
-    market.Feed.BOOK: ReadWindow(
-        market.MINUTE_MS + market.STALE_AFTER[market.Feed.BOOK] * market.SECOND_MS, 16
-    ),  # a collector's eight, and whoever looked
+    # a collector's eight, and whoever looked
+    market.Feed.BOOK: ReadWindow(market.MINUTE_MS + market.STALE_AFTER[market.Feed.BOOK] * market.SECOND_MS, 16),
     market.Feed.LIQUIDATIONS: ReadWindow(TAPE_DAYS * market.DAY_MS),
     market.Feed.WHALES: ReadWindow(market.DAY_MS),
     market.Feed.OPTIONS: ReadWindow(market.DAY_MS, 1),
@@ -85,9 +83,8 @@ async def build_bundle(
     blocks: list[Block] = []
     absent: list[Absent] = []
     heard: dict[str, Millis] = {}
-    several = sorted(
-        wanted_series(symbol), key=lambda series: series.row is not market.Heartbeat
-    )  # who is alive is known before who spoke
+    # Who is alive is known before who spoke.
+    several = sorted(wanted_series(symbol), key=lambda series: series.row is not market.Heartbeat)
     others = [other for other in dict.fromkeys((*markets, *_read_held(slots))) if other is not symbol]
     beside: tuple[market.Series[Any], ...] = neighbour_series(symbol, others)
     if store.origin.candles_only:  # what is held elsewhere is marked at its last close
@@ -112,9 +109,8 @@ async def build_bundle(
             *_set_aside(series, rows, asides),
             *((f"asked now: {failed[str(series)]}",) if str(series) in failed else ()),
         )
-        blocks.append(
-            Block(series, rows, last, Seconds(-(-(as_of - last) // market.SECOND_MS)), _limit(series, rows), notes)
-        )
+        age = Seconds(-(-(as_of - last) // market.SECOND_MS))
+        blocks.append(Block(series, rows, last, age, _limit(series, rows), notes))
     absent += [Absent(str(series), f"not offered for {symbol.base}") for series in unoffered_series(symbol)]
     named = {slot.name for slot in slots}
     absent += [Absent(name, "none is kept yet") for name in SLOTS if name not in named]
@@ -173,49 +169,29 @@ def _last(series: market.Series[Any], rows: Sequence[Any], heard: Mapping[str, M
 def _limit(series: market.Series[Any], rows: Sequence[Any]) -> Seconds:
     if series.feed is market.Feed.CANDLES:
         return Seconds(market.STALE_BARS * market.timeframe_of(series).millis // market.SECOND_MS)
+    usual = market.STALE_AFTER[series.feed]
     if series.feed is market.Feed.FUNDING and not series.name.endswith("/next"):
-        return Seconds(
-            int(rows[-1].interval_hours * market.HOUR_MS) // market.SECOND_MS + market.STALE_AFTER[market.Feed.FUNDING]
-        )
+        return Seconds(int(rows[-1].interval_hours * market.HOUR_MS) // market.SECOND_MS + usual)
     if series.feed is market.Feed.MACRO:
-        return Seconds(
-            CADENCE_DAYS.get(series.name, 0) * market.DAY_MS // market.SECOND_MS + market.STALE_AFTER[market.Feed.MACRO]
-        )
-    if series.feed in _STREAMS:
-        return Seconds(market.STALE_AFTER[series.feed] + PROVEN_WITHIN)
-    return market.STALE_AFTER[series.feed]
+        return Seconds(CADENCE_DAYS.get(series.name, 0) * market.DAY_MS // market.SECOND_MS + usual)
+    return Seconds(usual + PROVEN_WITHIN) if series.feed in _STREAMS else usual
 
 
 def _notes(series: market.Series[Any], rows: Sequence[Any]) -> tuple[str, ...]:
-    """What a reader must know beside the numbers."""
     notes: list[str] = []
     if series.feed is market.Feed.LIQUIDATIONS and series.row is not market.Heartbeat:
         notes.append(f"sums are a {LOWER_BOUND}: a venue pushes one forced trade a second at most")
     if series.feed is market.Feed.CANDLES and series.venue not in QUIET:
-        timeframe = market.timeframe_of(series)
-        holes = list(_find_gaps(timeframe, rows, 0, len(rows) - 1))
-        if holes:
+        timeframe, first, last = market.timeframe_of(series), rows[0].at, rows[-1].at
+        whole = last - first == (len(rows) - 1) * timeframe.millis
+        if holes := [] if whole else find_gaps(timeframe, [row.at for row in rows], first, last):
             notes.append(f"{sum(hole.count for hole in holes)} bars are missing in {len(holes)} places")
     if (still := count_repeated_rows(series, rows)) is not None:
         notes.append(f"the last {still} rows are the same: the feed stands still")
     return tuple(notes)
 
 
-def _find_gaps(timeframe: market.Timeframe, rows: Sequence[Any], first: int, last: int) -> Iterator[RowRun]:
-    """Missing bars between two of these, by halves: none is missing where the span equals the number of bars."""
-    before, after = rows[first].at, rows[last].at
-    if after - before == (last - first) * timeframe.millis:
-        return
-    if last - first > 1:
-        middle = (first + last) // 2
-        yield from _find_gaps(timeframe, rows, first, middle)
-        yield from _find_gaps(timeframe, rows, middle, last)
-    elif (hole := find_gap(timeframe, before, after)) is not None:
-        yield hole
-
-
 def _reason(series: market.Series[Any], asides: Sequence[RejectedRow], failure: str | None, home: str) -> str:
-    """Why nothing of a series is here."""
     reasons = (*((failure,) if failure else ()), *_set_aside(series, (), asides))
     return "; ".join(reasons) or f"nothing is recorded of {_format_span(reach_of(series, home).span)} before"
 
@@ -236,10 +212,7 @@ def _set_aside(series: market.Series[Any], rows: Sequence[Any], asides: Sequence
 
 
 def _format_span(span: int) -> str:
-    if span >= 2 * market.DAY_MS:
-        return f"the {span // market.DAY_MS} days"
-    return (
-        f"the {span // market.MINUTE_MS} minutes"
-        if span >= 2 * market.MINUTE_MS
-        else f"the {span // market.SECOND_MS} seconds"
-    )
+    for unit, name in ((market.DAY_MS, "days"), (market.MINUTE_MS, "minutes")):
+        if span >= 2 * unit:
+            return f"the {span // unit} {name}"
+    return f"the {span // market.SECOND_MS} seconds"

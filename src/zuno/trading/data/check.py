@@ -132,16 +132,15 @@ class Check:
             await self._handle_gap(market, timeframe, bars, hole)
         mended: list[Candle] = []
         for at in sorted(bars) if market.bars else ():  # the finest have nobody to ask
-            better = self._compare_with_finer(market, timeframe, series, bars[at])
+            better = self._compare_with_finer(market, timeframe, bars[at])
             if better is not None and self._repair:
                 bars[at] = better
                 mended.append(better)
         await self._put(series, mended)
 
-    def _compare_with_finer(
-        self, market: Market, timeframe: Timeframe, series: Series[Candle], bar: Candle
-    ) -> Candle | None:
+    def _compare_with_finer(self, market: Market, timeframe: Timeframe, bar: Candle) -> Candle | None:
         """The bar that should replace this one; None where none should."""
+        series = market.spans[timeframe].series
         summed = timeframe.millis // MINUTE_MS  # whoever made either of them may have added up its minutes
         known = market.build_bar(timeframe, bar.at)
         if known is None:
@@ -300,9 +299,8 @@ def _markets(spans: Sequence[Span]) -> list[Market]:
         if span.series.feed is Feed.CANDLES:
             symbol, _, length = span.series.name.rpartition("/")
             grouped.setdefault((span.series.venue, symbol), {})[Timeframe(length)] = span
-    order = list(Timeframe)
     return [
-        Market(venue, dict(sorted(held.items(), key=lambda item: order.index(item[0]))))
+        Market(venue, {timeframe: held[timeframe] for timeframe in Timeframe if timeframe in held})
         for (venue, _), held in grouped.items()
     ]
 
@@ -317,18 +315,15 @@ def _runs(moments: Sequence[int], step: int) -> Iterator[tuple[int, int]]:
         yield times[0], times[-1]
 
 
-def _join_gaps(flaws: Sequence[Flaw]) -> Iterator[Flaw]:
+def _join_gaps(flaws: Sequence[Flaw]) -> list[Flaw]:
     """Neighbouring gaps of one cause as one."""
-    held: Flaw | None = None
+    joined: list[Flaw] = []
     for flaw in sorted(flaws, key=_order):
-        if held is not None and _continues(held, flaw):
-            held = replace(held, last=flaw.last, count=held.count + flaw.count)
-            continue
-        if held is not None:
-            yield held
-        held = flaw
-    if held is not None:
-        yield held
+        if joined and _continues(joined[-1], flaw):
+            held = joined.pop()
+            flaw = replace(held, last=flaw.last, count=held.count + flaw.count)
+        joined.append(flaw)
+    return joined
 
 
 def _continues(held: Flaw, flaw: Flaw) -> bool:

@@ -1,12 +1,12 @@
 """Closed days of markets out of the store, as core strategies read them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from zuno.kernel.units import Millis
 from zuno.markets.feeds import perpetual_feeds
 from zuno.markets.market import Symbol
+from zuno.trading.measure.data_quality import find_gaps
 from zuno.trading.model.market import DAY_MS, HOUR_MS, Timeframe, funding
 from zuno.trading.model.wanted import own_candles
 from zuno.trading.ports.series import SeriesStore, Slice
@@ -25,17 +25,11 @@ async def read_days(
         paid = funding(perpetual_feeds(symbol)[0], symbol)
         prints: Slice[Any] = Slice(paid, Millis(0), Millis(end + Timeframe.H1.millis))
         whole, settled = (await store.read_many([Slice(days, Millis(0), end), prints], at)).rows
-        holes = [Slice(hours, first, last) for first, last in _list_holes([bar.at for bar in whole], end)]
+        gaps = find_gaps(Timeframe.D1, [bar.at for bar in whole], 0, end + 1 - DAY_MS)
+        holes = [Slice(hours, gap.first, Millis(gap.last + DAY_MS - 1)) for gap in gaps]
         parts = (await store.read_many(holes, at)).rows
         bars = sorted((bar.at, bar.close) for rows in (whole, *parts) for bar in rows)
         if bars and end - DAY_MS < bars[-1][0] <= end - HOUR_MS and bars[-1][0] % DAY_MS:
             bars = [bar for bar in bars if bar[0] <= end - DAY_MS]
         histories.append(build_history(symbol.value, bars, settled, spot=spot(symbol)))
     return tuple(histories)
-
-
-def _list_holes(days: Sequence[int], end: int) -> Iterator[tuple[Millis, Millis]]:
-    """Stretches without a daily bar, first and last millisecond."""
-    for before, after in pairwise([-DAY_MS, *days, end + 1]):
-        if after - before > DAY_MS:
-            yield Millis(before + DAY_MS), Millis(after - 1)

@@ -15,31 +15,21 @@ from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.trading.measure import columns as measured
 from zuno.trading.measure.data_quality import find_row_fault, print_interval
-from zuno.trading.model.market import (
-    DAY_MS,
-    HOUR_MS,
-    MINUTE_MS,
-    Candle,
-    Feed,
-    Funding,
-    MacroRelease,
-    Series,
-    Timeframe,
-    candles,
-    parse_series,
-    timeframe_of,
-)
+from zuno.trading.model import market
 from zuno.trading.ports.imports import NotNeeded
 from zuno.trading.ports.series import Batch, Columns, ColumnStore, ColumnsWritten, Source
 
-COARSER: Final = {Timeframe.M1: (Timeframe.H1,), Timeframe.H1: (Timeframe.H4, Timeframe.D1, Timeframe.W1)}
+COARSER: Final = {
+    market.Timeframe.M1: (market.Timeframe.H1,),
+    market.Timeframe.H1: (market.Timeframe.H4, market.Timeframe.D1, market.Timeframe.W1),
+}
 _SAMPLE: Final = 2_000
 """Newest bars that are held against other coins' first."""
 _UNLIKELY: Final = 0.1  # the share of closes that is asked about: a few may be a venue's bad minute
 _FIRST_BLOCK: Final = 1_230_940_800_000
 """2009-01-03: a bar before it has a time that was read wrongly, or none."""
-_WEEK: Final = Timeframe.W1
-_WINDOW: Final = {Timeframe.M1: 26 * _WEEK.millis, Timeframe.H1: 520 * _WEEK.millis}
+_WEEK: Final = market.Timeframe.W1
+_WINDOW: Final = {market.Timeframe.M1: 26 * _WEEK.millis, market.Timeframe.H1: 520 * _WEEK.millis}
 """How much is made at a time; whole weeks, so that no bar lies in two windows."""
 Stretch: TypeAlias = tuple[Millis, Millis, bool]
 """The first and the last row that is new or changed, and whether some are changed."""
@@ -47,8 +37,6 @@ Stretch: TypeAlias = tuple[Millis, Millis, bool]
 
 @dataclass(slots=True)
 class Imported:
-    """What became of columns."""
-
     rows: int = 0
     new: int = 0
     changed: int = 0
@@ -80,27 +68,27 @@ class ImportState:
     now: Millis
     confirm: Callable[[str], bool]
     """Asks whether prices that are not likely are taken all the same."""
-    confirmed: set[tuple[Series[Any], str]] = field(default_factory=set)
-    unchecked: set[Series[Any]] = field(default_factory=set)
+    confirmed: set[tuple[market.Series[Any], str]] = field(default_factory=set)
+    unchecked: set[market.Series[Any]] = field(default_factory=set)
     """Candles that nothing could be held against."""
-    seen: dict[Series[Any], Any] = field(default_factory=dict)
+    seen: dict[market.Series[Any], Any] = field(default_factory=dict)
     """Times that this import has given a row already; what comes later for them does not replace it."""
-    prints: dict[Series[Any], dict[int, float]] = field(default_factory=dict)
-    level: dict[Series[Any], float] = field(default_factory=dict)
+    prints: dict[market.Series[Any], dict[int, float]] = field(default_factory=dict)
+    level: dict[market.Series[Any], float] = field(default_factory=dict)
     """The last close that was written of a series."""
-    touched: dict[Series[Any], list[Stretch]] = field(default_factory=dict)
+    touched: dict[market.Series[Any], list[Stretch]] = field(default_factory=dict)
 
 
 async def take_columns(state: ImportState, columns: Columns, lines: Any, file: str, parts: int = 1) -> Imported:
     """Write the valid rows of a block. `Refused` for another market's prices or another clock. `parts`: how many rows
     make one bar; the block is then the whole file."""
     series = columns.series
-    if series.row is MacroRelease:
+    if series.row is market.MacroRelease:
         return await _take_prints(state, columns, lines, file)
-    if series.row is Candle:
-        timeframe = timeframe_of(series)
+    if series.row is market.Candle:
+        timeframe = market.timeframe_of(series)
         _refuse_clocks(series, measured.find_late_clocks(columns.at - timeframe.floor(0), timeframe.millis // parts))
-    placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not Candle, parts=parts)
+    placed = measured.sort_rows(columns, state.now, with_blanks=series.row is not market.Candle, parts=parts)
     imported = Imported(repeated=placed.repeated, blank=placed.blank)
     bad = measured.take_rows(columns, placed.bad)
     for row, line in zip(measured.to_rows(bad), lines[placed.bad].tolist(), strict=True):
@@ -108,13 +96,13 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
         imported.unfinished += row.at <= state.now and _find_fault(series, row, None, parts) is None
     imported.set_aside += [(int(lines[place]), _SECOND) for place in placed.second]
     whole, where = measured.take_rows(columns, placed.order), lines[placed.order]
-    if series.row is Candle and len(whole):
+    if series.row is market.Candle and len(whole):
         early = whole.at < _FIRST_BLOCK
         imported.set_aside += [
             (line, "nothing was traded before Bitcoin's first block") for line in where[early].tolist()
         ]
         whole, where = measured.take_rows(whole, ~early), where[~early]
-    if series.row is Candle and len(whole):
+    if series.row is market.Candle and len(whole):
         foreign = measured.mark_foreign_prices(whole, await _level(state, whole))
         imported.set_aside += [
             (int(line), f"close {close:g} is another market's price")
@@ -125,7 +113,7 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
             whole, where = _build_bars(whole, where, parts, imported)
         await _check_market(state, whole, file)
     elif len(whole):
-        whole = measured.narrow_intervals(whole) if series.row is Funding else whole
+        whole = measured.narrow_intervals(whole) if series.row is market.Funding else whole
         standing = await _read_around(state, whole)
         _refuse_clocks(series, measured.find_clock_shifts(whole, standing))
         if print_interval(series) is not None:
@@ -140,7 +128,7 @@ async def take_columns(state: ImportState, columns: Columns, lines: Any, file: s
     imported.first, imported.last = Millis(int(whole.at[0])), Millis(int(whole.at[-1]))
     imported.repeated += int((before & ~written.left).sum())
     _note_touched(state, whole, written)
-    if series.row is Candle:
+    if series.row is market.Candle:
         state.level[series] = float(whole.values[3][-1])
     return imported
 
@@ -150,19 +138,19 @@ _DOUBLED: Final = "its interval has a row already"
 _SECOND: Final = "another row of the same time has other numbers, and came first"
 
 
-def _find_fault(series: Series[Any], row: Any, known: Millis | None, parts: int) -> str | None:
+def _find_fault(series: market.Series[Any], row: Any, known: Millis | None, parts: int) -> str | None:
     if parts == 1:
         return find_row_fault(series, row, known)
-    timeframe = timeframe_of(series)
+    timeframe = market.timeframe_of(series)
     fault = find_row_fault(series, row._replace(at=timeframe.floor(row.at)), None)
     length = timeframe.millis // parts
-    return fault or (f"no {length // MINUTE_MS}m bar opens then" if row.at % length else None)
+    return fault or (f"no {length // market.MINUTE_MS}m bar opens then" if row.at % length else None)
 
 
 def _build_bars(columns: Columns, lines: Any, parts: int, imported: Imported) -> tuple[Columns, Any]:
     """The bars whose every part is here, each at the line of its first part; lines of the others are set aside."""
     bars, firsts, counts = measured.build_bars(columns, parts)
-    timeframe, lacking = timeframe_of(columns.series), counts < parts
+    timeframe, lacking = market.timeframe_of(columns.series), counts < parts
     imported.unmade = len(set(map(timeframe.floor, columns.at[lacking].tolist())))
     imported.unfinished += int((columns.at[lacking] >= timeframe.floor(int(columns.at[-1]))).sum())
     imported.set_aside += [
@@ -180,7 +168,7 @@ async def _take_prints(state: ImportState, columns: Columns, lines: Any, file: s
     beside = _measure_beside(columns, measured.to_columns(columns.series, standing))[1]
     numbers = columns.at.tolist(), columns.values[0].tolist(), lines.tolist(), beside
     for at, value, line, gap in zip(*numbers, strict=True):
-        row = MacroRelease(Millis(at), value, Millis(at + DAY_MS))
+        row = market.MacroRelease(Millis(at), value, Millis(at + market.DAY_MS))
         if value != value:
             imported.blank += 1
         elif (fault := find_row_fault(columns.series, row, state.now)) or row.released > state.now:
@@ -217,21 +205,21 @@ def _keep_single(columns: Columns, lines: Any, standing: Columns, imported: Impo
 def _measure_beside(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:
     """As `measure_overlaps`. `Refused` for a clock that is not UTC, and where most rows lie beside one that is here."""
     series = columns.series
-    if series.feed is Feed.FUNDING and is_perpetual(series.venue):
+    if series.feed is market.Feed.FUNDING and is_perpetual(series.venue):
         _refuse_clocks(series, measured.find_late_clocks(columns.at, measured.interval_widths(columns)))
     placed, beside = measured.measure_overlaps(columns, standing)
     shifts = Counter(filter(None, beside))
     if 2 * shifts.total() > len(columns):
         raise Refused(
             f"{shifts.total():,} of its {len(columns):,} rows are of intervals that {series} has rows of, most of "
-            f"them {round(shifts.most_common(1)[0][0] / HOUR_MS, 2):+g} h beside it: no hour is counted twice"
+            f"them {round(shifts.most_common(1)[0][0] / market.HOUR_MS, 2):+g} h beside it: no hour is counted twice"
         )
     return placed, beside
 
 
-def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:
+def _refuse_clocks(series: market.Series[Any], shifts: Sequence[int]) -> None:
     if shifts:
-        offsets = ", ".join(f"{shift / HOUR_MS:+g} h" for shift in shifts)
+        offsets = ", ".join(f"{shift / market.HOUR_MS:+g} h" for shift in shifts)
         raise Refused(
             f"Its times look local: its rows lie {offsets} beside those of {series} by UTC; write times in UTC or with "
             "their offset"
@@ -239,7 +227,7 @@ def _refuse_clocks(series: Series[Any], shifts: Sequence[int]) -> None:
 
 
 async def _read_around(state: ImportState, columns: Columns) -> Columns:
-    since, until = Millis(int(columns.at[0]) - DAY_MS), Millis(int(columns.at[-1]) + DAY_MS)
+    since, until = Millis(int(columns.at[0]) - market.DAY_MS), Millis(int(columns.at[-1]) + market.DAY_MS)
     return await state.store.read_columns(columns.series, since, until)
 
 
@@ -252,7 +240,9 @@ async def _level(state: ImportState, columns: Columns) -> float | None:
     if known is not None:
         return known
     first = int(columns.at[0])
-    near = await state.store.read_columns(columns.series, Millis(first - 7 * DAY_MS), Millis(first + 7 * DAY_MS))
+    near = await state.store.read_columns(
+        columns.series, Millis(first - 7 * market.DAY_MS), Millis(first + 7 * market.DAY_MS)
+    )
     return float(near.values[3][-1]) if len(near) else None
 
 
@@ -266,7 +256,7 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
             "Its volume is 0 throughout: it is a mark, index or premium price, and candles of trades are kept here"
         )
     held = [columns]
-    if timeframe_of(series) is Timeframe.M1:  # hours may be here without their minutes
+    if market.timeframe_of(series) is market.Timeframe.M1:  # hours may be here without their minutes
         held += filter(len, [measured.take_hour_closes(columns)])
     compared = False
     for part in held:
@@ -303,8 +293,11 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     series = columns.series
     if series.venue == FOREIGN_SPOT:
         return
-    others = {candles(series.venue, coin.symbol, timeframe_of(series)) for coin in Catalogue().list_at(DEFAULT_VENUE)}
-    length = f"/{timeframe_of(series)}"
+    others = {
+        market.candles(series.venue, coin.symbol, market.timeframe_of(series))
+        for coin in Catalogue().list_at(DEFAULT_VENUE)
+    }
+    length = f"/{market.timeframe_of(series)}"
     others |= {other for other in state.touched if other.venue == series.venue and other.name.endswith(length)}
     for other in others - {series}:
         ratio = None
@@ -320,21 +313,23 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
 # -- coarser bars
 
 
-async def make_coarser(state: ImportState) -> dict[Series[Any], int]:
+async def make_coarser(state: ImportState) -> dict[market.Series[Any], int]:
     """Bars of hours, and of hours the longer ones, where every part is here: how many are new or changed."""
-    made: dict[Series[Any], int] = {}
+    made: dict[market.Series[Any], int] = {}
     for fine in COARSER:
-        for series in [series for series in state.touched if series.row is Candle and timeframe_of(series) is fine]:
+        for series in [
+            series for series in state.touched if series.row is market.Candle and market.timeframe_of(series) is fine
+        ]:
             for stretch in _join_stretches(state.touched[series]):
                 await _make_stretch(state, series, stretch, made)
     return made
 
 
 async def _make_stretch(
-    state: ImportState, series: Series[Any], stretch: Stretch, made: dict[Series[Any], int]
+    state: ImportState, series: market.Series[Any], stretch: Stretch, made: dict[market.Series[Any], int]
 ) -> None:
     first, last, changed = stretch
-    timeframe = timeframe_of(series)
+    timeframe = market.timeframe_of(series)
     end = _WEEK.floor(last) + _WEEK.millis
     for since in range(_WEEK.floor(first), end, _WINDOW[timeframe]):
         until = min(since + _WINDOW[timeframe], end)
@@ -350,8 +345,7 @@ async def _make_stretch(
 
 
 def _note_touched(state: ImportState, columns: Columns, written: ColumnsWritten) -> int:
-    """How many rows are new or changed. Their span is kept for coarser bars; all of it where none is, as an import may
-    have been stopped."""
+    """How many rows are new or changed. Their span, or all of it where none is, is kept for coarser bars."""
     put = written.new | written.changed
     at = columns.at[put] if put.any() else columns.at
     stretch = (Millis(int(at[0])), Millis(int(at[-1])), bool(written.changed.any()))
@@ -371,16 +365,16 @@ def _join_stretches(stretches: Sequence[Stretch]) -> list[Stretch]:
     return joined
 
 
-def parse_importable(text: str) -> Series[Any]:
+def parse_importable(text: str) -> market.Series[Any]:
     """The series of that name; `ValueError` for one whose rows no file of numbers holds."""
-    series = parse_series(text.strip())
-    if series.row is Candle:
-        timeframe_of(series)
+    series = market.parse_series(text.strip())
+    if series.row is market.Candle:
+        market.timeframe_of(series)
     if series.feed not in _IMPORTABLE or not series.venue or not series.name or series.name.endswith("/alive"):
         raise ValueError(text)
     return series
 
 
 _IMPORTABLE: Final = frozenset(
-    map(Feed, ("candles", "funding", "open_interest", "long_short", "dvol", "fear_greed", "rates", "macro"))
+    map(market.Feed, ("candles", "funding", "open_interest", "long_short", "dvol", "fear_greed", "rates", "macro"))
 )

@@ -17,16 +17,7 @@ from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.measure.data_quality import LEEWAY, complete_at, find_row_fault
 from zuno.trading.model import market
 from zuno.trading.model.wanted import neighbour_series, wanted_series
-from zuno.trading.ports.feeds import (
-    BookFeed,
-    CandleFeed,
-    DerivativesFeed,
-    LevelFeed,
-    MacroFeed,
-    OptionsFeed,
-    TapeFeed,
-    TextFeed,
-)
+from zuno.trading.ports import feeds
 from zuno.trading.ports.series import Batch, SeriesStore
 
 DEPTH: Final = 1_000
@@ -40,6 +31,9 @@ FINE_DAYS: Final = 2
 _NEXT: Final = "/next"
 
 F = TypeVar("F")
+AnySeries: TypeAlias = market.Series[Any]
+Hole: TypeAlias = tuple[Millis, Millis]
+"""Its first moment and its last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +84,17 @@ SETTLING: Final = 10 * market.SECOND_MS
 class Sources:
     """Feeds by the name of their venue. `closed`: venues nobody can ask as things are set, and why."""
 
-    candles: Mapping[str, CandleFeed] = field(default_factory=dict)
-    derivatives: Mapping[str, DerivativesFeed] = field(default_factory=dict)
-    books: Mapping[str, BookFeed] = field(default_factory=dict)
-    options: Mapping[str, OptionsFeed] = field(default_factory=dict)
-    macro: Mapping[str, MacroFeed] = field(default_factory=dict)
-    levels: Mapping[str, LevelFeed] = field(default_factory=dict)
-    texts: Mapping[str, TextFeed] = field(default_factory=dict)
-    tapes: Mapping[str, TapeFeed] = field(default_factory=dict)
+    candles: Mapping[str, feeds.CandleFeed] = field(default_factory=dict)
+    derivatives: Mapping[str, feeds.DerivativesFeed] = field(default_factory=dict)
+    books: Mapping[str, feeds.BookFeed] = field(default_factory=dict)
+    options: Mapping[str, feeds.OptionsFeed] = field(default_factory=dict)
+    macro: Mapping[str, feeds.MacroFeed] = field(default_factory=dict)
+    levels: Mapping[str, feeds.LevelFeed] = field(default_factory=dict)
+    texts: Mapping[str, feeds.TextFeed] = field(default_factory=dict)
+    tapes: Mapping[str, feeds.TapeFeed] = field(default_factory=dict)
     closed: Mapping[str, str] = field(default_factory=dict)
 
-    async def ask_within(
-        self, patience: float, series: market.Series[Any], since: Millis, until: Millis
-    ) -> Sequence[Any]:
+    async def ask_within(self, patience: float, series: AnySeries, since: Millis, until: Millis) -> Sequence[Any]:
         """`Unavailable` where the answer takes longer."""
         try:
             async with asyncio.timeout(patience):
@@ -110,7 +102,7 @@ class Sources:
         except TimeoutError:
             raise Unavailable(f"{series.venue} did not answer within {patience:g} s") from None
 
-    async def ask(self, series: market.Series[Any], since: Millis, until: Millis) -> Sequence[Any]:
+    async def ask(self, series: AnySeries, since: Millis, until: Millis) -> Sequence[Any]:
         """Rows of that time; what a venue tells of now alone is one row of now."""
         name = series.name
         if (why := self.closed.get(series.venue)) is not None:
@@ -145,49 +137,46 @@ class Sources:
                 raise Unavailable(f"{series} is a stream: it is heard, not asked for")
 
 
-def _of(feeds: Mapping[str, F], series: market.Series[Any]) -> F:
+def _of(feeds: Mapping[str, F], series: AnySeries) -> F:
     if series.venue not in feeds:
         raise Unavailable(f"Nobody is known who tells {series}")
     return feeds[series.venue]
 
 
-def is_streamed(series: market.Series[Any]) -> bool:
+def is_streamed(series: AnySeries) -> bool:
     return series.feed in STREAMED
 
 
-def is_snapshot_only(series: market.Series[Any]) -> bool:
+def is_snapshot_only(series: AnySeries) -> bool:
     """Whether a venue gives only the current value: what was missed cannot be asked for later."""
     return is_streamed(series) or poll_schedule_of(series).reach == 0
 
 
-def poll_schedule_of(series: market.Series[Any]) -> PollSchedule:
+def poll_schedule_of(series: AnySeries) -> PollSchedule:
     if series.feed is market.Feed.CANDLES:
         timeframe = market.timeframe_of(series)
-        return PollSchedule(
-            min(timeframe.millis, market.HOUR_MS) / market.SECOND_MS, _BARS[timeframe] * timeframe.millis
-        )
+        period = min(timeframe.millis, market.HOUR_MS) / market.SECOND_MS
+        return PollSchedule(period, _BARS[timeframe] * timeframe.millis)
     if series.name.endswith(_NEXT):
         return PollSchedule(_SCHEDULES[market.Feed.BASIS].period, 0)
     return _SCHEDULES[series.feed]
 
 
-def fresh_for(series: market.Series[Any]) -> Seconds:
+def fresh_for(series: AnySeries) -> Seconds:
     """How long ago its source may have answered last."""
     if series.feed is market.Feed.CANDLES:
         return Seconds(market.STALE_BARS * market.timeframe_of(series).millis // market.SECOND_MS)
     return market.STALE_AFTER[series.feed]
 
 
-def kept_since(series: market.Series[Any], now: Millis) -> Millis:
+def kept_since(series: AnySeries, now: Millis) -> Millis:
     """Before this moment the venue has nothing of it any more."""
     row = ROWS.get(series.venue)
     days = None if row is None else row.kept_days.get(series.feed)
     return Millis(0) if days is None else Millis(now - days * market.DAY_MS)
 
 
-def find_missing(
-    series: market.Series[Any], moments: Sequence[int], since: int, until: int
-) -> list[tuple[Millis, Millis]]:
+def find_missing(series: AnySeries, moments: Sequence[int], since: int, until: int) -> list[Hole]:
     """The spans of [since, until] that lack rows, oldest first. `moments`: times of the rows that are here. Of texts
     and prints all is asked for again."""
     apart = _expected_gap(series)
@@ -197,9 +186,7 @@ def find_missing(
     return [(Millis(before + 1), Millis(after - 1)) for before, after in pairwise(edges) if after - before > apart]
 
 
-def find_missing_spans(
-    series: market.Series[Any], moments: Sequence[int], since: int, until: int, now: Millis
-) -> list[tuple[Millis, Millis]]:
+def find_missing_spans(series: AnySeries, moments: Sequence[int], since: int, until: int, now: Millis) -> list[Hole]:
     """What a venue was asked for and did not give, each span up to the next row. `moments`: times of the rows that are
     here. Before the first row there may have been no market. Where no bar is made without a trade nothing is owed, nor
     of texts, prints and what is kept for less than a day: they have no schedule."""
@@ -221,14 +208,14 @@ def find_missing_spans(
     return [*before, *((Millis(low - 1 + after), Millis(high + 1)) for low, high in holes)]
 
 
-def _expected_gap(series: market.Series[Any]) -> int | None:
+def _expected_gap(series: AnySeries) -> int | None:
     if series.row is market.Candle:
         return market.timeframe_of(series).millis
     apart = _MAX_GAP.get(series.feed)
     return None if apart is None else apart + LEEWAY
 
 
-def split_into_pages(series: market.Series[Any], since: Millis, until: Millis) -> Iterator[tuple[Millis, Millis]]:
+def split_into_pages(series: AnySeries, since: Millis, until: Millis) -> Iterator[Hole]:
     """That time in parts that are asked for and written one after the other, oldest first."""
     if series.feed in (market.Feed.OPEN_INTEREST, market.Feed.LONG_SHORT):
         near = until - FINE_DAYS * market.DAY_MS
@@ -241,7 +228,7 @@ def split_into_pages(series: market.Series[Any], since: Millis, until: Millis) -
         yield Millis(start), Millis(min(until, start + span - 1))
 
 
-def date_batch(series: market.Series[Any], rows: Sequence[Any], now: Millis) -> Batch[Any]:
+def date_batch(series: AnySeries, rows: Sequence[Any], now: Millis) -> Batch[Any]:
     """Rows with the time they reached us, or the venue's own where its clock is ahead of ours."""
     # Daily prints are stamped with the day they describe; they become known the next morning.
     if not rows or series.row is market.MacroRelease:
@@ -257,7 +244,6 @@ def date_batch(series: market.Series[Any], rows: Sequence[Any], now: Millis) -> 
 
 Keep: TypeAlias = Callable[[Batch[Any]], Awaitable[None]]
 Now: TypeAlias = Callable[[], Millis]
-Hole: TypeAlias = tuple[Millis, Millis]
 
 PATIENCE: Final = 120.0
 """Seconds one question may take, all its pages together."""
@@ -285,19 +271,18 @@ class Intake:
         self._keep = keep
         self._now = now
         self._patience = patience
-        self._frontier: dict[market.Series[Any], Millis] = {}
-        self._holes: dict[market.Series[Any], list[Hole]] = {}
-        self._tries: Counter[tuple[market.Series[Any], Hole]] = Counter()
-        self.given_up: dict[market.Series[Any], list[Hole]] = {}
+        self._frontier: dict[AnySeries, Millis] = {}
+        self._holes: dict[AnySeries, list[Hole]] = {}
+        self._tries: Counter[tuple[AnySeries, Hole]] = Counter()
+        self.given_up: dict[AnySeries, list[Hole]] = {}
         """What an earlier life left out and no venue tells any more, each from its beginning to what comes after."""
-        self.set_aside: dict[market.Series[Any], str] = {}
+        self.set_aside: dict[AnySeries, str] = {}
         """What no market can have made of the last that was told of a series; the store keeps it aside."""
         self.latest = _BEGINNING
         """From when the newest of what came in is known."""
 
-    async def visit(self, series: market.Series[Any]) -> None:
-        """Ask for all that is owed of a series, and keep it. A paid search is not repeated while its last answer is
-        young."""
+    async def visit(self, series: AnySeries) -> None:
+        """Ask for all that is owed of a series, and keep it. A paid search with a young answer is not repeated."""
         self.set_aside.pop(series, None)
         if series.feed is market.Feed.NARRATIVE and await self._is_young(series):
             return
@@ -309,22 +294,22 @@ class Intake:
         """Venues nobody can ask as things are set, and why."""
         return self._sources.closed
 
-    def newest(self, series: market.Series[Any]) -> Millis | None:
+    def newest(self, series: AnySeries) -> Millis | None:
         """The time of the last row that is here, as far as somebody looked."""
         return self._frontier.get(series)
 
-    async def _is_young(self, series: market.Series[Any]) -> bool:
+    async def _is_young(self, series: AnySeries) -> bool:
         old = Millis(self._now() - round(poll_schedule_of(series).period * market.SECOND_MS))
         recent = await self._store.read(series, Millis(old + 1), _EVER, _EVER, newest=1)
         if recent:
             self._frontier[series] = recent[-1].at
         return bool(recent)
 
-    async def _stretch(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
+    async def _stretch(self, series: AnySeries, since: Millis, until: Millis) -> None:
         for low, high in split_into_pages(series, since, until):
             await self._page(series, low, high)
 
-    async def _page(self, series: market.Series[Any], since: Millis, until: Millis) -> None:
+    async def _page(self, series: AnySeries, since: Millis, until: Millis) -> None:
         rows = await self._sources.ask_within(self._patience, series, since, until)
         if not rows:
             return
@@ -336,16 +321,14 @@ class Intake:
         self._frontier[series] = max(last, self._frontier.get(series, last))
         self.latest = max(self.latest, batch.known or _BEGINNING)
 
-    async def _tail(self, series: market.Series[Any]) -> tuple[Millis, Millis]:
+    async def _tail(self, series: AnySeries) -> tuple[Millis, Millis]:
         """From the last row to now. That row is asked for again: a venue may have mended it."""
         now = self._now()
         if is_snapshot_only(series):
             return now, now
         oldest = Millis(max(now - poll_schedule_of(series).reach, kept_since(series, now)))
-        if (
-            series.row is market.MacroRelease or series.feed is market.Feed.NARRATIVE
-        ):  # what was printed may be revised for months
-            return oldest, now
+        if series.row is market.MacroRelease or series.feed is market.Feed.NARRATIVE:
+            return oldest, now  # what was printed may be revised for months
         if series not in self._frontier and (rows := await self._store.read(series, oldest, now, _EVER)):
             self._frontier[series] = rows[-1].at
             if series.feed is not market.Feed.NEWS:
@@ -357,7 +340,7 @@ class Intake:
             known = Millis(known - NEWS_AGAIN)
         return max(oldest, known), now
 
-    async def _fill(self, series: market.Series[Any]) -> None:
+    async def _fill(self, series: AnySeries) -> None:
         """Ask for holes that an earlier process left; after some tries they are given up and reported."""
         holes = self._holes.get(series, [])
         while holes:
@@ -371,15 +354,90 @@ class Intake:
                 raise
             self._give_up(series, await self._remaining_holes(series, holes.pop(0)))
 
-    async def _remaining_holes(self, series: market.Series[Any], hole: Hole) -> list[Hole]:
+    async def _remaining_holes(self, series: AnySeries, hole: Hole) -> list[Hole]:
         """What is owed of it still."""
         since, until = hole
         rows = await self._store.read(series, Millis(since - 1), Millis(until + 1), _EVER)
         return find_missing_spans(series, [row.at for row in rows], since, until, self._now())
 
-    def _give_up(self, series: market.Series[Any], left: list[Hole]) -> None:
+    def _give_up(self, series: AnySeries, left: list[Hole]) -> None:
         if left:
             self.given_up.setdefault(series, []).extend(left)
+
+    async def refresh_market(
+        self, symbol: Symbol, markets: Iterable[Symbol] = DEFAULT_SYMBOLS
+    ) -> tuple[Millis, Mapping[str, str]]:
+        """Ask every source once: the moment from which all is known, and failures by series. `markets`: what the desk
+        trades or holds; the marks of all are asked for. `Unavailable` if nobody answered."""
+        wanted = (*wanted_series(symbol), *neighbour_series(symbol, markets))
+        series = [each for each in wanted if not is_streamed(each)]
+        moment, failures = await self.refresh(series)
+        asked = [each for each in series if each.venue not in self.closed]
+        if asked and all(str(each) in failures for each in asked):
+            raise Unavailable(f"live: no venue answered: {_join_venues(silent_venues(asked, failures))}.")
+        return moment, failures | await self._find_unheard(symbol, moment)
+
+    async def refresh(self, series: Sequence[AnySeries]) -> tuple[Millis, dict[str, str]]:
+        """The same of these series alone. Those that go stale within a minute are asked last, and age no further."""
+        brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
+        unreached: dict[str, str] = {}
+        patient = [each for each in series if each not in brief]
+        failures = await self._visit_all(patient, LIVE_SECONDS, unreached)
+        if any(str(each) not in failures for each in patient):
+            unreached.clear()
+        failures |= await self._visit_all(brief, LAST_SECONDS, unreached)
+        return Millis(max(self._now(), self.latest)), failures
+
+    async def _visit_all(self, series: Sequence[AnySeries], within: float, unreached: dict[str, str]) -> dict[str, str]:
+        """Failures by series. `unreached`: venues that could not be connected; where none can, waiting stops."""
+        if not series:
+            return {}
+        clock = asyncio.get_running_loop().time
+        venues = {each.venue for each in series} - self.closed.keys()
+        until = clock() + within
+        tasks = {asyncio.create_task(self._try_visit(each, unreached)): each for each in series}
+        waiting = set(tasks)
+        try:
+            while waiting and clock() < until and not (venues and venues <= unreached.keys()):
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in done:
+                    if not task.result():
+                        venues.clear()  # somebody answered: there is a network
+        finally:
+            for task in waiting:
+                task.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
+        late = f"it did not answer within {within:g} s"
+        failures = {str(each): unreached.get(each.venue, late) for task, each in tasks.items() if task.cancelled()}
+        failures |= {str(each): self.set_aside[each] for each in series if each in self.set_aside}
+        return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
+
+    async def _try_visit(self, series: AnySeries, unreached: dict[str, str]) -> str:
+        """Why it failed; empty where it did not."""
+        try:
+            await self.visit(series)
+        except Broken:
+            raise
+        except ZunoError as error:
+            if isinstance(error, Unreachable):
+                unreached[series.venue] = clause(error)
+            return clause(error)
+        except Exception as bug:  # one source's bug must not silence the others
+            return describe_bug(bug, series)
+        return ""
+
+    async def _find_unheard(self, symbol: Symbol, moment: Millis) -> dict[str, str]:
+        """Streams that nobody is listening to."""
+        silent: dict[str, str] = {}
+        for series in wanted_series(symbol):
+            if is_streamed(series):
+                heard = market.alive(series.feed, series.venue, symbol)
+                recent = Millis(moment - 3 * market.MINUTE_MS)
+                if not await self._store.read(heard, recent, moment, moment, newest=1):
+                    silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
+        return silent
 
 
 def clause(error: ZunoError) -> str:
@@ -393,25 +451,6 @@ def describe_bug(bug: Exception, what: object) -> str:
     return f"Zuno has a bug ({type(bug).__name__})"
 
 
-async def refresh_market(
-    intake: Intake,
-    store: SeriesStore,
-    symbol: Symbol,
-    now: Now,
-    *,
-    within: float = LIVE_SECONDS,
-    markets: Iterable[Symbol] = DEFAULT_SYMBOLS,
-) -> tuple[Millis, Mapping[str, str]]:
-    """Ask every source once: the moment from which all is known, and failures by series. `markets`: what the desk
-    trades or holds; the marks of all are asked for. `Unavailable` if nobody answered."""
-    series = [each for each in (*wanted_series(symbol), *neighbour_series(symbol, markets)) if not is_streamed(each)]
-    moment, failures = await refresh_series(intake, series, now, within=within)
-    asked = [each for each in series if each.venue not in intake.closed]
-    if asked and all(str(each) in failures for each in asked):
-        raise Unavailable(f"live: no venue answered: {_join_venues(silent_venues(asked, failures))}.")
-    return moment, failures | await _unheard(store, symbol, moment)
-
-
 def _join_venues(silent: Mapping[str, str]) -> str:
     """Reasons with their venues, each reason once."""
     reasons: dict[str, list[str]] = {}
@@ -421,84 +460,10 @@ def _join_venues(silent: Mapping[str, str]) -> str:
     return "; ".join(f"{', '.join(venues)} ({why})" for why, venues in reasons.items())
 
 
-def silent_venues(series: Sequence[market.Series[Any]], failures: Mapping[str, str]) -> dict[str, str]:
+def silent_venues(series: Sequence[AnySeries], failures: Mapping[str, str]) -> dict[str, str]:
     """The venues of which nothing came, and why; a stream is heard, not asked for."""
-    asked: dict[str, list[market.Series[Any]]] = {}
+    asked: dict[str, list[str | None]] = {}
     for each in series:
         if not is_streamed(each):
-            asked.setdefault(each.venue, []).append(each)
-    return {
-        venue: failures[str(theirs[0])]
-        for venue, theirs in asked.items()
-        if all(str(each) in failures for each in theirs)
-    }
-
-
-async def refresh_series(
-    intake: Intake, series: Sequence[market.Series[Any]], now: Now, *, within: float = LIVE_SECONDS
-) -> tuple[Millis, dict[str, str]]:
-    """The same of these series alone. Those that go stale within a minute are asked last, so that slow venues do not
-    age them."""
-    brief = [each for each in series if fresh_for(each) * market.SECOND_MS < market.MINUTE_MS]
-    unreached: dict[str, str] = {}
-    patient = [each for each in series if each not in brief]
-    failures = await _visit_all(intake, patient, within, unreached)
-    if any(str(each) not in failures for each in patient):
-        unreached.clear()
-    failures |= await _visit_all(intake, brief, LAST_SECONDS, unreached)
-    return Millis(max(now(), intake.latest)), failures
-
-
-async def _visit_all(
-    intake: Intake, series: Sequence[market.Series[Any]], within: float, unreached: dict[str, str]
-) -> dict[str, str]:
-    """Failures by series. `unreached`: venues that could not be connected; where no venue can, there is no network and
-    waiting stops."""
-    if not series:
-        return {}
-    clock = asyncio.get_running_loop().time
-    venues = {each.venue for each in series} - intake.closed.keys()
-    until = clock() + within
-    tasks = {asyncio.create_task(_visit(intake, each, unreached)): each for each in series}
-    waiting = set(tasks)
-    try:
-        while waiting and clock() < until and not (venues and venues <= unreached.keys()):
-            done, waiting = await asyncio.wait(waiting, timeout=until - clock(), return_when=asyncio.FIRST_COMPLETED)
-            for task in done:
-                if not task.result():
-                    venues.clear()  # somebody answered: there is a network
-    finally:
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-    late = f"it did not answer within {within:g} s"
-    failures = {str(each): unreached.get(each.venue, late) for task, each in tasks.items() if task.cancelled()}
-    failures |= {str(each): intake.set_aside[each] for each in series if each in intake.set_aside}
-    return failures | {str(tasks[task]): why for task in tasks if not task.cancelled() and (why := task.result())}
-
-
-async def _visit(intake: Intake, series: market.Series[Any], unreached: dict[str, str]) -> str:
-    """Why it failed; empty where it did not."""
-    try:
-        await intake.visit(series)
-    except Broken:
-        raise
-    except ZunoError as error:
-        if isinstance(error, Unreachable):
-            unreached[series.venue] = clause(error)
-        return clause(error)
-    except Exception as bug:  # one source's bug must not silence the others
-        return describe_bug(bug, series)
-    return ""
-
-
-async def _unheard(store: SeriesStore, symbol: Symbol, moment: Millis) -> dict[str, str]:
-    """Streams that nobody is listening to."""
-    silent: dict[str, str] = {}
-    for series in wanted_series(symbol):
-        if is_streamed(series):
-            heard = market.alive(series.feed, series.venue, symbol)
-            recent = Millis(moment - 3 * market.MINUTE_MS)
-            if not await store.read(heard, recent, moment, moment, newest=1):
-                silent[str(series)] = "a stream is heard only while `zuno data collect` runs"
-    return silent
+            asked.setdefault(each.venue, []).append(failures.get(str(each)))
+    return {venue: reasons[0] for venue, reasons in asked.items() if reasons[0] is not None and None not in reasons}

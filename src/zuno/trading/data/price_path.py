@@ -31,13 +31,11 @@ async def read_bars(
         asked.append(Slice(RATE_SERIES[exchange.currency], Millis(max(0, since - _RATE_MS)), until))
     rows = (await store.read_many(asked, known_by)).rows
     count = len(TIMEFRAMES)
-    if not own_prices:
-        chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
-    else:
-        foreign_bars = rows[count : 2 * count]
+    chosen = [*zip(TIMEFRAMES, rows[:count], strict=True)]
+    if own_prices:
         chosen = [
             (timeframe, theirs or _convert(bars, timeframe, rows[-1]))
-            for timeframe, bars, theirs in zip(TIMEFRAMES, rows[:count], foreign_bars, strict=True)
+            for (timeframe, bars), theirs in zip(chosen, rows[count : 2 * count], strict=True)
         ]
     return sorted(bar for bar in select_finest_bars(chosen) if bar.end <= known_by)
 
@@ -57,7 +55,6 @@ def _convert(bars: Sequence[Candle], timeframe: Timeframe, rows: Sequence[Level]
         end = bar.at + timeframe.millis
         place = bisect_right(times, end) - 1
         if place >= 0 and end - times[place] <= _RATE_MS and (rate := rows[place].value) > 0:
-            converted.append(
-                Candle(bar.at, bar.open * rate, bar.high * rate, bar.low * rate, bar.close * rate, bar.volume, None)
-            )
+            opened, high, low, close = (price * rate for price in bar[1:5])
+            converted.append(Candle(bar.at, opened, high, low, close, bar.volume, None))
     return converted

@@ -1,5 +1,4 @@
-"""Positions of two legs, spot bought and as much of a perpetual sold short at one exchange: what brings them to a
-target, and what of it may be."""
+"""Positions of two legs at one exchange, spot bought and as much of a perpetual sold short: what brings them about."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +9,15 @@ from zuno.kernel.errors import NotFound, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Kind, Venue, venue_of
-from zuno.trading.execute.entries import EntryRefused, RiskChecker, why_no_mandate
+from zuno.trading.execute.entries import EntryRefused, RiskChecker
 from zuno.trading.execute.intents import LEGS_SETTLE_MS, build_cut_intent, find_size_refusal
 from zuno.trading.execute.venue_context import AccountContext, ExchangeState
 from zuno.trading.model.cycle import Style
-from zuno.trading.model.known import pick
 from zuno.trading.model.market import Mode, Side
 from zuno.trading.model.orders import ZERO
 from zuno.trading.model.sleeves import CASH_CARRY
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, TradeIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import hash_mandate
 
 LEAST_CHANGE: Final = Decimal("0.02")
 """Of a leg: less is not traded, for it would cost more than it mends."""
@@ -41,7 +38,6 @@ class HedgeTarget:
     """Of each leg; 0: neither is held."""
     request: str
     """Names the change: it is made once."""
-    sleeve: str = CASH_CARRY
     leverage: int = 1
     """Of a short that is opened."""
     cash: Decimal | None = None
@@ -49,10 +45,10 @@ class HedgeTarget:
 
 
 async def find_carry_target(
-    account: AccountContext, risk: RiskChecker, symbol: Symbol, sold: Venue, weight: Decimal, request: str
+    risk: RiskChecker, symbol: Symbol, sold: Venue, weight: Decimal, request: str
 ) -> HedgeTarget:
     """The quantity that a share of the sleeve's equity is at the mark. Of a market that ends nothing is kept."""
-    book, bought = account.book, venue_of(sold.house, Kind.SPOT) or sold
+    account, book, bought = risk.account, risk.account.book, venue_of(sold.house, Kind.SPOT) or sold
     held, quantity = book.position(sold, symbol, CASH_CARRY) is not None, ZERO
     if weight > 0 and (not held or await _is_traded(account, symbol, bought, sold)):
         mark = (await account.at(sold, CASH_CARRY).port.quote(symbol)).mark
@@ -68,10 +64,11 @@ async def _is_traded(account: AccountContext, symbol: Symbol, *pair: Venue) -> b
         return False
 
 
-async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: HedgeTarget, id: str) -> TradeIntent | None:
+async def prepare_hedge(risk: RiskChecker, target: HedgeTarget, id: str) -> TradeIntent | None:
     """The next intent toward a target; None: both legs are to be closed. Raises `NothingToChange`, `EntryRefused`,
     `NotFound`, or `Unavailable` where it has to be asked for again."""
-    book, symbol, sleeve, pair = account.book, target.symbol, target.sleeve, (target.bought, target.sold)
+    account, symbol, sleeve, pair = risk.account, target.symbol, CASH_CARRY, (target.bought, target.sold)
+    book = account.book
     if book.is_worked(symbol, sleeve) or book.list_ordered(sleeve, symbol):
         raise Unavailable(f"{symbol} is being opened, cut or closed; the next change waits for it")
     trades = book.list_held(sleeve, symbol)
@@ -111,9 +108,9 @@ async def prepare_hedge(account: AccountContext, risk: RiskChecker, target: Hedg
     if most < change and not is_taken(most):
         raise EntryRefused(f"{sleeve} has money for {most} more of {symbol}, less than {' or '.join(pair)} takes")
     change = min(change, most)
-    intent = _build_intent(account, target, id, round_to_step(change, lot), leverage, bought, sold)
+    intent = _build_intent(account, target, id, round_to_step(change, lot), leverage, (bought, sold))
     places = dict(zip(pair, (bought, sold), strict=True))
-    if account.gate.live and (why := await why_no_mandate(account, risk, intent, places)) is not None:
+    if account.gate.live and (why := await risk.why_no_mandate(intent, places)) is not None:
         raise EntryRefused(why)
     return intent
 
@@ -124,21 +121,19 @@ def _build_intent(
     id: str,
     quantity: Decimal,
     leverage: int,
-    bought: ExchangeState,
-    sold: ExchangeState,
+    pair: Sequence[ExchangeState],
 ) -> TradeIntent:
     """To buy at one venue and to sell as much short at another. It is as good at any price: the mark may go where it
     will while the legs are filled. `leverage`: of the short."""
-    legs: list[IntentLeg] = []
-    for state, side in ((bought, None), (sold, Side.SHORT)):
+    (bought, sold), legs = pair, list[IntentLeg]()
+    for state, side, times in ((bought, None, 1), (sold, Side.SHORT, leverage)):
         place, mark = state.quote.exchange, state.quote.mark
         if (refusal := find_size_refusal(quantity, mark, state.filters)) is not None:
             raise EntryRefused(f"{place}: {refusal}")
-        times = 1 if side is None else leverage
         legs.append(IntentLeg(exchange=place, quantity=quantity, entry=mark, leverage=times, side=side))
-    mandate = account.book.active_mandate(account.now()) if account.gate.live else None
     return TradeIntent(
-        **pick(target, "symbol", "sleeve"),
+        symbol=target.symbol,
+        sleeve=CASH_CARRY,
         id=id,
         decision=target.request,
         kind=IntentKind.OPEN,
@@ -149,7 +144,7 @@ def _build_intent(
         valid_until=Millis(account.now() + LEGS_SETTLE_MS),
         mark=sold.quote.mark,
         atr=sold.quote.mark,
-        mandate=None if mandate is None else hash_mandate(mandate),
+        mandate=account.mandate_hash() if account.gate.live else None,
         hedge_lot=max(bought.filters.lot, sold.filters.lot),
     )
 
@@ -169,5 +164,5 @@ async def _find_affordable(
         there = (await port.balance()).available  # the venue may have netted what sleeves hold, the book has not
         free[wallet] = min(there, account.free_cash(venue)) if venue in account.book.ledger.balances else there
     if target.cash is not None:
-        costs[target.sleeve], free[target.sleeve] = sum(costs.values(), ZERO), target.cash
+        costs[CASH_CARRY], free[CASH_CARRY] = sum(costs.values(), ZERO), target.cash
     return max(ZERO, min(free[place] / cost for place, cost in costs.items()))

@@ -38,8 +38,8 @@ async def store_close(
 ) -> str | None:
     """Write down that what a sleeve has of a symbol is to be closed; None where nothing of it is held or ordered."""
     book = account.book
-    for tracked in book.list_intents(IntentKind.CLOSE, symbol, sleeve):
-        return tracked.intent.id
+    if closing := book.list_intents(IntentKind.CLOSE, symbol, sleeve):
+        return closing[0].intent.id
     held, entries = book.list_held(sleeve, symbol), book.list_intents(IntentKind.OPEN, symbol, sleeve)
     if not held and not entries and not book.list_ordered(sleeve, symbol):
         return None
@@ -47,8 +47,7 @@ async def store_close(
     mark = held[0].entry if held else entries[0].intent.mark if entries else Decimal(1)
     if id is None or id in book.intents:
         id = find_close_id(book, account.name, symbol, sleeve)
-    mandate = book.active_mandate(account.now())
-    intent = build_close_intent(id, decision, symbol, side, mark, reason, mandate=mandate, sleeve=sleeve)
+    intent = build_close_intent(id, decision, symbol, side, mark, reason, account.mandate_hash(), sleeve)
     await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=ruling)])
     return id
 
@@ -392,9 +391,8 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     with suppress(ZunoError):
         ours = min(ours, (await venue.read_filters(symbol)).max_quantity)
         ours = (await venue.fit_sale(symbol, ours))[0]
+    exit = build_exit(client_id, exchange, symbol, side.opposite, ours, position, netted=venue.nets(symbol))
     try:
-        netted = venue.nets(symbol)
-        exit = build_exit(client_id, exchange, symbol, side.opposite, ours, position, netted=netted)
         sent = await port.place(exit)
         report.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
     except ZunoError as error:
@@ -403,8 +401,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
 
 
 async def _walk_exits(venue: VenueContext, symbol: Symbol, id: str, series: str) -> tuple[ClientId, UnloggedExits]:
-    """Looks up the exits of one series in turn, up to the first that has not ended: its id, and what the exits up to it
-    closed without being booked."""
+    """The first exit of a series that has not ended, and what the exits up to it closed without being booked."""
     closed, numbers = ZERO, count()
     while True:
         client_id = client_order_id(id, venue.exchange, series, next(numbers))

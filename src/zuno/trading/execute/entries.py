@@ -15,7 +15,7 @@ from zuno.trading.execute import fills
 from zuno.trading.execute.intents import RulingToExecute, build_open_intent, find_rates
 from zuno.trading.execute.protection import is_tighter, protect, set_levels
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState, VenueContext
-from zuno.trading.model.cycle import EvPolicy, Style
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.known import Known, Missing, pick
 from zuno.trading.model.market import DAY_MS, MINUTE_MS
 from zuno.trading.model.orders import ZERO, OrderRequest, OrderStatus, VenueQuote, client_order_id, opening_side
@@ -31,17 +31,8 @@ from zuno.trading.model.trade_events import (
     TradeEvent,
     TradeIntent,
 )
-from zuno.trading.rules import protections
+from zuno.trading.rules import execution_styles, protections
 from zuno.trading.rules.book_state import LedgerAccount, Place, TrackedIntent, TrackedOrder, round_money
-from zuno.trading.rules.execution_styles import (
-    MAX_DRIFT_ATR,
-    EntryPlan,
-    EntryTask,
-    has_drifted,
-    next_entry_step,
-    round_to_step,
-    to_market,
-)
 
 JUDGE_EVERY_MS: Final = 5 * MINUTE_MS
 """How often protections are judged while nothing happens to the account; an entry judges them anew."""
@@ -55,7 +46,7 @@ class RiskChecker:
     """Says what keeps new risk back, and writes down what outlasts its cause."""
 
     def __init__(self, account: AccountContext) -> None:
-        self._account = account
+        self.account = account
         self._judged = (0, Millis(0))
         """Events there were when protections were judged last, and when that was."""
         self._unknown_since: Millis | None = None
@@ -63,16 +54,16 @@ class RiskChecker:
 
     async def find_locks(self, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
         """`symbol`: which one new risk is asked for; its price must be fresh, and being open it may be topped up."""
-        gate = self._account.gate
+        gate = self.account.gate
         locks = protections.active_locks(await self.read_risk_state(symbol), gate.limits)
-        locks = protections.add_kill(locks, gate.killed(), self._account.now())
+        locks = protections.add_kill(locks, gate.killed(), self.account.now())
         if symbol is not None and symbol in self.open_symbols():
             locks = tuple(lock for lock in locks if lock.protection is not Protection.MAX_OPEN_TRADES)
         return locks
 
     async def why_no_risk(self, symbol: Symbol, venues: Iterable[Venue], sleeve: str = DEBATE) -> str | None:
         """Why a sleeve takes no new risk in a symbol at these venues, if so."""
-        gate = self._account.gate
+        gate = self.account.gate
         if not gate.entries:
             return gate.why_no_entries
         for venue in venues:
@@ -89,7 +80,7 @@ class RiskChecker:
     async def store_hit_protections(self) -> str | None:
         """Those that outlast what set them off are written down. Why entries that wait may not go on, where a mandate's
         daily loss is reached or stays unknown."""
-        account, book = self._account, self._account.book
+        account, book = self.account, self.account.book
         if not book.positions and not book.closed:
             return None
         if book.count == self._judged[0] and account.now() - self._judged[1] < JUDGE_EVERY_MS:
@@ -121,7 +112,7 @@ class RiskChecker:
     async def mark_day(self, state: protections.RiskState | None = None) -> DayMarked | None:
         """Write what an account with sleeves is worth, once a day and before new risk is asked for: what was lost on
         the days before is not lost today. None: it is written, or cannot be told."""
-        account, book = self._account, self._account.book
+        account, book = self.account, self.account.book
         if book.sleeves == (DEBATE,) or not (book.positions or book.closed):
             return None
         if protections.find_day_mark(state := state or await self.read_risk_state(None)) is not None:
@@ -139,7 +130,7 @@ class RiskChecker:
         return mark
 
     async def read_risk_state(self, symbol: Symbol | None) -> protections.RiskState:
-        book, venues = self._account.book, self._account.venues
+        book, venues = self.account.book, self.account.venues
         wanted = dict.fromkeys((*([] if symbol is None else [symbol]), *(t.symbol for t in book.trades.values())))
         quotes: dict[Place, Known[VenueQuote]] = {}
         first = next(iter(venues), None)
@@ -156,7 +147,7 @@ class RiskChecker:
         return protections.RiskState(
             **pick(book, "closed", "results", "lifted", "day_marks"),
             capital_usd=protections.sum_capital_usd(book, rates),
-            now=self._account.now(),
+            now=self.account.now(),
             open_symbols=self.open_symbols(),
             equity_usd=equity,
             unrealised_usd=unrealised,
@@ -168,12 +159,12 @@ class RiskChecker:
     async def read_sleeve_equity(self, sleeve: str, currency: str) -> Known[Decimal]:
         """At the marks of now."""
         marks = await self._read_marks(sleeve, currency)
-        return marks if isinstance(marks, Missing) else self._account.book.sleeve_equity(sleeve, currency, marks)
+        return marks if isinstance(marks, Missing) else self.account.book.sleeve_equity(sleeve, currency, marks)
 
     async def _read_marks(self, sleeve: str, currency: str | None = None) -> Known[dict[Place, Decimal]]:
         """Of what a sleeve holds, in a currency or in all."""
         marks: dict[Place, Decimal] = {}
-        for trade in self._account.book.trades.values():
+        for trade in self.account.book.trades.values():
             if trade.sleeve == sleeve and currency in (None, trade.exchange.currency):
                 quote = await self.known_quote(trade.exchange, trade.symbol)
                 if isinstance(quote, Missing):
@@ -191,15 +182,13 @@ class RiskChecker:
     async def find_sleeve_fall(self, sleeve: str) -> Known[Decimal]:
         """Of a sleeve's equity from its highest of the marked days, a share of that."""
         worth = await self.measure_sleeve(sleeve, (await self.read_risk_state(None)).rates)
-        return (
-            worth
-            if isinstance(worth, Missing)
-            else protections.find_sleeve_fall(sleeve, worth, self._account.book.day_marks)
-        )
+        if isinstance(worth, Missing):
+            return worth
+        return protections.find_sleeve_fall(sleeve, worth, self.account.book.day_marks)
 
     async def measure_sleeve(self, sleeve: str, rates: Mapping[str, Known[Decimal]]) -> Known[protections.SleeveWorth]:
         """Cash in a currency without a rate counts nothing; a position there makes it unknown."""
-        book, equity, capital = self._account.book, ZERO, ZERO
+        book, equity, capital = self.account.book, ZERO, ZERO
         if isinstance(marks := await self._read_marks(sleeve), Missing):
             return marks
         for currency in dict.fromkeys(venue.currency for venue in book.venues):
@@ -214,14 +203,14 @@ class RiskChecker:
 
     async def known_quote(self, exchange: Venue, symbol: Symbol) -> Known[VenueQuote]:
         try:
-            return await self._account.at(exchange).port.quote(symbol)
+            return await self.account.at(exchange).port.quote(symbol)
         except ZunoError as error:
             return Missing(str(error).rstrip("."))
 
     async def _read_rates(self, quotes: Mapping[Place, Known[VenueQuote]], symbol: Symbol) -> dict[str, Known[Decimal]]:
         """What one dollar is in each currency: by what the same coin costs in both, else by the market that is read."""
-        gate, rates = self._account.gate, dict[str, Known[Decimal]]({DOLLAR: Decimal(1)})
-        by_currency = {exchange.currency: exchange for exchange in reversed([*self._account.venues])}
+        gate, rates = self.account.gate, dict[str, Known[Decimal]]({DOLLAR: Decimal(1)})
+        by_currency = {exchange.currency: exchange for exchange in reversed([*self.account.venues])}
         in_dollars = by_currency.pop(DOLLAR, None)
         if in_dollars is None and gate.rates is not None:
             return {**await gate.rates(), **rates}
@@ -241,7 +230,7 @@ class RiskChecker:
     ) -> tuple[Known[Decimal], Known[Decimal]]:
         """In dollars. Cash in a currency without a rate counts nothing; a position there makes both unknown."""
         equity = unrealised = ZERO
-        book = self._account.book
+        book = self.account.book
         for exchange in book.venues:
             trades = book.trades_at(exchange)
             marks: dict[Symbol, Decimal] = {}
@@ -261,45 +250,91 @@ class RiskChecker:
 
     def open_symbols(self) -> tuple[Symbol, ...]:
         """Of the debate: its own count of open trades is bounded."""
-        book = self._account.book
+        book = self.account.book
         held = [trade.symbol for trade in book.trades.values() if trade.sleeve == DEBATE]
         held += [tracked.intent.symbol for tracked in book.list_intents(IntentKind.OPEN, sleeve=DEBATE)]
         return tuple(dict.fromkeys(held))
+
+    async def why_no_mandate(
+        self, intent: TradeIntent, places: Mapping[Venue, ExchangeState], order: RulingToExecute | None = None
+    ) -> str | None:
+        """Why the mandate does not cover an entry with money, if so."""
+        account, mark, book = self.account, intent.mark, self.account.book
+        place = intent.symbol, intent.sleeve
+        midnight = account.now() // DAY_MS * DAY_MS
+
+        def margin_usd(of: TradeIntent) -> Decimal:
+            return sum((leg.quantity * of.mark / leg.leverage for leg in of.legs), ZERO)
+
+        def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
+            """Of what is still to be filled of an entry, ordered or not."""
+            left = book.find_left(tracked)
+            return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
+
+        def used_today(tracked: TrackedIntent) -> Decimal:
+            """What has ended without being filled gives its margin back."""
+            whole = margin_usd(tracked.intent)
+            orders = filter(None, map(book.open_orders.get, tracked.orders))
+            if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
+                return whole
+            return whole - unfilled_usd(tracked, tracked.intent.mark)
+
+        opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
+        own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
+        today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
+        older = (tracked for tracked in own if tracked.state == "open" and tracked.stored < midnight)
+        earlier = (unfilled_usd(tracked, tracked.intent.mark) for tracked in older)
+        held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
+        pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
+        lost = protections.find_day_loss(await self.read_risk_state(intent.symbol))
+        if isinstance(lost, Missing):
+            return f"what was lost today is not known: {lost.reason}"
+        granted = book.active_mandate(account.now())
+        named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
+        entry = protections.LiveEntry(
+            symbol=intent.symbol,
+            exchanges=tuple(leg.exchange for leg in intent.legs),
+            margin_usd=margin_usd(intent),
+            margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
+            margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
+            lost_today_usd=lost,
+            without_stops=tuple(
+                leg.exchange
+                for leg in intent.legs
+                if leg.stop is not None and not places[leg.exchange].filters.holds_stops
+            ),
+            judge_failed=order is not None and order.judge_failed,
+            policy="record" if order is None or order.ruling.card is None else order.ruling.card.policy,
+            sleeve=intent.sleeve,
+            sleeve_share=book.shares.of(intent.sleeve),
+            sleeve_fall=await self.find_sleeve_fall(intent.sleeve) if named else ZERO,
+        )
+        return protections.find_mandate_refusal(granted, entry, account.now())
 
 
 # -- may it be
 
 
-async def prepare_entry(
-    account: AccountContext, risk: RiskChecker, order: RulingToExecute
-) -> tuple[TradeIntent, list[TradeEvent]]:
+async def prepare_entry(risk: RiskChecker, order: RulingToExecute) -> tuple[TradeIntent, list[TradeEvent]]:
     """The intent of an entry that may be, and what is written with it. Raises what keeps it back; sends nothing."""
-    gate = account.gate
+    account = risk.account
     await risk.mark_day()
-    others = (
-        symbol for symbol in risk.open_symbols() if symbol.base == order.symbol.base and symbol is not order.symbol
-    )
+    base = order.symbol.base
+    others = (symbol for symbol in risk.open_symbols() if symbol.base == base and symbol is not order.symbol)
     if (other := next(others, None)) is not None:
-        raise EntryRefused(f"{order.symbol.base} is held as {other}, which has to be closed first")
+        raise EntryRefused(f"{base} is held as {other}, which has to be closed first")
     if (why := await risk.why_no_risk(order.symbol, dict.fromkeys(leg.venue for leg in order.ruling.legs))) is not None:
         raise EntryRefused(why)
     places = {leg.venue: await account.at(leg.venue).read_state(order.symbol) for leg in order.ruling.legs}
     mark = await account.read_dollar_mark(order.symbol)
-    seen, most = order.mark or mark, MAX_DRIFT_ATR * (order.atr or ZERO)
+    seen, most = order.mark or mark, execution_styles.MAX_DRIFT_ATR * (order.atr or ZERO)
     if order.atr is not None and mark is not None and seen is not None and abs(mark - seen) > most:
-        raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {MAX_DRIFT_ATR} ATR(1h)")
-    mandate = account.book.active_mandate(account.now()) if gate.live else None
-    held_leverage = {exchange: account.book.find_leverage(exchange, order.symbol) for exchange in places}
-    intent = build_open_intent(
-        account.name, order, places, mandate, mark, let_run_pct=gate.let_run_pct, held_leverage=held_leverage
-    )
+        raise EntryRefused(f"the mark moved from {seen} to {mark}, more than {execution_styles.MAX_DRIFT_ATR} ATR(1h)")
+    intent = build_open_intent(account, order, places, mark)
     if isinstance(intent, str):
         raise EntryRefused(intent)
-    if gate.live:
-        policy: EvPolicy = "record" if order.ruling.card is None else order.ruling.card.policy
-        failed = order.judge_failed
-        if (why := await why_no_mandate(account, risk, intent, places, judge_failed=failed, policy=policy)) is not None:
-            raise EntryRefused(why)
+    if account.gate.live and (why := await risk.why_no_mandate(intent, places, order)) is not None:
+        raise EntryRefused(why)
     return intent, _tighten_stops(account, intent)
 
 
@@ -311,70 +346,6 @@ def _tighten_stops(account: AccountContext, intent: TradeIntent) -> list[TradeEv
         if held is not None and leg.stop is not None and is_tighter(leg.stop, held.stop, intent.side_of(leg)):
             events.append(set_levels(held, account.event_time(), leg.stop, held.target, "ruling"))
     return events
-
-
-async def why_no_mandate(
-    account: AccountContext,
-    risk: RiskChecker,
-    intent: TradeIntent,
-    places: Mapping[Venue, ExchangeState],
-    *,
-    judge_failed: bool = False,
-    policy: EvPolicy = "record",
-) -> str | None:
-    """Why the mandate does not cover an entry with money, if so."""
-    mark, book = intent.mark, account.book
-    place = intent.symbol, intent.sleeve
-    midnight = account.now() // DAY_MS * DAY_MS
-
-    def margin_usd(of: TradeIntent, mark: Decimal) -> Decimal:
-        return sum((leg.quantity * mark / leg.leverage for leg in of.legs), ZERO)
-
-    def unfilled_usd(tracked: TrackedIntent, mark: Decimal) -> Decimal:
-        """Of what is still to be filled of an entry, ordered or not."""
-        left = book.find_left(tracked)
-        return sum((max(ZERO, left[leg.exchange]) * mark / leg.leverage for leg in tracked.intent.legs), ZERO)
-
-    def used_today(tracked: TrackedIntent) -> Decimal:
-        """What has ended without being filled gives its margin back."""
-        whole = margin_usd(tracked.intent, tracked.intent.mark)
-        orders = filter(None, map(book.open_orders.get, tracked.orders))
-        if tracked.state == "open" or any(order.purpose == "entry" for order in orders):
-            return whole
-        return whole - unfilled_usd(tracked, tracked.intent.mark)
-
-    opened = (tracked for tracked in book.intents.values() if tracked.intent.kind is IntentKind.OPEN)
-    own = [tracked for tracked in opened if tracked.intent.sleeve == intent.sleeve]
-    today = (used_today(tracked) for tracked in own if tracked.stored >= midnight)
-    earlier = (
-        unfilled_usd(tracked, tracked.intent.mark)
-        for tracked in own
-        if tracked.state == "open" and tracked.stored < midnight
-    )
-    held = (t.quantity * mark / t.leverage for t in book.positions.values() if (t.symbol, t.sleeve) == place)
-    pending = (unfilled_usd(tracked, mark) for tracked in book.list_intents(IntentKind.OPEN, *place))
-    lost = protections.find_day_loss(await risk.read_risk_state(intent.symbol))
-    if isinstance(lost, Missing):
-        return f"what was lost today is not known: {lost.reason}"
-    granted = book.active_mandate(account.now())
-    named = granted is not None and any(sleeve.name == intent.sleeve for sleeve in granted.sleeves)
-    entry = protections.LiveEntry(
-        symbol=intent.symbol,
-        exchanges=tuple(leg.exchange for leg in intent.legs),
-        margin_usd=margin_usd(intent, mark),
-        margin_held_usd=sum(held, ZERO) + sum(pending, ZERO),
-        margin_today_usd=sum(today, ZERO) + sum(earlier, ZERO),
-        lost_today_usd=lost,
-        without_stops=tuple(
-            leg.exchange for leg in intent.legs if leg.stop is not None and not places[leg.exchange].filters.holds_stops
-        ),
-        judge_failed=judge_failed,
-        policy=policy,
-        sleeve=intent.sleeve,
-        sleeve_share=book.shares.of(intent.sleeve),
-        sleeve_fall=await risk.find_sleeve_fall(intent.sleeve) if named else ZERO,
-    )
-    return protections.find_mandate_refusal(granted, entry, account.now())
 
 
 # -- its orders
@@ -409,7 +380,7 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
         held, sold = (venue.book.position(at, intent.symbol, intent.sleeve) for at in (first, exchange))
         uncovered = (ZERO if held is None else held.quantity) - (ZERO if sold is None else sold.quantity)
         uncovered += sum((order.booked for order in orders), ZERO)  # this intent's own sales are part of its quantity
-        quantity = round_to_step(min(uncovered, leg.quantity), lot)
+        quantity = execution_styles.round_to_step(min(uncovered, leg.quantity), lot)
         if quantity <= 0:
             account.ended_legs[intent.id, exchange] = "nothing was bought that it would hedge"
             return
@@ -417,19 +388,23 @@ async def work_entry(venue: VenueContext, tracked: TrackedIntent, *, placing: bo
     if orders and not waiting and intent.style is Style.SMART_DCA:
         account.ended_legs[intent.id, exchange] = ""
         return
-    step = next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
+    step = execution_styles.next_entry_step(await _build_task(venue, tracked, leg, anew=not orders), orders)
     for number in step.cancel:
         await fills.cancel_order(venue, orders[number])
     if step.done:
         account.ended_legs[intent.id, exchange] = step.why
     # The first leg of a hedge has a bound on its price; the second has to be there.
     if step.place:
-        plans = step.place if lot is None or exchange is first else map(to_market, step.place)
+        plans = step.place if lot is None or exchange is first else map(execution_styles.to_market, step.place)
         await _place_entries(venue, tracked, leg, plans, len(orders))
 
 
 async def _place_entries(
-    venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, plans: Iterable[EntryPlan], number: int
+    venue: VenueContext,
+    tracked: TrackedIntent,
+    leg: IntentLeg,
+    plans: Iterable[execution_styles.EntryPlan],
+    number: int,
 ) -> None:
     intent, at = tracked.intent, venue.account.event_time()
     planned: list[OrderPlanned] = []
@@ -490,8 +465,7 @@ def _why_unwanted(venue: VenueContext, tracked: TrackedOrder) -> str | None:
 
 
 def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
-    """What a person or the desk stopped: nothing more is ordered of entries that are being worked. With money a day's
-    loss stops them too."""
+    """Why nothing more is ordered of an entry that is being worked. With money a day's loss stops it, too."""
     live, granted = account.gate.live, account.book.mandate
     if (killed := account.gate.killed()) is not None:
         return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
@@ -513,10 +487,12 @@ async def _why_drifted(venue: VenueContext, tracked: TrackedOrder) -> str | None
         return None
     leg = next(leg for leg in stored.intent.legs if leg.exchange == venue.exchange)
     task = await _build_task(venue, stored, leg)
-    return f"the mark moved from {task.mark} to {task.quote.mark}" if has_drifted(task) else None
+    return f"the mark moved from {task.mark} to {task.quote.mark}" if execution_styles.has_drifted(task) else None
 
 
-async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, *, anew: bool = False) -> EntryTask:
+async def _build_task(
+    venue: VenueContext, tracked: TrackedIntent, leg: IntentLeg, *, anew: bool = False
+) -> execution_styles.EntryTask:
     """Mark and ATR in the venue's currency: by what one entry is in the other, or by what both cost now. `anew`: with
     the filters as they are now."""
     intent, currency, now = tracked.intent, venue.exchange.currency, venue.now()
@@ -528,7 +504,7 @@ async def _build_task(venue: VenueContext, tracked: TrackedIntent, leg: IntentLe
     else:
         dollars = None if currency == DOLLAR else await venue.account.read_dollar_mark(intent.symbol)
         rate = find_rates([quote], dollars or intent.mark)[currency]
-    return EntryTask(
+    return execution_styles.EntryTask(
         style=intent.style,
         side=opening_side(intent.side_of(leg)),
         quantity=leg.quantity,

@@ -266,20 +266,17 @@ def _list_unlogged(
     stored = {event.intent.id for event in before if isinstance(event, trade_events.IntentStored)}
     if close.id not in book.intents and close.id not in stored:
         side = Side.LONG if fill.side is OrderSide.SELL else Side.SHORT
-        mandate = book.active_mandate(venue.now())
+        mandate = venue.account.mandate_hash()
         intent = build_close_intent(
-            close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate=mandate, sleeve=close.sleeve
+            close.id, "unwritten", fill.symbol, side, fill.price, close.reason, mandate, close.sleeve
         )
         events.append(trade_events.IntentStored(at=at, intent=intent, ruling=None))
-    kill = (trade_events.Protection.KILL_SWITCH, None)
+    protection = trade_events.Protection.KILL_SWITCH
+    kill = (protection, None)
     locked = kill in book.locks or any(isinstance(event, trade_events.LockSet) for event in before)
     if close.killed and not locked and book.lifted.get(kill, Millis(0)) < fill.at:
         why = "kill switch, thrown while the log could not be written"
-        events.append(
-            trade_events.LockSet(
-                at=at, protection=trade_events.Protection.KILL_SWITCH, symbol=None, until=None, reason=why
-            )
-        )
+        events.append(trade_events.LockSet(at=at, protection=protection, symbol=None, until=None, reason=why))
     filled = sum((other.quantity for other in fills if other.client_id == fill.client_id), ZERO)
     request = build_exit(fill.client_id, fill.exchange, fill.symbol, fill.side, filled)
     known = venue.memory.filters.get(fill.symbol)
@@ -384,7 +381,6 @@ async def _try_funding(venue: VenueContext, symbol: Symbol) -> list[FundingPayme
 
 
 def _is_funding_troubled(venue: VenueContext, symbol: Symbol) -> bool:
-    """Whether it could not be read a moment ago."""
     asked = venue.memory.funding_asked.get(symbol)
     troubled = symbol in venue.memory.funding_troubles
     return asked is not None and troubled and 0 <= venue.now() - asked < FUNDING_AGAIN_MS

@@ -10,16 +10,15 @@ from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
-from zuno.trading.execute.venue_context import DOLLAR, ExchangeState
+from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState
 from zuno.trading.model import orders
 from zuno.trading.model.cycle import JudgeKind, RegimeFamily, Ruling, Style
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
 from zuno.trading.model.sleeves import DEBATE
-from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, Mandate, TradeIntent
+from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentLeg, TradeIntent
 from zuno.trading.rules.book_state import OpenTrade
 from zuno.trading.rules.execution_styles import meets_minimum, round_to_step
-from zuno.trading.rules.protections import hash_mandate
 from zuno.trading.rules.trading_book import TradingBook
 
 CLOSE_LIFE: Final = 2**52
@@ -145,18 +144,10 @@ def find_unlogged_close(book: TradingBook, account: str, fill: orders.Fill) -> U
 
 
 def build_open_intent(
-    account: str,
-    order: RulingToExecute,
-    places: Mapping[Venue, ExchangeState],
-    mandate: Mandate | None,
-    dollars: Decimal | None = None,
-    *,
-    let_run_pct: int = 0,
-    held_leverage: Mapping[Venue, int | None] | None = None,
+    account: AccountContext, order: RulingToExecute, places: Mapping[Venue, ExchangeState], dollars: Decimal | None
 ) -> TradeIntent | str:
     """The intent of a ruling that opens something, or why there is none. `dollars`: the coin's mark now; the ruling's
-    where it is not known. `let_run_pct`: the share that runs on past the target. `held_leverage`: of what is held of
-    the symbol at a venue; a leg takes it, and binds no more margin than was ruled."""
+    where it is not known. A leg takes the leverage of what is held, and binds no more margin than was ruled."""
     ruling, card = order.ruling, order.ruling.card
     side = ruling.decision.side
     if side is None or card is None or ruling.execution_style is None:
@@ -164,6 +155,7 @@ def build_open_intent(
     if order.mark is None or order.atr is None:
         return "the ruling's mark or ATR is not known"
     rates = find_rates((state.quote for state in places.values()), dollars or order.mark)
+    run_pct = account.gate.let_run_pct if order.atr else 0
     legs: list[IntentLeg] = []
     left_out: list[str] = []
     for leg in ruling.legs:
@@ -176,7 +168,7 @@ def build_open_intent(
             for price in (card.entry, card.stop, card.target)
         )
         ruled = max(1, int(leg.leverage))
-        times = (held_leverage or {}).get(leg.venue) or ruled
+        times = account.book.find_leverage(leg.venue, order.symbol) or ruled
         quantity = round_to_step(orders.to_decimal(leg.quantity) * min(times, ruled) / ruled, state.filters.lot)
         refusal = _find_leg_refusal(leg.side, quantity, entry, stop, target, state)
         if refusal is not None:
@@ -191,7 +183,7 @@ def build_open_intent(
                 target=target,
                 leverage=times,
                 side=None if leg.side is side else leg.side,
-                leaves=_find_leaving(quantity, let_run_pct if order.atr else 0, min(stop, target), state.filters),
+                leaves=_find_leaving(quantity, run_pct, min(stop, target), state.filters),
             )
         )
     if not legs:
@@ -199,13 +191,13 @@ def build_open_intent(
     return TradeIntent(
         **pick(order, "symbol", "mode", "valid_until", "mark", "atr", "judge", "family", "edge", "llm_cost_usd"),
         **pick(card, "hold", "exploration"),
-        id=intent_id(account, order),
+        id=intent_id(account.name, order),
         decision=order.run_id,
         kind=IntentKind.OPEN,
         side=side,
         style=ruling.execution_style,
         legs=tuple(legs),
-        mandate=None if mandate is None else hash_mandate(mandate),
+        mandate=account.mandate_hash() if account.gate.live else None,
         left_out="; ".join(left_out)[:600],
     )
 
@@ -230,7 +222,7 @@ def build_close_intent(
     side: Side,
     mark: Decimal,
     reason: ExitReason,
-    mandate: Mandate | None = None,
+    mandate: str | None = None,
     sleeve: str = DEBATE,
 ) -> TradeIntent:
     return TradeIntent(
@@ -246,7 +238,7 @@ def build_close_intent(
         mark=mark,
         atr=Decimal(0),
         reason=reason,
-        mandate=None if mandate is None else hash_mandate(mandate),
+        mandate=mandate,
         sleeve=sleeve,
     )
 

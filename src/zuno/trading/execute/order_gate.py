@@ -31,29 +31,13 @@ from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.targets import TargetPosition, TargetResult, TargetRound
 from zuno.trading.execute.transfers import make_transfers
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, GateContext, is_entry
+from zuno.trading.model import trade_events
 from zuno.trading.model.account import OrderCancelled, PositionClosed
 from zuno.trading.model.cycle import Call, Style
 from zuno.trading.model.known import Missing
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import ZERO, VenueQuote
 from zuno.trading.model.sleeves import CASH_CARRY, DEBATE, LP_HEDGE, SleeveShares
-from zuno.trading.model.trade_events import (
-    Adopted,
-    ClockSet,
-    ExitReason,
-    IntentKind,
-    IntentStored,
-    LockLifted,
-    LockSet,
-    Mandate,
-    MandateGranted,
-    MandateRevoked,
-    ManualChange,
-    Protection,
-    SleevesSet,
-    TradeEvent,
-    account_mode,
-)
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.execution_styles import round_to_step
@@ -66,9 +50,9 @@ T = TypeVar("T")
 MAX_TRIES: Final = 8
 """Times an act is begun anew because somebody else wrote to the account."""
 _EXIT_RULES: Final = {
-    RuleName.STOP_PASSED.value: ExitReason.STOP,
-    RuleName.TARGET_PASSED.value: ExitReason.TARGET,
-    RuleName.HOLD_OVER.value: ExitReason.HOLD_OVER,
+    RuleName.STOP_PASSED.value: trade_events.ExitReason.STOP,
+    RuleName.TARGET_PASSED.value: trade_events.ExitReason.TARGET,
+    RuleName.HOLD_OVER.value: trade_events.ExitReason.HOLD_OVER,
 }
 
 ExecutionState = Literal["held", "refused", "working", "open", "closing", "closed", "ended"]
@@ -120,7 +104,7 @@ class OrderGate:
     @property
     def paper_venues(self) -> tuple[Venue, ...]:
         """Where a paper account has the usual cash though nothing happened there; none of an account with money."""
-        return tuple(self._account.venues) if account_mode(self.account) == "paper" else ()
+        return tuple(self._account.venues) if trade_events.account_mode(self.account) == "paper" else ()
 
     def now(self) -> Millis:
         """By the clock of this account's market."""
@@ -149,7 +133,7 @@ class OrderGate:
     async def close(
         self,
         which: Symbol | str | None,
-        reason: ExitReason = ExitReason.OWNER,
+        reason: trade_events.ExitReason = trade_events.ExitReason.OWNER,
         request: str = "owner",
         sleeve: str | None = None,
     ) -> tuple[str, ...]:
@@ -171,24 +155,26 @@ class OrderGate:
             raise
 
     @_exclusive
-    async def pause(self, reason: str = "paused by the owner") -> LockSet:
+    async def pause(self, reason: str = "paused by the owner") -> trade_events.LockSet:
         """No new risk until `resume`: entries that wait are cancelled, open trades go on."""
-        lock = await self._account.set_lock(Protection.PAUSED, reason)
+        lock = await self._account.set_lock(trade_events.Protection.PAUSED, reason)
         await self._stop_entries()
         return lock
 
     @_exclusive
     async def resume(self) -> bool:
-        return await self._account.lift(Protection.PAUSED, None, "resumed by the owner")
+        return await self._account.lift(trade_events.Protection.PAUSED, None, "resumed by the owner")
 
     @_exclusive_unread
     async def kill(self, reason: str = "kill switch") -> tuple[str, ...]:
         """Cancel everything, close everything, and lock until `unlock`. `Unavailable` where the log cannot be written:
         cancelled and closed all the same, but not locked."""
-        return await self._close_though_unlogged(None, ExitReason.KILL_SWITCH, "kill", lock=reason)
+        return await self._close_though_unlogged(None, trade_events.ExitReason.KILL_SWITCH, "kill", lock=reason)
 
     @_exclusive
-    async def unlock(self, protection: Protection | None = None, symbol: Symbol | None = None) -> tuple[LockSet, ...]:
+    async def unlock(
+        self, protection: trade_events.Protection | None = None, symbol: Symbol | None = None
+    ) -> tuple[trade_events.LockSet, ...]:
         """Lift one protection, or all; the ones that stood. What set them off counts no more."""
         standing = await self._protections.find_locks()
         lifted = tuple(
@@ -201,34 +187,33 @@ class OrderGate:
         return lifted
 
     @_exclusive
-    async def locks(self) -> tuple[LockSet, ...]:
+    async def locks(self) -> tuple[trade_events.LockSet, ...]:
         """Everything that keeps new risk back now, with reason and end."""
         return await self._protections.find_locks()
 
     @_exclusive
     async def set_clock(self, *, recorded: bool) -> None:
-        """Write which clock the account goes by, and that it has come to this clock's moment. Nothing is written where
-        the log says both."""
+        """Write which clock the account goes by, and that it has come to this moment; nothing where the log says it."""
         at, book = self._account.event_time(), self._account.book
         if book.recorded is not recorded or (recorded and book.newest < at):
-            await self._account.write([ClockSet(at=at, recorded=recorded)])
+            await self._account.write([trade_events.ClockSet(at=at, recorded=recorded)])
 
     @_exclusive
-    async def grant_mandate(self, mandate: Mandate) -> MandateGranted:
+    async def grant_mandate(self, mandate: trade_events.Mandate) -> trade_events.MandateGranted:
         check_grant(mandate, self._account.now())
         at = self._account.event_time()
-        granted = MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
-        shares = SleevesSet(at=at, shares=mandate.shares.to_record())
+        granted = trade_events.MandateGranted(at=at, mandate=mandate, hash=hash_mandate(mandate))
+        shares = trade_events.SleevesSet(at=at, shares=mandate.shares.to_record())
         has_shares = any(sleeve.name != LP_HEDGE for sleeve in mandate.sleeves)
         await self._account.write([granted, shares] if has_shares else [granted])
         return granted
 
     @_exclusive
-    async def revoke_mandate(self) -> MandateGranted:
+    async def revoke_mandate(self) -> trade_events.MandateGranted:
         granted = self._account.book.mandate
         if granted is None:
             raise Refused("No mandate stands.")
-        await self._account.write([MandateRevoked(at=self._account.event_time(), hash=granted.hash)])
+        await self._account.write([trade_events.MandateRevoked(at=self._account.event_time(), hash=granted.hash)])
         await self._stop_entries()
         return granted
 
@@ -243,24 +228,22 @@ class OrderGate:
 
     @_exclusive
     async def find_cash_differences(self) -> dict[Venue, Decimal]:
-        """By how much each exchange's balance is above the book's, where it is not the same. `Refused` where positions
-        differ too."""
+        """By how much each exchange's balance differs from the book's. `Refused` where positions differ too."""
         return await self._comparison.find_cash_differences()
 
     @_exclusive
     async def adopt_cash(self, shown: Mapping[Venue, Decimal]) -> None:
-        """Take over what the owner paid in or out: exactly what was shown, else `Refused`. The lock that it set off is
-        lifted."""
+        """Take over what the owner paid in or out, and lift its lock: exactly what was shown, else `Refused`."""
         differences = await self._comparison.find_cash_differences()
         if differences != dict(shown):
             raise Refused("The difference is another one by now; look at it again. Nothing was adopted.")
         at, why = self._account.event_time(), "adopted by the owner: a deposit or a withdrawal"
-        events: list[TradeEvent] = [
-            Adopted(at=at, exchange=venue, what=why, cash=cash) for venue, cash in differences.items()
+        events: list[trade_events.TradeEvent] = [
+            trade_events.Adopted(at=at, exchange=venue, what=why, cash=cash) for venue, cash in differences.items()
         ]
-        lock, reason = Protection.RECONCILIATION, "the owner adopted the difference"
+        lock, reason = trade_events.Protection.RECONCILIATION, "the owner adopted the difference"
         if (lock, None) in self._account.book.locks:
-            events.append(LockLifted(at=at, protection=lock, symbol=None, reason=reason))
+            events.append(trade_events.LockLifted(at=at, protection=lock, symbol=None, reason=reason))
         await self._account.write(events)
 
     @_exclusive
@@ -340,27 +323,30 @@ class OrderGate:
             return await self._execute_close(order, id)
         if self._account.now() > order.valid_until:
             return ExecutionResult("refused", "the ruling has expired")
-        wanted = (tracked.intent.side for tracked in self.book.list_intents(IntentKind.OPEN, order.symbol, DEBATE))
+        wanted = (
+            tracked.intent.side
+            for tracked in self.book.list_intents(trade_events.IntentKind.OPEN, order.symbol, DEBATE)
+        )
         if any(other not in (None, side) for other in (self.book.side_of(order.symbol), *wanted)):
             # The other side may begin next cycle: under this decision's own id, so that it opens nothing later.
             return await self._execute_close(order, id)
         if self._ended_opposite(order, side):
             return ExecutionResult("closed", f"the other side was closed since; {side} may begin next cycle")
         try:
-            intent, events = await prepare_entry(self._account, self._protections, order)
+            intent, events = await prepare_entry(self._protections, order)
         except (EntryRefused, NotFound) as error:
             return ExecutionResult("refused", str(error))
         except Unavailable as error:
             return ExecutionResult("refused", f"the exchange did not answer: {error}")
-        stored = IntentStored(at=self._account.event_time(), intent=intent, ruling=order.ruling)
+        stored = trade_events.IntentStored(at=self._account.event_time(), intent=intent, ruling=order.ruling)
         await self._account.write([stored, *events])
         await advance(self._account)
         return self._describe_intent(id)
 
     async def _execute_close(self, order: RulingToExecute, id: str | None) -> ExecutionResult:
         rules = (_EXIT_RULES[change.by] for change in order.ruling.changes if change.by in _EXIT_RULES)
-        reason = next(rules, ExitReason.DECISION)
-        if reason is ExitReason.TARGET and await self._leave_parts(order):
+        reason = next(rules, trade_events.ExitReason.DECISION)
+        if reason is trade_events.ExitReason.TARGET and await self._leave_parts(order):
             return ExecutionResult("open", "what leaves at the target leaves, the rest runs on", id)
         stored = await store_close(self._account, order.symbol, reason, order.run_id, id, order.ruling)
         await advance(self._account)
@@ -422,7 +408,9 @@ class OrderGate:
     async def set_shares(self, shares: SleeveShares) -> None:
         """What each sleeve is to have from now on; money follows with transfers."""
         if self._account.book.shares != shares:
-            await self._account.write([SleevesSet(at=self._account.event_time(), shares=shares.to_record())])
+            await self._account.write(
+                [trade_events.SleevesSet(at=self._account.event_time(), shares=shares.to_record())]
+            )
 
     @_exclusive
     async def set_targets(
@@ -445,7 +433,7 @@ class OrderGate:
         sleeve's equity; 0 closes both. Once a day for each weight: `day` names it."""
         await advance(self._account)
         request = request_name(CASH_CARRY, symbol, sold, weight.normalize(), day)
-        target = await find_carry_target(self._account, self._protections, symbol, sold, weight, request)
+        target = await find_carry_target(self._protections, symbol, sold, weight, request)
         return await self._set_hedge(target)
 
     async def _set_hedge(self, target: HedgeTarget) -> ExecutionResult:
@@ -455,16 +443,16 @@ class OrderGate:
         if id in account.book.intents:
             return self._describe_intent(id)
         try:
-            intent = await prepare_hedge(account, self._protections, target, id)
+            intent = await prepare_hedge(self._protections, target, id)
         except NothingToChange as error:
             return ExecutionResult("held", str(error))
         except (EntryRefused, NotFound) as error:
             return ExecutionResult("refused", str(error))
         if intent is not None:
-            await account.write([IntentStored(at=account.event_time(), intent=intent, ruling=None)])
+            await account.write([trade_events.IntentStored(at=account.event_time(), intent=intent, ruling=None)])
         else:
-            why, sleeve = ExitReason.DECISION, target.sleeve
-            id = await store_close(account, target.symbol, why, target.request, sleeve=sleeve) or id
+            why = trade_events.ExitReason.DECISION
+            id = await store_close(account, target.symbol, why, target.request, sleeve=CASH_CARRY) or id
         await advance(account)
         return self._describe_intent(id)
 
@@ -496,9 +484,7 @@ class OrderGate:
     ) -> OpenTrade:
         """Move stop or target of an open trade; None leaves one as it is. Tightening is done at once; `Refused` for
         loosening that is not confirmed, and for a level on the wrong side of the market."""
-        trade = self._account.book.trades.get(trade_id)
-        if trade is None:
-            raise NotFound(f"No trade {trade_id} is open; `zuno trade positions` lists those that are.")
+        trade = self._find_trade(trade_id)
         if self._account.book.find_hedge(trade) is not None:
             raise Refused(f"{trade_id} is a leg of a hedged position: it has no levels of its own.")
         if trade.manual and self._account.book.position(trade.exchange, trade.symbol) is not None:
@@ -522,21 +508,21 @@ class OrderGate:
 
     async def _stop_entries(self) -> None:
         """Those that may not go on are cancelled now, whether or not a desk runs."""
-        if self.book.list_intents(IntentKind.OPEN) or any(map(is_entry, self._account.book.open_orders.values())):
+        if self.book.list_intents(trade_events.IntentKind.OPEN) or any(
+            map(is_entry, self._account.book.open_orders.values())
+        ):
             await advance(self._account)
 
     # -- closes: by trade, by symbol, or everything; positions that a person wrote down, too
 
     async def _close(
-        self, which: Symbol | str | None, reason: ExitReason, request: str, of_sleeve: str | None = None
+        self, which: Symbol | str | None, reason: trade_events.ExitReason, request: str, of_sleeve: str | None = None
     ) -> tuple[str, ...]:
         book = self._account.book
         if isinstance(which, str) and not isinstance(which, Symbol):
-            trade = book.trades.get(which)
-            if trade is None:
-                if any(summary.trade == which for summary in book.closed):
-                    raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
-                raise NotFound(f"No trade {which} is open; `zuno trade positions` lists those that are.")
+            if any(summary.trade == which for summary in book.closed) and which not in book.trades:
+                raise Refused(f"{which} is closed already; `zuno trade trades` lists closed trades.")
+            trade = self._find_trade(which)
             if trade.manual:
                 return await self._close_manual(trade.symbol, trade.id)
         open, done = self._list_open(which, of_sleeve), list[str]()
@@ -553,7 +539,7 @@ class OrderGate:
     async def _close_though_unlogged(
         self,
         which: Symbol | str | None,
-        reason: ExitReason,
+        reason: trade_events.ExitReason,
         request: str,
         of_sleeve: str | None = None,
         lock: str | None = None,
@@ -562,7 +548,7 @@ class OrderGate:
         self._account.failure = None
         try:
             if lock is not None:
-                await self._account.set_lock(Protection.KILL_SWITCH, lock)
+                await self._account.set_lock(trade_events.Protection.KILL_SWITCH, lock)
             done = await self._close(which, reason, request, of_sleeve)
         except ZunoError:
             if self._account.failure is None:
@@ -570,8 +556,8 @@ class OrderGate:
             done = ()
         if (failure := self._account.failure) is None:
             return done
-        killed = reason is ExitReason.KILL_SWITCH
-        locked = self._account.has_written_lock(Protection.KILL_SWITCH)
+        killed = reason is trade_events.ExitReason.KILL_SWITCH
+        locked = self._account.has_written_lock(trade_events.Protection.KILL_SWITCH)
         report = list[str]()
         for exchange in self._account.venues:
             for symbol, sleeve in self._list_open(which, of_sleeve):
@@ -610,10 +596,16 @@ class OrderGate:
         if id is None:
             resting = (order for order in book.resting.values() if order.symbol == symbol)
             changes += [OrderCancelled(at=at, id=order.id) for order in resting]
-        await self._account.write([ManualChange(at=at, change=change) for change in changes])
+        await self._account.write([trade_events.ManualChange(at=at, change=change) for change in changes])
         return tuple(change.id for change in changes)
 
     # -- parts
+
+    def _find_trade(self, id: str) -> OpenTrade:
+        trade = self.book.trades.get(id)
+        if trade is None:
+            raise NotFound(f"No trade {id} is open; `zuno trade positions` lists those that are.")
+        return trade
 
     def _ended_opposite(self, order: RulingToExecute, side: Side) -> bool:
         """Whether a trade of the other side ended since the decision's moment."""
@@ -623,7 +615,11 @@ class OrderGate:
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self._account.book.intents[id]
-        working, closing, intent = tracked.state == "open", tracked.intent.kind is IntentKind.CLOSE, tracked.intent
+        working, closing, intent = (
+            tracked.state == "open",
+            tracked.intent.kind is trade_events.IntentKind.CLOSE,
+            tracked.intent,
+        )
         places = ((leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
         state: ExecutionState = "closed" if closing else "ended"
         if tracked.state == "refused":
@@ -648,8 +644,6 @@ def request_name(*words: object) -> str:
 
 
 def _check_sides(trade: OpenTrade, stop: Decimal | None, target: Decimal | None, quote: VenueQuote) -> None:
-    sign = trade.side.sign
-    if stop is not None and sign * (quote.mark - stop) <= 0:
-        raise Refused(f"A stop of {stop} is on the wrong side of the market, which is at {quote.mark}.")
-    if target is not None and sign * (target - quote.mark) <= 0:
-        raise Refused(f"A target of {target} is on the wrong side of the market, which is at {quote.mark}.")
+    for name, level, sign in (("stop", stop, -trade.side.sign), ("target", target, trade.side.sign)):
+        if level is not None and sign * (level - quote.mark) <= 0:
+            raise Refused(f"A {name} of {level} is on the wrong side of the market, which is at {quote.mark}.")

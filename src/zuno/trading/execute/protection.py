@@ -48,13 +48,13 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
         if venue.position(symbol) is position:
             await venue.attempt(_watch_levels(venue, position))
     elif position.intent in venue.book.intents:
-        await venue.attempt(_place_level(venue, position, "stop", position.stop, position.quantity))
+        await venue.attempt(_place_level(venue, position, "stop"))
         if venue.position(symbol) is not position or venue.is_closing(symbol):
             return
         if venue.binds_balance:
             await venue.attempt(_watch_levels(venue, position))
         else:
-            await venue.attempt(_place_level(venue, position, "target", position.target, position.leaving))
+            await venue.attempt(_place_level(venue, position, "target"))
 
 
 async def _trail(venue: VenueContext, position: OpenTrade) -> None:
@@ -141,14 +141,11 @@ async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
         await close_by_rule(venue, position, ExitReason.HOLD_OVER)
 
 
-async def _place_level(
-    venue: VenueContext,
-    position: OpenTrade,
-    purpose: Literal["stop", "target"],
-    trigger: Decimal | None,
-    amount: Decimal,
-) -> None:
+async def _place_level(venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"]) -> None:
     """The new order stands before the old one goes, but where the old one binds what the new one is to sell."""
+    trigger, amount = position.stop, position.quantity
+    if purpose == "target":
+        trigger, amount = position.target, position.leaving
     standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
     exits = [order.left for order in venue.open_orders(position.symbol) if order.purpose == "exit"]
     free = position.quantity - (sum(exits, ZERO) if venue.binds_balance else ZERO)

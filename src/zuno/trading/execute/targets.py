@@ -6,7 +6,7 @@ was decided: whatever crashes, a difference is ordered once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import permutations
 from typing import Final, Literal
@@ -17,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import ConcurrentWrite
 from zuno.trading.execute.closes import store_close, why_unsellable
-from zuno.trading.execute.entries import RiskChecker, end_entry, why_no_mandate
+from zuno.trading.execute.entries import RiskChecker, end_entry
 from zuno.trading.execute.fills import cancel_protection
 from zuno.trading.execute.intents import CLOSE_LIFE, build_id
 from zuno.trading.execute.protection import set_levels
@@ -25,12 +25,11 @@ from zuno.trading.execute.reconcile import advance
 from zuno.trading.execute.venue_context import DOLLAR, AccountContext, ExchangeState
 from zuno.trading.model import trade_events
 from zuno.trading.model.cycle import Style
-from zuno.trading.model.known import Missing
+from zuno.trading.model.known import Missing, pick
 from zuno.trading.model.market import DAY_MS, Mode, Side
 from zuno.trading.model.orders import ZERO, OrderStatus
 from zuno.trading.rules.book_state import OpenTrade, Place, TrackedIntent
 from zuno.trading.rules.execution_styles import SLIPPAGE_CAP, meets_minimum, round_to_step
-from zuno.trading.rules.protections import hash_mandate
 
 LEAST_STOP: Final = Decimal("0.25")
 STOP_SIGMAS: Final = Decimal(8)
@@ -39,17 +38,18 @@ MOST_OF_CAPITAL: Final = Decimal("1.1")
 """What a sleeve's targets may be worth: prices move between the decision and the order."""
 
 
+TargetState = Literal["held", "refused", "waiting", "working", "closing", "done"]
+"""`held`: there is nothing to order. `waiting`: it has to be asked for again. `done`: its orders are over."""
+
+
 @dataclass(frozen=True, slots=True)
 class TargetPosition:
-    """What a sleeve is to hold of a market."""
-
     exchange: Venue
     symbol: Symbol
     quantity: Decimal
     """Below zero: short."""
     stop_distance: Decimal | None = LEAST_STOP
-    """Of the disaster stop, a fraction of the price (`stop_distance`). None: it hedges what is held elsewhere, and a
-    stop would leave that unhedged."""
+    """Of the disaster stop, a fraction of the price. None: it hedges what is held elsewhere, and has no stop."""
     band: Decimal = ZERO
     """A smaller difference, in the venue's currency, is not ordered; but a position that is to end is ended."""
     at_once: bool = False
@@ -61,8 +61,7 @@ class TargetResult:
     sleeve: str
     exchange: Venue
     symbol: Symbol
-    state: Literal["held", "refused", "waiting", "working", "closing", "done"]
-    """`held`: there is nothing to order. `waiting`: it has to be asked for again. `done`: its orders are over."""
+    state: TargetState
     reason: str = ""
     intent: str | None = None
 
@@ -96,49 +95,43 @@ class _Change:
         if self.target.stop_distance is None:
             return None
         side = Side.LONG if self.target.quantity > 0 else Side.SHORT
-        return round_to_step(
-            self.state.quote.mark * (1 - side.sign * self.target.stop_distance), self.state.filters.tick
-        )
+        price = self.state.quote.mark * (1 - side.sign * self.target.stop_distance)
+        return round_to_step(price, self.state.filters.tick)
 
 
 class _Settled(Exception):
     """Why nothing is ordered toward a target now."""
 
-    def __init__(self, state: Literal["held", "refused", "waiting", "closing"], why: str) -> None:
+    def __init__(self, state: TargetState, why: str) -> None:
         super().__init__(why)
-        self.state: Literal["held", "refused", "waiting", "closing"] = state
+        self.state: TargetState = state
 
 
+@dataclass(slots=True, eq=False)
 class TargetRound:
-    """One round of targets. `wanted`: of each sleeve all that it is to hold; what it holds beside is ended."""
-
-    def __init__(
-        self,
-        account: AccountContext,
-        risk: RiskChecker,
-        wanted: Mapping[str, Sequence[TargetPosition]],
-        decided: Millis,
-        decision: str,
-    ) -> None:
-        self._account, self._risk = account, risk
-        self._wanted, self._decided, self._decision = wanted, decided, decision
-        self._spent: dict[tuple[str, str] | Venue, Decimal] = {}
-        """Of free cash, by sleeve and by venue."""
-        self._kept: dict[tuple[str, Venue, Symbol], str] = {}
-        """What is being worked and as good as a target."""
+    account: AccountContext
+    risk: RiskChecker
+    wanted: Mapping[str, Sequence[TargetPosition]]
+    """Of each sleeve all that it is to hold; what it holds beside is ended."""
+    decided: Millis
+    decision: str
+    _spent: dict[tuple[str, str] | Venue, Decimal] = field(default_factory=dict)
+    """Of free cash, by sleeve and by venue."""
+    _kept: dict[tuple[str, Venue, Symbol], str] = field(default_factory=dict)
+    """What is being worked and as good as a target."""
 
     async def carry_out(self) -> tuple[TargetResult, ...]:
-        account = self._account
+        account = self.account
         await advance(account)
-        targets = [(sleeve, target) for sleeve, several in self._wanted.items() for target in several]
+        targets = [(sleeve, target) for sleeve, several in self.wanted.items() for target in several]
         named = {(target.exchange, target.symbol, sleeve) for sleeve, target in targets}
         for exchange, symbol, sleeve in account.book.positions:
-            if sleeve in self._wanted and (exchange, symbol, sleeve) not in named:
+            if sleeve in self.wanted and (exchange, symbol, sleeve) not in named:
                 targets.append((sleeve, TargetPosition(exchange, symbol, ZERO)))
-        await self._risk.mark_day()
+        await self.risk.mark_day()
         await self._end_others(targets)
         changes, settled = list[_Change](), dict[int, TargetResult]()
-        too_much = {sleeve: await self._why_too_much(sleeve) for sleeve in self._wanted}
+        too_much = {sleeve: await self._why_too_much(sleeve) for sleeve in self.wanted}
         for number, (sleeve, target) in enumerate(targets):
             try:
                 if (change := await self._find_change(sleeve, target, too_much[sleeve])) is not None:
@@ -153,7 +146,7 @@ class TargetRound:
         for change in changes:
             if change.difference and change.ends:
                 symbol, reason = change.target.symbol, trade_events.ExitReason.DECISION
-                await store_close(account, symbol, reason, self._decision, sleeve=change.sleeve)
+                await store_close(account, symbol, reason, self.decision, sleeve=change.sleeve)
         await advance(account)
         less = {change.id: change.why_less for change in changes}
         return tuple(
@@ -164,11 +157,11 @@ class TargetRound:
     def _id(self, sleeve: str, target: TargetPosition) -> str:
         wanted = f"{target.quantity:f}" if target.quantity.is_finite() else str(target.quantity)
         place = (target.exchange, target.symbol, sleeve)
-        return build_id(self._account.name, *place, "target", self._decided, wanted)
+        return build_id(self.account.name, *place, "target", self.decided, wanted)
 
     async def _end_others(self, targets: Sequence[tuple[str, TargetPosition]]) -> None:
         """What is being worked toward other targets of these sleeves ends with what it has, but what is as good."""
-        book, ids = self._account.book, {self._id(sleeve, target) for sleeve, target in targets}
+        book, ids = self.account.book, {self._id(sleeve, target) for sleeve, target in targets}
         self._kept = {
             (sleeve, target.exchange, target.symbol): tracked.intent.id
             for sleeve, target in targets
@@ -180,18 +173,18 @@ class TargetRound:
             tracked
             for tracked in book.open_intents.values()
             if tracked.intent.take_at is not None
-            and tracked.intent.sleeve in self._wanted
+            and tracked.intent.sleeve in self.wanted
             and tracked.intent.id not in ids
             and not any(book.orders[id].status is OrderStatus.PLANNED for id in tracked.orders)
         ]
         if others:
-            await self._account.write([end_entry(self._account, tracked, "another target") for tracked in others])
-            await advance(self._account)
+            await self.account.write([end_entry(self.account, tracked, "another target") for tracked in others])
+            await advance(self.account)
 
     def _leads_to(self, tracked: TrackedIntent, target: TargetPosition) -> bool:
         """Whether what is worked brings a sleeve to within the band of a target: set again at another price on the same
         day, it would begin to wait anew each time."""
-        intent, book = tracked.intent, self._account.book
+        intent, book = tracked.intent, self.account.book
         leg = next((leg for leg in intent.legs if leg.exchange is target.exchange), None)
         if leg is None or intent.take_at is None or intent.symbol is not target.symbol or not target.quantity:
             return False
@@ -204,16 +197,16 @@ class TargetRound:
     async def _why_too_much(self, sleeve: str) -> str | None:
         """Why a sleeve's targets add no risk: together they are worth more than its capital, or nobody knows."""
         worth: dict[str, Decimal] = {}
-        for target in self._wanted[sleeve]:
+        for target in self.wanted[sleeve]:
             if not target.quantity.is_finite():
                 continue  # refused by itself
-            quote = await self._risk.known_quote(target.exchange, target.symbol)
+            quote = await self.risk.known_quote(target.exchange, target.symbol)
             if isinstance(quote, Missing):
                 continue  # of a market without a price nothing is bought
             currency = target.exchange.currency
             worth[currency] = worth.get(currency, ZERO) + abs(target.quantity) * quote.mark
         for currency, wanted in worth.items():
-            capital = await self._risk.read_sleeve_equity(sleeve, currency)
+            capital = await self.risk.read_sleeve_equity(sleeve, currency)
             if isinstance(capital, Missing):
                 return f"what {sleeve} is worth is not known: {capital.reason}"
             if wanted > MOST_OF_CAPITAL * capital:
@@ -224,7 +217,7 @@ class TargetRound:
 
     async def _find_change(self, sleeve: str, target: TargetPosition, too_much: str | None) -> _Change | None:
         """None: it is ordered already. `_Settled` where nothing is to be ordered."""
-        account, exchange, symbol = self._account, target.exchange, target.symbol
+        account, exchange, symbol = self.account, target.exchange, target.symbol
         apart = LEAST_STOP if target.stop_distance is None else target.stop_distance
         if not target.quantity.is_finite() or not ZERO < apart < 1:
             raise _Settled("refused", f"{target.quantity} of {symbol} is no target")
@@ -260,7 +253,7 @@ class TargetRound:
             self._fit_cash(change)
             if account.gate.live:
                 intent, states = await self._build_intent(change), {exchange: change.state}
-                if (why := await why_no_mandate(account, self._risk, intent, states)) is not None:
+                if (why := await self.risk.why_no_mandate(intent, states)) is not None:
                     raise _Settled("refused", why)
         return change
 
@@ -270,14 +263,14 @@ class TargetRound:
             return f"{exchange} is a spot exchange: nothing can be sold short there"
         if not state.filters.trading:
             return f"{symbol} is not traded at {exchange}"
-        return await self._risk.why_no_risk(symbol, [exchange], sleeve)
+        return await self.risk.why_no_risk(symbol, [exchange], sleeve)
 
     def _fit_cash(self, change: _Change) -> None:
         """No more than is free in the sleeve and in the wallet. `_Settled` where that is less than the venue takes."""
-        book, exchange, state = self._account.book, change.target.exchange, change.state
+        book, exchange, state = self.account.book, change.target.exchange, change.state
         sleeve = (change.sleeve, exchange.currency)
-        spent = sum((self._spent.get(venue, ZERO) for venue in self._account.list_sharing(exchange)), ZERO)
-        there = self._account.free_cash(exchange) - spent
+        spent = sum((self._spent.get(venue, ZERO) for venue in self.account.list_sharing(exchange)), ZERO)
+        there = self.account.free_cash(exchange) - spent
         free = min(book.sleeve_free(*sleeve) - self._spent.get(sleeve, ZERO), there)
         price = max(state.quote.ask, state.quote.mark) * (1 + SLIPPAGE_CAP) * (1 + Decimal(str(exchange.taker)) / 100)
         most = round_to_step(max(ZERO, free) / price, state.filters.lot)
@@ -299,31 +292,29 @@ class TargetRound:
             quantity = round_to_step(min(-seller.difference, buyer.difference), seller.state.filters.lot)
             if seller.place != buyer.place or quantity <= 0 or not await self._free_balance(seller, buyer):
                 continue
-            at, price = self._account.event_time(), seller.state.quote.mark
-            key = build_id(self._account.name, "cross", seller.id, buyer.id, str(seller.difference))
+            at, price = self.account.event_time(), seller.state.quote.mark
+            key = build_id(self.account.name, "cross", seller.id, buyer.id, str(seller.difference))
             for change, signed in ((seller, quantity), (buyer, -quantity)):
                 change.difference, change.crossed = change.difference + signed, change.crossed + quantity
                 rest = abs(change.difference)
                 if rest and not change.ends and not meets_minimum(rest, price, change.state.filters):
                     change.difference = ZERO
-            events.append(
-                trade_events.SleevesCrossed(
-                    at=at,
-                    key=key,
-                    exchange=seller.target.exchange,
-                    symbol=seller.target.symbol,
-                    seller=seller.sleeve,
-                    buyer=buyer.sleeve,
-                    quantity=quantity,
-                    price=price,
-                    intents={change.sleeve: change.id for change in (seller, buyer) if not change.ends},
-                )
+            crossed = trade_events.SleevesCrossed(
+                **pick(seller.target, "exchange", "symbol"),
+                at=at,
+                key=key,
+                seller=seller.sleeve,
+                buyer=buyer.sleeve,
+                quantity=quantity,
+                price=price,
+                intents={change.sleeve: change.id for change in (seller, buyer) if not change.ends},
             )
+            events.append(crossed)
         return events
 
     async def _free_balance(self, *pair: _Change) -> bool:
         for change in pair:
-            venue, symbol = self._account.at(change.target.exchange, change.sleeve), change.target.symbol
+            venue, symbol = self.account.at(change.target.exchange, change.sleeve), change.target.symbol
             before = None if change.trade is None else change.trade.quantity
             try:
                 await cancel_protection(venue, symbol)
@@ -339,7 +330,7 @@ class TargetRound:
         for change in changes:
             if change.ends or not (change.difference or change.crossed):
                 continue
-            intent, at = await self._build_intent(change), self._account.event_time()
+            intent, at = await self._build_intent(change), self.account.event_time()
             events.append(trade_events.IntentStored(at=at, intent=intent, ruling=None))
             if not change.difference:
                 why = "crossed with another sleeve"
@@ -348,12 +339,11 @@ class TargetRound:
 
     async def _build_intent(self, change: _Change) -> trade_events.TradeIntent:
         """Of what is to be ordered; of what was crossed where that is all."""
-        account, gate, target = self._account, self._account.gate, change.target
+        account, gate, target = self.account, self.account.gate, change.target
         (exchange, symbol), mark, now = change.place, change.state.quote.mark, account.now()
         held = ZERO if change.trade is None else change.trade.signed
         opening = change.difference * held >= 0 if change.difference else abs(target.quantity) > abs(held)
         dollars = None if exchange.currency == DOLLAR else await account.read_dollar_mark(symbol)
-        mandate = account.book.active_mandate(now) if gate.live else None
         leg = trade_events.IntentLeg(
             exchange=exchange,
             quantity=abs(change.difference) or change.crossed,
@@ -363,7 +353,7 @@ class TargetRound:
         )
         return trade_events.TradeIntent(
             id=change.id,
-            decision=self._decision,
+            decision=self.decision,
             kind=trade_events.IntentKind.OPEN if opening else trade_events.IntentKind.CUT,
             symbol=symbol,
             mode=Mode.POSITION,
@@ -373,14 +363,14 @@ class TargetRound:
             valid_until=Millis(now + DAY_MS if opening else CLOSE_LIFE),
             mark=dollars or mark,
             atr=ZERO,
-            mandate=None if mandate is None else hash_mandate(mandate),
+            mandate=account.mandate_hash() if gate.live else None,
             left_out=change.why_less[:600],
             sleeve=change.sleeve,
             take_at=Millis(now if target.at_once else now + gate.take_after),
         )
 
     def _renew_stops(self, changes: Iterable[_Change]) -> list[trade_events.TradeEvent]:
-        at = self._account.event_time()
+        at = self.account.event_time()
         return [
             set_levels(change.trade, at, change.stop, None, "ruling")
             for change in changes
@@ -390,11 +380,10 @@ class TargetRound:
     def _describe(self, sleeve: str, target: TargetPosition, why_less: str) -> TargetResult:
         place = sleeve, target.exchange, target.symbol
         id = self._kept.get(place) or self._id(sleeve, target)
-        tracked = self._account.book.intents.get(id)
+        tracked = self.account.book.intents.get(id)
         if tracked is None:
             if why_less:
                 return TargetResult(*place, "refused", why_less)
-            closing = self._account.is_closing(target.symbol, sleeve)
+            closing = self.account.is_closing(target.symbol, sleeve)
             return TargetResult(*place, "closing" if closing else "done")
-        state: Literal["working", "done"] = "working" if tracked.state == "open" else "done"
-        return TargetResult(*place, state, tracked.reason or why_less, id)
+        return TargetResult(*place, "working" if tracked.state == "open" else "done", tracked.reason or why_less, id)

@@ -21,7 +21,7 @@ from zuno.trading.ports.venue import MarginFunds, OrderVenue
 from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.performance import AccountLog
-from zuno.trading.rules.protections import ProtectionLimits
+from zuno.trading.rules.protections import ProtectionLimits, hash_mandate
 from zuno.trading.rules.sleeve_funds import Opening
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -118,6 +118,11 @@ class AccountContext(AccountWriter):
 
     def event_time(self) -> Millis:
         return Millis(max(self.book.newest, self.now()))
+
+    def mandate_hash(self) -> str | None:
+        """Of the mandate that stands; None without one."""
+        mandate = self.book.active_mandate(self.now())
+        return None if mandate is None else hash_mandate(mandate)
 
     async def read_dollar_mark(self, symbol: Symbol) -> Decimal | None:
         """None where nothing is quoted in dollars here."""
@@ -244,7 +249,6 @@ class VenueContext:
         return self.memory.filters[symbol]
 
     async def read_state(self, symbol: Symbol) -> ExchangeState:
-        """As it is now."""
         return ExchangeState(await self.port.quote(symbol), await self.read_filters(symbol, anew=True))
 
     async def fit_sale(self, symbol: Symbol, quantity: Decimal) -> tuple[Decimal, Decimal | None]:

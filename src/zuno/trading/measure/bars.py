@@ -114,8 +114,6 @@ def bars_inside(coarse: Timeframe, at: Millis, bars: Sequence[Candle]) -> Sequen
 
 
 class SpanBar(NamedTuple):
-    """A bar with both ends of its time."""
-
     start: Millis
     end: Millis
     open: float

@@ -63,8 +63,7 @@ _BOUNDS: Final[Mapping[str, tuple[tuple[float, float], ...]]] = {
     "LTCUSDT": (*_UNNOTED, (58.09, 113.6), (50.99, 144.0), (63.75, 140.1)),
     "TRXUSDT": (*_UNNOTED, (0.05025, 0.1106), (0.1015, 0.4335), (0.2049, 0.2944)),
 }  # fmt: skip
-"""Lowest and highest hourly close of each year from 2017 on (spot, from late 2019 the default venue's perpetual), to
-2025-06-30."""
+"""Lowest and highest hourly close by year, 2017 to 2025-06-30: spot, from late 2019 the default venue's perpetual."""
 _NOTED_SINCE: Final = 1_502_928_000_000
 _SCALES: Final = (1e8, 1e4, 1.0)
 """Digits behind the point of what is added up: the more units a market trades, the fewer."""
@@ -138,11 +137,14 @@ def compare_rows(columns: Columns, standing: Columns) -> tuple[Mask, Mask]:
         return np.ones(len(columns), dtype=bool), np.zeros(len(columns), dtype=bool)
     place = np.minimum(np.searchsorted(standing.at, columns.at), len(standing) - 1)
     here = standing.at[place] == columns.at
-    same = here.copy()
-    for mine, theirs in zip(columns.values, standing.values, strict=True):
-        there = theirs[place]
-        same &= (mine == there) | (np.isnan(mine) & np.isnan(there))
-    return ~here, here & ~same
+    return ~here, here & ~_mark_same(columns.values, [column[place] for column in standing.values])
+
+
+def _mark_same(values: Sequence[Floats], others: Sequence[Floats]) -> Mask:
+    """Where all numbers of two rows are equal; what neither says is."""
+    pairs = zip(values, others, strict=True)
+    same = [(mine == theirs) | (np.isnan(mine) & np.isnan(theirs)) for mine, theirs in pairs]
+    return np.asarray(np.all(same, axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -172,10 +174,7 @@ def sort_rows(columns: Columns, now: Millis, *, with_blanks: bool, parts: int = 
     if not len(again):
         return SortedRows(order, bad, order[:0], 0, int(blank.sum()))
     first = order[np.searchsorted(at, at[again])]
-    same = np.ones(len(again), dtype=bool)
-    for column in columns.values:
-        mine, theirs = column[order[again]], column[first]
-        same &= (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))
+    same = _mark_same(*([column[places] for column in columns.values] for places in (order[again], first)))
     second = np.sort(order[again[~same]])
     return SortedRows(np.delete(order, again), bad, second, int(same.sum()), int(blank.sum()))
 
@@ -343,12 +342,9 @@ def narrow_intervals(columns: Columns) -> Columns:
     hours = np.diff(columns.at, prepend=columns.at[:1]) / market.HOUR_MS
     even = np.concatenate(([True], np.abs(np.diff(hours)) * market.HOUR_MS <= LEEWAY))
     run = np.cumsum(~even)
-    shorter = (
-        (hours > 0.9) & (hours < columns.values[1] - LEEWAY / market.HOUR_MS) & (np.bincount(run)[run] >= _EVEN_ROWS)
-    )
-    return Columns(
-        columns.series, columns.at, (columns.values[0], np.where(shorter, np.rint(hours), columns.values[1]))
-    )
+    rates, given = columns.values
+    shorter = (hours > 0.9) & (hours < given - LEEWAY / market.HOUR_MS) & (np.bincount(run)[run] >= _EVEN_ROWS)
+    return Columns(columns.series, columns.at, (rates, np.where(shorter, np.rint(hours), given)))
 
 
 def measure_overlaps(columns: Columns, standing: Columns) -> tuple[Columns, list[int]]:

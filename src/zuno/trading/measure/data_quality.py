@@ -109,20 +109,9 @@ def _find_candle_fault(bar: market.Candle) -> str | None:
     for name in ("open", "close"):
         if not bar.low <= getattr(bar, name) <= bar.high:
             return f"{name} {getattr(bar, name)!r} is outside {bar.low!r} to {bar.high!r}"
-    if bar.taker_buy is None:
-        return None
-    if fault := _check_bounds("taker_buy", bar.taker_buy, 0.0):
+    if bar.taker_buy is None or (fault := _check_bounds("taker_buy", bar.taker_buy, 0.0)):
         return fault
     return f"buyers took {bar.taker_buy!r} of {bar.volume!r}" if bar.taker_buy > bar.volume else None
-
-
-def _strike(row: market.TapeEvent) -> str | None:
-    return (
-        _find_price_fault(row, ("price",))
-        or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
-        or _find_amount_fault(row, ("usd",))
-        or _find_text_field_fault(row, ("id",))
-    )
 
 
 def _book(book: market.Book) -> str | None:
@@ -193,7 +182,12 @@ _JUDGES: Final[Mapping[type[Any], Callable[[Any], str | None]]] = {
     market.Level: lambda row: _find_amount_fault(row, ("value",)),
     market.MarkAndIndex: lambda row: _find_price_fault(row, ("mark", "spot")),
     market.MacroRelease: lambda row: _find_time_fault("release", row.released) or _check_bounds("value", row.value),
-    market.TapeEvent: _strike,
+    market.TapeEvent: lambda row: (
+        _find_price_fault(row, ("price",))
+        or _check_bounds("quantity", row.quantity, LEAST_AMOUNT)
+        or _find_amount_fault(row, ("usd",))
+        or _find_text_field_fault(row, ("id",))
+    ),
     market.Book: _book,
     market.OptionChain: _find_chain_fault,
     market.Text: lambda row: _find_text_field_fault(row, ("channel", "id", "body")),
@@ -213,7 +207,6 @@ def _check_bounds(name: str, value: object, least: float = -MOST, most: float = 
 
 
 def _find_price_fault(row: Any, names: Sequence[str]) -> str | None:
-    """The first of these that is no price."""
     return next((fault for name in names if (fault := _check_bounds(name, getattr(row, name), LEAST_PRICE))), None)
 
 
@@ -247,15 +240,12 @@ def _find_text_field_fault(row: Any, names: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """Consecutive rows or holes."""
-
     first: Millis
     last: Millis
     count: int
 
 
 def find_gap(timeframe: market.Timeframe, before: int, after: int) -> RowRun | None:
-    """The bars that are missing between two that are here."""
     first, last = before + timeframe.millis, after - timeframe.millis
     return RowRun(Millis(first), Millis(last), (last - first) // timeframe.millis + 1) if first <= last else None
 
@@ -313,10 +303,7 @@ def describe_disagreement(coarse: market.Candle, whole: market.Candle, count: in
             return f"{name} is {given!r}, its parts make {made!r}"
     for name in ("volume", "taker_buy"):
         given, made = getattr(coarse, name), getattr(whole, name)
-        if (
-            given is not None
-            and made is not None
-            and abs(given - made) > 2 * (count + 1) * _ROUNDING * max(given, made)
-        ):
+        known = given is not None and made is not None
+        if known and abs(given - made) > 2 * (count + 1) * _ROUNDING * max(given, made):
             return f"{name} is {given!r}, its parts make {made!r}"
     return None

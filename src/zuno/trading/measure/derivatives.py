@@ -60,7 +60,6 @@ class OpenInterestChange:
     """Base units, both over the same venues."""
     venues: tuple[str, ...]
     dropped: tuple[tuple[str, str], ...]
-    """Venues left out, and why."""
 
 
 def funding_figures(row: Funding) -> Known[FundingFigures]:

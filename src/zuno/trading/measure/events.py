@@ -30,8 +30,6 @@ QUIET_MINUTES: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A move that passed its threshold."""
-
     minutes: int
     share: float
     """Signed: −0.03 is a fall of three per cent."""
@@ -58,8 +56,6 @@ class Shock:
 
 @dataclass(frozen=True, slots=True)
 class ShockScan:
-    """What became of a stretch of minutes."""
-
     shocks: tuple[Shock, ...]
     minutes: int
     unjudged: int
@@ -98,12 +94,8 @@ def scan_shocks(bars: Bars, hours: Bars, as_of: Millis, since: Millis | None = N
     minutes = step // MINUTE_MS
     if since is None:
         return ShockScan(events, len(bars) * minutes, int((~moves.is_judged).sum()) * minutes)
-    span, reported = (as_of - since) // MINUTE_MS, bars.at + step > since
-    return ShockScan(
-        tuple(event for event in events if event.at > since),
-        span,
-        max(0, span - int((moves.is_judged & reported).sum()) * minutes),
-    )
+    span, judged = (as_of - since) // MINUTE_MS, int((moves.is_judged & (bars.at + step > since)).sum()) * minutes
+    return ShockScan(tuple(event for event in events if event.at > since), span, max(0, span - judged))
 
 
 def _find_unfit_reason(bars: Bars, hours: Bars, as_of: Millis) -> str | None:
@@ -179,7 +171,6 @@ class MarketEvent:
     kind: EventKind
     way: PriceDirection
     at: Millis
-    """When it was seen."""
     said: str
 
     @property
@@ -218,8 +209,14 @@ def find_recent_events(spike: Known[Spike], watch: Known[ShockScan], as_of: Mill
             unknown.append((spike.way, f"whether a spike {spike.way} was a cascade is not known: {interest.reason}"))
     if isinstance(watch, Missing):
         unknown.append((None, f"shocks: {watch.reason}"))
-    else:
-        events += [_shock_event(shock) for shock in watch.shocks if as_of - shock.at < MATTERS_MS]
+        return RecentEvents(tuple(events), tuple(unknown))
+    for shock in watch.shocks:
+        if as_of - shock.at < MATTERS_MS:
+            widest = max(shock.moves, key=lambda move: abs(move.share))
+            moved = f"{100 * widest.share:+.2f} % within {widest.minutes} min"
+            text = f"{moved} at {iso(shock.at)}, from {100 * widest.threshold:.2f} % on a shock"
+            way = PriceDirection.UP if shock.up else PriceDirection.DOWN
+            events.append(MarketEvent(EventKind.SHOCK, way, shock.at, text))
     return RecentEvents(tuple(events), tuple(unknown))
 
 
@@ -230,10 +227,3 @@ def _describe_spike(spike: Spike, label: Label) -> str:
         f"the price moved {100 * spike.moved:+.2f} % in three hours on {spike.volume_ratio:.1f}× the usual volume, and "
         f"open interest {left} by {100 * abs(share):.2f} %"
     )
-
-
-def _shock_event(shock: Shock) -> MarketEvent:
-    widest = max(shock.moves, key=lambda move: abs(move.share))
-    moved = f"{100 * widest.share:+.2f} % within {widest.minutes} min"
-    text = f"{moved} at {iso(shock.at)}, from {100 * widest.threshold:.2f} % on a shock"
-    return MarketEvent(EventKind.SHOCK, PriceDirection.UP if shock.up else PriceDirection.DOWN, shock.at, text)

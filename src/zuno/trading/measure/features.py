@@ -33,8 +33,6 @@ PRINTS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A figure's last print, as of a moment."""
-
     last: market.MacroRelease
 
 
@@ -79,11 +77,9 @@ def _late(figure: str, last: market.MacroRelease, as_of: Millis) -> str | None:
     """Whether nothing was released for five days, or for so long after the next was due."""
     limit = CADENCE_DAYS.get(figure, 0) * market.DAY_MS + market.STALE_AFTER[market.Feed.MACRO] * 1_000
     age = as_of - last.released
-    return (
-        None
-        if age <= limit
-        else f"the last {figure} was released {age // market.DAY_MS} days ago, more than {limit // market.DAY_MS}"
-    )
+    if age <= limit:
+        return None
+    return f"the last {figure} was released {age // market.DAY_MS} days ago, more than {limit // market.DAY_MS}"
 
 
 def _known_by(prints: Sequence[market.MacroRelease], as_of: Millis) -> dict[Millis, market.MacroRelease]:
@@ -123,10 +119,17 @@ def day_volatility(hours: Bars) -> Known[DayVolatility]:
     days = np.sqrt(rolling_sum(squares, VOLATILITY_HOURS)[VOLATILITY_HOURS - 1 :])
     if np.isnan(days[-1]):
         return Missing(f"an hour is missing among the last {VOLATILITY_HOURS + 1}")
-    past = days[:-1][np.isfinite(days[:-1])]
-    short = f"{len(past)} whole days are known, {LEAST_VOLATILITY_HISTORY} are needed for a rank"
-    rank = float(np.mean(past < days[-1])) if len(past) >= LEAST_VOLATILITY_HISTORY else Missing(short)
-    return DayVolatility(float(days[-1]), rank, len(past))
+    rank, count = _rank_last(days, LEAST_VOLATILITY_HISTORY, "whole days are known, {} are needed for a rank")
+    return DayVolatility(float(days[-1]), rank, count)
+
+
+def _rank_last(values: Floats, least: int, short: str) -> tuple[Known[float], int]:
+    """The share of the known values before the last that are below it, and how many are known. `short`: what is said
+    of fewer than `least`."""
+    past = values[:-1][np.isfinite(values[:-1])]
+    if len(past) < least:
+        return Missing(f"{len(past)} {short.format(least)}"), len(past)
+    return float(np.mean(past < values[-1])), len(past)
 
 
 R = TypeVar("R", bound=market.Row)
@@ -188,11 +191,9 @@ class Features:
 
 def measure_features(bundle: Bundle, cache: FrameCache | None = None) -> Features:
     symbol, as_of, cache = bundle.symbol, bundle.as_of, cache or FrameCache()
-    hours, recent = (
-        _bars(bundle, market.Timeframe.H1, cache),
-        fresh_rows(bundle, own_candles(symbol, market.Timeframe.H1)),
-    )
-    minutes = _bars(bundle, market.Timeframe.M1, cache)
+    timeframes = (market.Timeframe.H1, market.Timeframe.M1)
+    hours, minutes = (cache.read_bars(symbol, each, bundle.rows(own_candles(symbol, each))) for each in timeframes)
+    recent = fresh_rows(bundle, own_candles(symbol, market.Timeframe.H1))
     interest = {feed: bundle.rows(market.open_interest(feed, symbol)) for feed in perpetual_feeds(symbol)}
     book, walls = _book(bundle)
     heard = tape.TapeMinutes(streams_heard(bundle, market.Feed.LIQUIDATIONS, *tape_feeds(symbol)))
@@ -272,11 +273,6 @@ def _above_zero(level: Known[market.Level]) -> Known[market.Level]:
     return level if isinstance(level, Missing) or level.value > 0 else Missing(f"{level.value:g} is no rate or amount")
 
 
-def _bars(bundle: Bundle, timeframe: market.Timeframe, cache: FrameCache) -> Bars:
-    rows = bundle.rows(own_candles(bundle.symbol, timeframe))
-    return cache.read_bars(bundle.symbol, timeframe, rows)
-
-
 # -- each part
 
 
@@ -290,11 +286,8 @@ def _perpetual(bundle: Bundle, venue: str) -> Perpetual:
     symbol = bundle.symbol
     predicted = _newest(bundle, market.funding_next(venue, symbol))
     settled = fresh_rows(bundle, market.funding(venue, symbol))
-    accounts, marks = (
-        fresh_rows(bundle, series) for series in (market.long_short(venue, symbol), market.basis(venue, symbol))
-    )
-    longs, long_rank = _rank_newest(accounts, derivatives.long_share)
-    premium, basis_rank = _rank_newest(marks, derivatives.basis_bps)
+    longs, long_rank = _rank_newest(fresh_rows(bundle, market.long_short(venue, symbol)), derivatives.long_share)
+    premium, basis_rank = _rank_newest(fresh_rows(bundle, market.basis(venue, symbol)), derivatives.basis_bps)
     return Perpetual(
         venue,
         predicted if isinstance(predicted, Missing) else derivatives.funding_figures(predicted),
@@ -322,35 +315,27 @@ def _book(bundle: Bundle) -> tuple[Known[order_book.BookFigures], Known[order_bo
     snapshots: Known[Sequence[market.Book]] = fresh_rows(bundle, own_book(bundle.symbol))
     if isinstance(snapshots, Missing):
         return snapshots, snapshots
-    minutes = bundle.rows(own_candles(bundle.symbol, market.Timeframe.M1))
-    return order_book.book_figures(snapshots[-1]), order_book.find_fake_walls(
-        snapshots, order_book.traded_in_minutes(minutes)
-    )
+    traded = order_book.traded_in_minutes(bundle.rows(own_candles(bundle.symbol, market.Timeframe.M1)))
+    return order_book.book_figures(snapshots[-1]), order_book.find_fake_walls(snapshots, traded)
 
 
 def streams_heard(bundle: Bundle, feed: market.Feed, *venues: str) -> list[tape.Stream]:
     """Streams with any event or sign of life: a venue nobody listened to does not make the others' silence unknown."""
-    strikes = market.liquidations if feed is market.Feed.LIQUIDATIONS else market.whales
-    heard = [
-        tape.Stream(
-            venue, bundle.rows(strikes(venue, bundle.symbol)), bundle.rows(market.alive(feed, venue, bundle.symbol))
-        )
-        for venue in venues
-    ]
+    symbol, strikes = bundle.symbol, market.liquidations if feed is market.Feed.LIQUIDATIONS else market.whales
+    several = ((venue, strikes(venue, symbol), market.alive(feed, venue, symbol)) for venue in venues)
+    heard = [tape.Stream(venue, bundle.rows(struck), bundle.rows(alive)) for venue, struck, alive in several]
     return [stream for stream in heard if stream.alive or stream.strikes]
 
 
 def _economy(bundle: Bundle) -> Economy:
+    as_of = bundle.as_of
+
     def prints(venue: str, figure: str) -> Sequence[market.MacroRelease]:
         return bundle.rows(market.macro(venue, figure))
 
     named = [(venue, figure) for venue, figures in FIGURES.items() for figure in figures]
-    return Economy(
-        tuple(
-            (f"{venue}/{figure}", last_print(figure, prints(venue, figure), bundle.as_of)) for venue, figure in named
-        ),
-        slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), bundle.as_of),
-    )
+    figures = ((f"{venue}/{figure}", last_print(figure, prints(venue, figure), as_of)) for venue, figure in named)
+    return Economy(tuple(figures), slope(prints(FRED, "DGS2"), prints(FRED, "DGS10"), as_of))
 
 
 FLOW_BARS: Final = 30
@@ -455,7 +440,6 @@ class PriceContext:
     stocks: Known[FigureChange]
     action: Known[PriceAction]
     today: Known[RunningBar]
-    """The 1d bar that is running."""
 
 
 def read_price_context(bundle: Bundle, cache: FrameCache | None = None) -> PriceContext:
@@ -542,9 +526,7 @@ def _flow(window: Known[Bars]) -> Known[TakerFlow]:
     sums, traded = (rolling_sum(column, FLOW_BARS)[FLOW_BARS - 1 :] for column in (delta, volume))
     # Of every stretch, the balance over the volume; NaN where a bar does not say, or nothing traded.
     shares: Floats = np.divide(sums, traded, out=np.full(len(sums), np.nan), where=traded > 0)
-    past = shares[:-1][np.isfinite(shares[:-1])]
-    short = f"{len(past)} earlier stretches are known, {LEAST_PAST} are needed"
-    rank = float(np.mean(past < shares[-1])) if len(past) >= LEAST_PAST else Missing(short)
+    rank, _ = _rank_last(shares, LEAST_PAST, "earlier stretches are known, {} are needed")
     # The line with the least squares through the running balance, a step to the next value being one.
     running: list[float] = np.cumsum(delta[-FLOW_BARS:]).tolist()
     steps = [place - (FLOW_BARS - 1) / 2 for place in range(FLOW_BARS)]
@@ -562,10 +544,8 @@ def _width_rank(days: Known[Bars]) -> Known[float]:
         return days
     bands = indicators.bollinger(days.close)
     width = ((bands.upper - bands.lower) / bands.middle)[-WIDTH_BARS - 1 :]
-    past = width[:-1][np.isfinite(width[:-1])]
-    if len(past) < LEAST_PAST or not np.isfinite(width[-1]):
-        return Missing(f"{len(past)} days have a band, {LEAST_PAST} are needed")
-    return float(np.mean(past < width[-1]))
+    rank, count = _rank_last(width, LEAST_PAST, "days have a band, {} are needed")
+    return rank if np.isfinite(width[-1]) else Missing(f"{count} days have a band, {LEAST_PAST} are needed")
 
 
 def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureChange]:

@@ -15,30 +15,10 @@ import numpy as np
 
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
-from zuno.trading.measure import indicators
+from zuno.trading.measure import indicators, structure
 from zuno.trading.measure.bars import LOOKBACK, Bars, Floats, bars, exact_bars, join_bars
 from zuno.trading.measure.levels import AnchoredVwap, Structure, find_zones, list_levels
 from zuno.trading.measure.portable import PRICE_DIGITS, RATIO_PLACES, log, places
-from zuno.trading.measure.structure import (
-    Break,
-    BreakKind,
-    Divergence,
-    Extreme,
-    Gap,
-    Pivot,
-    Swing,
-    TrendLine,
-    close_times,
-    find_breaks,
-    find_divergences,
-    find_fair_value_gaps,
-    find_pivots,
-    find_swings,
-    find_trend_lines,
-    list_neighbours,
-    measure_fibonacci,
-    select_pivots,
-)
 from zuno.trading.model.bundle import same_rows
 from zuno.trading.model.market import Candle, Timeframe
 
@@ -46,12 +26,12 @@ from zuno.trading.model.market import Candle, Timeframe
 def measure_structure_of_window(bars: Bars, columns: indicators.IndicatorSeries, shoulder: int) -> Structure:
     """Of exactly these sound bars, with pivots of that shoulder. `columns`: their indicators."""
     now = indicators.take_last_indicators(bars, columns)
-    return StructureHistory(bars, shoulder).structure(0, len(bars), now, columns.rsi)
+    return StructureHistory(bars, shoulder).read(0, len(bars), now, columns.rsi)
 
 
-def anchor_vwaps(bars: Bars, turns: Sequence[Pivot]) -> tuple[AnchoredVwap, ...]:
+def anchor_vwaps(bars: Bars, turns: Sequence[structure.Pivot]) -> tuple[AnchoredVwap, ...]:
     """Since the newest confirmed high and since the newest low; unknown without any volume since."""
-    anchors = [pivot for extreme in Extreme for pivot in select_pivots(extreme, turns)[-1:]]
+    anchors = [pivot for extreme in structure.Extreme for pivot in structure.select_pivots(extreme, turns)[-1:]]
     prices = ((pivot, float(indicators.anchored_vwap(bars, pivot.at)[-1])) for pivot in anchors)
     return tuple(AnchoredVwap(pivot, price) for pivot, price in prices if not isnan(price))
 
@@ -74,7 +54,8 @@ def measure_frame(given: Bars, shoulder: int) -> Frame | None:
         return None
     columns = indicators.compute_indicators(window)
     seen = indicators.take_last_indicators(window, columns, unsound=len(given) - len(clean))
-    return Frame(given.timeframe, seen, measure_structure_of_window(window, columns, shoulder))
+    shape = StructureHistory(window, shoulder).read(0, len(window), seen, columns.rsi)
+    return Frame(given.timeframe, seen, shape)
 
 
 class FrameCache:
@@ -98,11 +79,11 @@ class FrameCache:
 
     def read_frame(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], shoulder: int) -> Frame | None:
         """With pivots of that shoulder; None where no bar can be believed."""
-        return self._read(
-            (symbol, timeframe, shoulder),
-            rows,
-            lambda: measure_frame(self.read_bars(symbol, timeframe, rows), shoulder),
-        )
+
+        def measure() -> Frame | None:
+            return measure_frame(self.read_bars(symbol, timeframe, rows), shoulder)
+
+        return self._read((symbol, timeframe, shoulder), rows, measure)
 
     def read_newest(self, symbol: Symbol, timeframe: Timeframe, rows: Sequence[Candle], as_of: Millis) -> Bars:
         """The last `LOOKBACK` sound bars that had closed by then."""
@@ -253,7 +234,7 @@ class _RoundedHistory:
             window = self.bars.cut(slice(first, last))
             strength = indicators.rsi(window.close)
             readings = indicators.round_indicators(window, self._newest_row(first, last, window, strength))
-            structure = self._structure.structure(first - self._start, last - self._start, readings, strength)
+            structure = self._structure.read(first - self._start, last - self._start, readings, strength)
             self._frames[first, last] = Frame(window.timeframe, readings, structure)
         return self._frames[first, last]
 
@@ -321,40 +302,32 @@ class StructureHistory:
     def __init__(self, bars: Bars, shoulder: int) -> None:
         self._bars = bars
         self._shoulder = shoulder
-        self._ends = close_times(bars)
-        turns = find_pivots(bars, shoulder)
-        self._turns = turns
-        self._turn_times = [pivot.at for pivot in turns]
-        self._turns_known = [pivot.known_at for pivot in turns]
-        self._swings = find_swings(turns)
-        self._breaks = find_breaks(bars, turns)
-        self._breaks_known = [each.known_at for each in self._breaks]
-        self._gaps = find_fair_value_gaps(bars)
-        self._gap_times = [gap.at for gap in self._gaps]
-        self._gaps_known = [gap.known_at for gap in self._gaps]
-        self._lines = find_trend_lines(bars, turns)
-        self._lines_known = [line.known_at for line in self._lines]
-        self._pairs = sorted(list_neighbours(bars, turns), key=lambda pair: pair[1].known_at)
-        self._pairs_known = [second.known_at for _, second, _, _ in self._pairs]
+        self._ends = structure.close_times(bars)
+        self._turns = structure.find_pivots(bars, shoulder)
+        self._breaks = structure.find_breaks(bars, self._turns)
+        self._gaps = structure.find_fair_value_gaps(bars)
+        self._lines = structure.find_trend_lines(bars, self._turns)
+        self._pairs = sorted(structure.list_neighbours(bars, self._turns), key=_pair_known_at)
         self._taken = indicators.taker_delta(bars)
         self._logs = log(bars.high), log(bars.low), log(bars.close)
 
-    def structure(self, first: int, last: int, now: indicators.IndicatorValues, strength: Floats) -> Structure:
+    def read(self, first: int, last: int, now: indicators.IndicatorValues, strength: Floats) -> Structure:
         """Of the bars from row `first` up to but without `last`, of which these are the readings and the RSI."""
         # The first bar that has its whole left shoulder in the window.
         since, end = int(self._bars.at[min(first + self._shoulder, last - 1)]), self._ends[last - 1]
         bars = self._bars.cut(slice(first, last))
-        pivots = self._turns[bisect_left(self._turn_times, since) : bisect_right(self._turns_known, end)]
+        begin = bisect_left(self._turns, since, key=_time_of)
+        pivots = self._turns[begin : bisect_right(self._turns, end, key=_known_at)]
         breaks = self._choose_breaks(since, end)
         high, low, close = (column[first:last] for column in self._logs)
         reach = float(indicators.atr(high, low, close)[-1])
         shape = Structure(
             pivots=pivots,
-            swings=self._choose_swings(since, end),
+            swings=structure.find_swings(pivots),
             breaks=breaks,
             trend=breaks[-1].way if breaks else None,
             gaps=self._choose_gaps(first, last, end),
-            fibonacci=measure_fibonacci(pivots),
+            fibonacci=structure.measure_fibonacci(pivots),
             lines=self._choose_lines(since, end),
             divergences=self._choose_divergences(first, last, since, end, strength),
             profile=indicators.volume_profile(bars),
@@ -364,49 +337,50 @@ class StructureHistory:
         levels = list_levels(bars.timeframe, now, shape)
         return replace(shape, levels=levels, zones=find_zones(levels, now.atr))
 
-    def _choose_swings(self, since: int, end: int) -> tuple[Swing, ...]:
-        """The first of a kind is held against none."""
-        place = bisect_left(self._turn_times, since)
-        swings = list(self._swings[place : bisect_right(self._turns_known, end)])
-        for extreme in Extreme:
-            first = next((row for row, swing in enumerate(swings) if swing.pivot.extreme is extreme), None)
-            if first is not None:
-                swings[first] = Swing(swings[first].pivot, None)
-        return tuple(swings)
-
-    def _choose_breaks(self, since: int, end: int) -> tuple[Break, ...]:
+    def _choose_breaks(self, since: int, end: int) -> tuple[structure.Break, ...]:
         """Of pivots of the window; the first of all is a BOS."""
-        breaks: list[Break] = []
-        for each in self._breaks[bisect_left(self._breaks_known, since) : bisect_right(self._breaks_known, end)]:
+        breaks: list[structure.Break] = []
+        for each in _within(self._breaks, since, end, _known_at):
             if each.pivot.at >= since:
-                kind = BreakKind.CHOCH if breaks and breaks[-1].way is not each.way else BreakKind.BOS
+                turned = bool(breaks) and breaks[-1].way is not each.way
+                kind = structure.BreakKind.CHOCH if turned else structure.BreakKind.BOS
                 breaks.append(each if each.kind is kind else replace(each, kind=kind))
         return tuple(breaks)
 
-    def _choose_gaps(self, first: int, last: int, end: int) -> tuple[Gap, ...]:
+    def _choose_gaps(self, first: int, last: int, end: int) -> tuple[structure.Gap, ...]:
         if last - first < 3:
             return ()
-        begin = bisect_left(self._gap_times, int(self._bars.at[first + 1]))
+        begin = bisect_left(self._gaps, int(self._bars.at[first + 1]), key=_time_of)
         return tuple(
             replace(gap, filled_at=None) if gap.filled_at is not None and gap.filled_at > end else gap
-            for gap in self._gaps[begin : bisect_right(self._gaps_known, end)]
+            for gap in self._gaps[begin : bisect_right(self._gaps, end, key=_known_at)]
         )
 
-    def _choose_lines(self, since: int, end: int) -> tuple[TrendLine, ...]:
-        span = slice(bisect_left(self._lines_known, since), bisect_right(self._lines_known, end))
+    def _choose_lines(self, since: int, end: int) -> tuple[structure.TrendLine, ...]:
         return tuple(
             replace(line, broken_at=None) if line.broken_at is not None and line.broken_at > end else line
-            for line in self._lines[span]
+            for line in _within(self._lines, since, end, _known_at)
             if line.first.at >= since
         )
 
     def _choose_divergences(
         self, first: int, last: int, since: int, end: int, strength: Floats
-    ) -> tuple[Divergence, ...]:
-        span = slice(bisect_left(self._pairs_known, since), bisect_right(self._pairs_known, end))
+    ) -> tuple[structure.Divergence, ...]:
         pairs = [
             (before, after, start - first, stop - first)
-            for before, after, start, stop in self._pairs[span]
+            for before, after, start, stop in _within(self._pairs, since, end, _pair_known_at)
             if start >= first + self._shoulder
         ]
-        return find_divergences(pairs, strength, self._taken[first:last])
+        return structure.find_divergences(pairs, strength, self._taken[first:last])
+
+
+_known_at: Final = attrgetter("known_at")
+
+
+def _pair_known_at(pair: tuple[structure.Pivot, structure.Pivot, int, int]) -> Millis:
+    return pair[1].known_at
+
+
+def _within(several: Sequence[T], since: int, end: int, moment: Callable[[T], int]) -> Sequence[T]:
+    """Of what is in order of its moments, those from `since` to `end`."""
+    return several[bisect_left(several, since, key=moment) : bisect_right(several, end, key=moment)]

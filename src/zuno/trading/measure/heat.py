@@ -112,8 +112,6 @@ def _rows(bars: Bars) -> Floats:
 
 def _shares_heard(bars: Bars, streams: Sequence[Stream]) -> Floats:
     """Of each bar's minutes, the share in which every stream was proven alive."""
-    if not streams:
-        return np.zeros(len(bars))
     heard, span = TapeMinutes(streams), bars.timeframe.millis
     tallies = (heard.tally(Millis(int(at)), Millis(int(at) + span)) for at in bars.at)
     return np.fromiter((tally.heard / tally.minutes for tally in tallies), dtype=float, count=len(bars))

@@ -225,7 +225,6 @@ class Formation:
     line: float
     """The price it turns on: a neckline, the (nearer) side of a triangle, the end of a pole."""
     confirmed: bool
-    """Whether the last close lies beyond that line."""
 
 
 def find_pattern(turns: Sequence[structure.Pivot], close: float, log_atr: float | None) -> Formation | None:
@@ -235,16 +234,11 @@ def find_pattern(turns: Sequence[structure.Pivot], close: float, log_atr: float 
     newest = structure.build_zigzag(turns, _NEWEST)
     *heights, here = log([*(end.price for end in newest), close]).tolist()
     ends = [replace(end, price=height) for end, height in zip(newest, heights, strict=True)]
-    candidates = (
-        _head(ends, here, log_atr),
-        _corner(ends, here, log_atr),
-        _double(ends, here, log_atr),
-        _flag(ends, here, log_atr),
-    )
-    shape = next(
-        (each for each in candidates if each is not None and abs(here - each.line) <= PLAYED_OUT * log_atr), None
-    )
-    return None if shape is None else replace(shape, line=round_digits(float(exp(shape.line)), GAUGE_DIGITS))
+    for find in (_head, _corner, _double, _flag):
+        shape = find(ends, here, log_atr)
+        if shape is not None and abs(here - shape.line) <= PLAYED_OUT * log_atr:
+            return replace(shape, line=round_digits(float(exp(shape.line)), GAUGE_DIGITS))
+    return None
 
 
 def _head(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
@@ -254,16 +248,14 @@ def _head(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formatio
         if len(same) < 3:
             continue
         left, head, right = same
-        out = 1 if extreme is structure.Extreme.HIGH else -1
+        out = -extreme.away.sign
         beyond = min(out * (head.price - left.price), out * (head.price - right.price))
         if beyond < atr or abs(left.price - right.price) > 2 * LEVEL * atr:
             continue
-        between = [end.price for end in ends if end.extreme is not extreme and left.at < end.at < right.at]
-        if between:
-            neck = sum(between) / len(between)
+        if between := _between(ends, left, right):
             top = extreme is structure.Extreme.HIGH
             shape = PatternKind.HEAD_AND_SHOULDERS if top else PatternKind.INVERSE_HEAD_AND_SHOULDERS
-            return _at(shape, structure.PriceDirection.DOWN if top else structure.PriceDirection.UP, neck, close)
+            return _at(shape, extreme.away, sum(between) / len(between), close)
     return None
 
 
@@ -272,28 +264,22 @@ def _double(ends: Sequence[structure.Pivot], close: float, atr: float) -> Format
         same = structure.select_pivots(extreme, ends)[-2:]
         if len(same) < 2 or abs(same[0].price - same[1].price) > LEVEL * atr:
             continue
-        between = [end.price for end in ends if end.extreme is not extreme and same[0].at < end.at < same[1].at]
-        top = extreme is structure.Extreme.HIGH
-        if not between:
-            continue
-        neck = min(between) if top else max(between)
-        if abs(same[1].price - neck) < DEPTH * atr:
-            continue
-        return _at(
-            PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM,
-            structure.PriceDirection.DOWN if top else structure.PriceDirection.UP,
-            neck,
-            close,
-        )
+        if between := _between(ends, *same):
+            top = extreme is structure.Extreme.HIGH
+            neck = min(between) if top else max(between)
+            if abs(same[1].price - neck) >= DEPTH * atr:
+                return _at(PatternKind.DOUBLE_TOP if top else PatternKind.DOUBLE_BOTTOM, extreme.away, neck, close)
     return None
+
+
+def _between(ends: Sequence[structure.Pivot], first: structure.Pivot, last: structure.Pivot) -> list[float]:
+    """Prices of the turns of the other kind between two of a kind."""
+    return [end.price for end in ends if end.extreme is not first.extreme and first.at < end.at < last.at]
 
 
 def _corner(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formation | None:
     """Two highs and two lows that come together: triangles and wedges."""
-    highs, lows = (
-        structure.select_pivots(structure.Extreme.HIGH, ends)[-2:],
-        structure.select_pivots(structure.Extreme.LOW, ends)[-2:],
-    )
+    highs, lows = (structure.select_pivots(extreme, ends)[-2:] for extreme in structure.Extreme)
     if len(highs) < 2 or len(lows) < 2:
         return None
     top, bottom = highs[1].price - highs[0].price, lows[1].price - lows[0].price
@@ -322,19 +308,13 @@ def _flag(ends: Sequence[structure.Pivot], close: float, atr: float) -> Formatio
     if abs(pole) < POLE * atr or not SHALLOW[0] <= given <= SHALLOW[1]:
         return None
     up = pole > 0
-    return Formation(
-        PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG,
-        structure.PriceDirection.UP if up else structure.PriceDirection.DOWN,
-        tip.price,
-        False,
-    )
+    way = structure.PriceDirection.UP if up else structure.PriceDirection.DOWN
+    return Formation(PatternKind.BULL_FLAG if up else PatternKind.BEAR_FLAG, way, tip.price, False)
 
 
-def _newest_first(ends: Sequence[structure.Pivot]) -> tuple[structure.Extreme, ...]:
-    if not ends:
-        return ()
-    last = ends[-1].extreme
-    return (last, structure.Extreme.LOW if last is structure.Extreme.HIGH else structure.Extreme.HIGH)
+def _newest_first(ends: Sequence[structure.Pivot]) -> list[structure.Extreme]:
+    """Kinds of turns, that of the last first."""
+    return sorted(structure.Extreme, key=lambda extreme: extreme is not ends[-1].extreme) if ends else []
 
 
 def _at(shape: PatternKind, way: structure.PriceDirection, line: float, close: float) -> Formation:

@@ -4,7 +4,7 @@ Black-76 on the forward of each expiry, without interest. Nothing is extrapolate
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import erfc, fsum, isfinite, log, sqrt
+from math import erfc, fsum, inf, log, sqrt
 from statistics import median
 from typing import Final
 
@@ -85,9 +85,8 @@ def measure_surface(chain: OptionChain) -> Surface:
     expiries = tuple(_expiry(at, quotes, chain.at) for at, quotes in sorted(by_expiry.items()))
     nothing = None if expiries else "missing: the chain is empty"
     if chain.quotes and not expiries:
-        nothing = (
-            f"missing: no option of the chain names an expiry to come ({unplaced} of {len(chain.quotes)} name none)"
-        )
+        none_to_come = f"({unplaced} of {len(chain.quotes)} name none)"
+        nothing = f"missing: no option of the chain names an expiry to come {none_to_come}"
     week, month = (_tenor(days, chain.at, expiries, nothing) for days in (SHORT_DAYS, LONG_DAYS))
     return Surface(
         chain.at,
@@ -103,8 +102,7 @@ def measure_surface(chain: OptionChain) -> Surface:
 
 
 def _possible(quote: OptionQuote) -> bool:
-    amounts = (quote.open_interest, quote.volume)
-    return isfinite(quote.strike) and quote.strike > 0 and all(isfinite(value) and value >= 0 for value in amounts)
+    return 0 < quote.strike < inf and 0 <= quote.open_interest < inf and 0 <= quote.volume < inf
 
 
 def _put_call(quotes: Sequence[OptionQuote], what: str, of: Callable[[OptionQuote], float]) -> Known[float]:
@@ -116,9 +114,7 @@ def _put_call(quotes: Sequence[OptionQuote], what: str, of: Callable[[OptionQuot
 
 def _expiry(at: Millis, quotes: Sequence[OptionQuote], now: Millis) -> Expiry:
     years = (at - now) / YEAR_MS
-    forwards = [
-        q.underlying for q in quotes if q.underlying is not None and isfinite(q.underlying) and q.underlying > 0
-    ]
+    forwards = [quote.underlying for quote in quotes if quote.underlying is not None and 0 < quote.underlying < inf]
     if not forwards:
         none = Missing("no quote of this expiry names its forward")
         return Expiry(at, years, none, none, none, none, len(quotes))
@@ -175,16 +171,12 @@ def _at_days(days: int, expiries: Sequence[Expiry], of: Callable[[Expiry], Known
     before = max((pair for pair in having if pair[0] <= years), default=None)
     after = min((pair for pair in having if pair[0] >= years), default=None)
     if before is None or after is None:
-        early = before is None
-        why = [
-            figure.reason
-            for at, figure in figures
-            if isinstance(figure, Missing) and (at <= years if early else at >= years)
-        ]
-        side = "at or before" if early else "at or after"
+        early, side = (True, "at or before") if before is None else (False, "at or after")
+        there = (figure for at, figure in figures if (at <= years if early else at >= years))
+        why = dict.fromkeys(figure.reason for figure in there if isinstance(figure, Missing))
         return Missing(
             f"missing: no expiry of two days or more {side} {days} days has this figure "
-            f"({'; '.join(dict.fromkeys(why)) or 'none is listed'})"
+            f"({'; '.join(why) or 'none is listed'})"
         )
     if before[0] == after[0]:
         return before[1]

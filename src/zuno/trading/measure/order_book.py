@@ -74,15 +74,10 @@ def book_figures(book: Book) -> Known[BookFigures]:
     """The book's figures, or why it is refused as a whole."""
     if flaw := find_book_fault(book):
         return Missing(flaw)
-    mid = (book.bids[0].price + book.asks[0].price) / 2
-    return BookFigures(
-        book.at,
-        mid,
-        (book.asks[0].price - book.bids[0].price) / mid * 1e4,
-        _imbalance(book, mid),
-        _slippage(book.asks, mid),
-        _slippage(book.bids, mid),
-    )
+    bid, ask = book.bids[0].price, book.asks[0].price
+    mid = (bid + ask) / 2
+    buy, sell = (_slippage(levels, mid) for levels in (book.asks, book.bids))
+    return BookFigures(book.at, mid, (ask - bid) / mid * 1e4, _imbalance(book, mid), buy, sell)
 
 
 def find_book_fault(book: Book) -> str | None:
@@ -150,9 +145,8 @@ def _imbalance(book: Book, mid: float) -> Known[float]:
         if abs(side[-1].price - mid) < within:
             far = abs(side[-1].price - mid) / mid * 1e4
             return Missing(f"the {name} we were shown end {far:.2f} bps from the mid, before {NEAR_BPS}")
-    bids, asks = (
-        fsum(price * size for price, size in side if abs(price - mid) <= within) for side in (book.bids, book.asks)
-    )
+    sides = (book.bids, book.asks)
+    bids, asks = (fsum(price * size for price, size in side if abs(price - mid) <= within) for side in sides)
     if not bids + asks:
         return Missing(f"nothing stands within {NEAR_BPS} bps of the mid")
     return (bids - asks) / (bids + asks)

@@ -7,9 +7,8 @@ from typing import Final
 from zuno.trading.measure.features import Features, LiquidationTotals, PriceContext, TakerFlow
 from zuno.trading.measure.frames import Frame
 from zuno.trading.measure.levels import PatternKind, find_pattern
-from zuno.trading.measure.options import Surface
 from zuno.trading.measure.portable import RATIO_PLACES
-from zuno.trading.measure.structure import Break, PriceDirection
+from zuno.trading.measure.structure import PriceDirection
 from zuno.trading.measure.tape import WhaleFlow
 from zuno.trading.measure.triage import CLUSTER_USD
 from zuno.trading.model.known import Known, Missing, figure_in
@@ -93,7 +92,11 @@ def _phrases(features: Features, context: PriceContext) -> Iterator[str]:
     yield _bucket(_WEEK, context.week)
     yield _bucket(_RANK_OF_DAY, figure_in(features.volatility, "rank"))
     yield _bucket(_BANDS, context.width_rank)
-    yield from _describe_derivatives(features)
+    rates = [figure_in(each.predicted, "per_8h") for each in features.perpetuals]
+    longs, bases = [each.long_rank for each in features.perpetuals], [each.basis_rank for each in features.perpetuals]
+    for steps, figures in ((_FUNDING, rates), (_LONGS, longs), (_BASIS, bases)):  # of the first venue that knows each
+        yield _bucket(steps, next((figure for figure in figures if not isinstance(figure, Missing)), Missing("")))
+    yield _bucket(_INTEREST, figure_in(features.open_interest_day, "share"))
     yield from _describe_liquidations(features.forced)
     yield from _describe_flow(context.flow)
     yield _describe_whales(features.whales_hour)
@@ -101,7 +104,10 @@ def _phrases(features: Features, context: PriceContext) -> Iterator[str]:
     for wall in () if isinstance(features.walls, Missing) else features.walls.fake:
         yield f"fake wall of {'bids' if wall.side is Side.LONG else 'asks'}"
     yield _bucket(_DVOL, figure_in(features.dvol, "z"))
-    yield from _describe_options(features.surface)
+    if not isinstance(surface := features.surface, Missing):
+        yield _bucket(_SKEW, surface.week.skew25)
+        if not isinstance(surface.term, Missing) and round(surface.term, RATIO_PLACES) > 0:
+            yield "term structure inverted"
     yield _bucket(_MOOD, figure_in(features.mood, "value"))
     yield _bucket(_DOLLAR, figure_in(context.dollar, "share"))
     yield _bucket(_STOCKS, figure_in(context.stocks, "share"))
@@ -117,10 +123,10 @@ def _bucket(steps: Steps, figure: Known[float]) -> str:
 def _describe_frame(frame: Frame) -> Iterator[str]:
     seen, shape, timeframe = frame.readings, frame.structure, frame.timeframe
     end = seen.at + timeframe.millis
-    if shape.breaks:
-        yield _describe_break(
-            shape.breaks[-1], seen.close, (end - shape.breaks[-1].known_at) // timeframe.millis, frame
-        )
+    for last in shape.breaks[-1:]:
+        ago, stands = (end - last.known_at) // timeframe.millis, last.way.sign * (seen.close - last.pivot.price) > 0
+        if ago <= (FRESH_BREAK if stands else FAILED_BREAK):
+            yield f"{'breakout' if stands else 'failed breakout'} {last.way} {timeframe}"
     for divergence in shape.divergences:
         if not divergence.hidden and (end - divergence.known_at) // timeframe.millis <= FRESH_DIVERGENCE:
             way = "bullish" if divergence.way is PriceDirection.UP else "bearish"
@@ -140,25 +146,6 @@ def _describe_frame(frame: Frame) -> Iterator[str]:
         if average is not None and seen.atr:
             gap = round((seen.close - average) / seen.atr, RATIO_PLACES)
             yield f"price {'at' if abs(gap) <= _AT_AVERAGE else 'above' if gap > 0 else 'under'} {name} {timeframe}"
-
-
-def _describe_break(last: Break, close: float, ago: int, frame: Frame) -> str:
-    stands = close > last.pivot.price if last.way is PriceDirection.UP else close < last.pivot.price
-    if stands:
-        return f"breakout {last.way} {frame.timeframe}" if ago <= FRESH_BREAK else ""
-    return f"failed breakout {last.way} {frame.timeframe}" if ago <= FAILED_BREAK else ""
-
-
-def _describe_derivatives(features: Features) -> Iterator[str]:
-    """Of the first venue that knows each."""
-    rates = (each.predicted for each in features.perpetuals)
-    yield next((_bucket(_FUNDING, rate.per_8h) for rate in rates if not isinstance(rate, Missing)), "")
-    for steps, ranks in (
-        (_LONGS, [each.long_rank for each in features.perpetuals]),
-        (_BASIS, [each.basis_rank for each in features.perpetuals]),
-    ):
-        yield next((_bucket(steps, rank) for rank in ranks if not isinstance(rank, Missing)), "")
-    yield _bucket(_INTEREST, figure_in(features.open_interest_day, "share"))
 
 
 def _describe_liquidations(forced: LiquidationTotals) -> Iterator[str]:
@@ -189,11 +176,3 @@ def _describe_whales(hour: Known[WhaleFlow]) -> str:
     if not bought + sold or abs(bought - sold) < round(_WHALES_LEAN * (bought + sold), RATIO_PLACES):
         return ""
     return "whales buying" if bought > sold else "whales selling"
-
-
-def _describe_options(surface: Known[Surface]) -> Iterator[str]:
-    if isinstance(surface, Missing):
-        return
-    yield _bucket(_SKEW, surface.week.skew25)
-    if not isinstance(surface.term, Missing) and round(surface.term, RATIO_PLACES) > 0:
-        yield "term structure inverted"

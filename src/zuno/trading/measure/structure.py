@@ -18,11 +18,6 @@ from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, Floats
 
 
-class Extreme(StrEnum):
-    HIGH = "high"
-    LOW = "low"
-
-
 class PriceDirection(StrEnum):
     UP = "up"
     DOWN = "down"
@@ -30,6 +25,16 @@ class PriceDirection(StrEnum):
     @property
     def sign(self) -> Literal[-1, 1]:
         return 1 if self is PriceDirection.UP else -1
+
+
+class Extreme(StrEnum):
+    HIGH = "high"
+    LOW = "low"
+
+    @property
+    def away(self) -> PriceDirection:
+        """Where the price goes that turns there."""
+        return PriceDirection.DOWN if self is Extreme.HIGH else PriceDirection.UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,9 +339,8 @@ def find_divergences(
     divergences: list[Divergence] = []
     for place in np.flatnonzero(tired | against).tolist():
         first, second, _, _ = pairs[place]
-        way = PriceDirection.DOWN if second.extreme is Extreme.HIGH else PriceDirection.UP
         divergences += [
-            Divergence(gauge, way, not second.tops(first), first, second, second.known_at)
+            Divergence(gauge, second.extreme.away, not second.tops(first), first, second, second.known_at)
             for gauge, apart in ((DivergenceSource.RSI, tired), (DivergenceSource.CVD, against))
             if apart[place]
         ]

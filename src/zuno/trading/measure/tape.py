@@ -3,7 +3,7 @@ second. A minute without an event is a zero only where every stream was proven a
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 from math import fsum, inf
@@ -89,10 +89,7 @@ class WhaleFlow:
 def whale_flow(streams: Sequence[Stream], until: Millis, *spans: int) -> list[Known[WhaleFlow]]:
     """Trades of $100k and more in each span up to `until`."""
     large = TapeMinutes(
-        [
-            Stream(stream.venue, [row for row in stream.strikes if row.usd >= WHALE_USD], stream.alive)
-            for stream in streams
-        ]
+        [replace(stream, strikes=[row for row in stream.strikes if row.usd >= WHALE_USD]) for stream in streams]
     )
     return [
         WhaleFlow(totals.long_usd, totals.short_usd, totals.events, totals.complete)
@@ -162,9 +159,8 @@ class TapeMinutes:
         if isinstance(now, Missing):
             return now
         past = self.hours_before(since, side)
-        high: Known[float] = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
-        if len(past) >= CALIBRATED_HOURS:
-            high = percentile(past, HIGH_PERCENT)
+        short = Missing(f"{len(past)} hours of its own were heard, {CALIBRATED_HOURS} are needed")
+        high = percentile(past, HIGH_PERCENT) if len(past) >= CALIBRATED_HOURS else short
         return SideHour(side, now, LOWER_BOUND, self.whole(since), high, len(past))
 
     def whole(self, since: Millis) -> bool:
@@ -212,15 +208,11 @@ def valid_unique_events(strikes: Sequence[TapeEvent]) -> Sequence[TapeEvent]:
     sound = all(min(column) > 0 and sum(column) < inf for column in amounts)
     if sound and len(set(zip(times, names, strict=True))) == len(strikes):
         return strikes  # the rule
-    seen: set[tuple[int, str]] = set()
-    events: list[TapeEvent] = []
+    events: dict[tuple[int, str], TapeEvent] = {}
     for row in strikes:
-        at, _, price, quantity, usd, name = row
-        key = (at, name)
-        if key not in seen and 0 < price < inf and 0 < quantity < inf and 0 < usd < inf:
-            seen.add(key)
-            events.append(row)
-    return events
+        if 0 < row.price < inf and 0 < row.quantity < inf and 0 < row.usd < inf:
+            events.setdefault((row.at, row.id), row)
+    return list(events.values())
 
 
 def _unheard(heard: int, minutes: int) -> str:

@@ -1,6 +1,6 @@
 """What is out of the ordinary, by rule and without state: each finding with its numbers, each gap with its reason."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import fmean, stdev
@@ -106,7 +106,6 @@ class VolatilityIndex:
 class Evidence:
     spike: Known[Spike]
     liquidations: Sequence[Known[SideHour]]
-    """Each side's last hour."""
     imbalance: Known[float]
     dvol: Known[VolatilityIndex]
     term: Known[float]
@@ -114,8 +113,6 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """A rule that fired."""
-
     rule: Rule
     label: Label | None
     said: str
@@ -142,12 +139,12 @@ class Triage:
 
 def triage(evidence: Evidence) -> Triage:
     """Every rule, in a fixed order."""
-    findings: list[Anomaly | UnjudgedRule] = [
+    findings = (
         *_spike(evidence.spike),
         *_clusters(evidence.liquidations),
         *_imbalance(evidence.imbalance),
         *_panic(evidence.dvol, evidence.term),
-    ]
+    )
     return Triage(
         tuple(finding for finding in findings if isinstance(finding, Anomaly)),
         tuple(finding for finding in findings if isinstance(finding, UnjudgedRule)),
@@ -207,42 +204,37 @@ def _find_unfit_reason(closed: Bars, as_of: Millis) -> str | None:
     return "an hour has a negative volume" if np.any(closed.volume < 0) else None
 
 
-def _spike(spike: Known[Spike]) -> list[Anomaly | UnjudgedRule]:
+def _spike(spike: Known[Spike]) -> Iterator[Anomaly | UnjudgedRule]:
     if isinstance(spike, Missing):
-        return [UnjudgedRule(Rule.SPIKE, spike.reason)]
+        yield UnjudgedRule(Rule.SPIKE, spike.reason)
+        return
     if not spike.is_spike:
-        return []
+        return
     crowd = spike.open_interest
     moved = crowd.reason if isinstance(crowd, Missing) else f"{100 * crowd.share:+.2f} % ({', '.join(crowd.venues)})"
-    text = (
+    yield Anomaly(
+        Rule.SPIKE,
+        spike.label,
         f"{100 * spike.moved:+.2f} % in {SPIKE_BARS} hours, whose range is {spike.range_ratio:.2f}× the usual "
-        f"(from {SPIKE_RANGE}×), "
-        f"the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}"
+        f"(from {SPIKE_RANGE}×), the volume {spike.volume_ratio:.2f}× (from {SPIKE_VOLUME}×); open interest: {moved}",
     )
-    return [Anomaly(Rule.SPIKE, spike.label, text)]
 
 
-def _clusters(sides: Sequence[Known[SideHour]]) -> list[Anomaly | UnjudgedRule]:
-    findings: list[Anomaly | UnjudgedRule] = []
-    for side in sides:
-        if isinstance(side, Missing):
-            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, side.reason))
-        elif is_cluster(side):
-            findings.append(Anomaly(Rule.LIQUIDATION_CLUSTER, None, _describe_cluster(side)))
-        elif not side.complete:
-            reason = f"${side.usd:,.0f} of {side.side}s liquidated are known of an hour that was not heard whole"
-            findings.append(UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason))
-    return findings
-
-
-def _describe_cluster(hour: SideHour) -> str:
-    held = (
-        f"uncalibrated: {hour.high.reason}"
-        if isinstance(hour.high, Missing)
-        else f"the {HIGH_PERCENT}th percentile of its own hours is ${hour.high:,.0f}"
-    )
-    forced = f"${hour.usd:,.0f} of {hour.side}s were liquidated in an hour"
-    return f"{forced}, over ${CLUSTER_USD:,.0f} ({hour.label}; {held})"
+def _clusters(sides: Sequence[Known[SideHour]]) -> Iterator[Anomaly | UnjudgedRule]:
+    for hour in sides:
+        if isinstance(hour, Missing):
+            yield UnjudgedRule(Rule.LIQUIDATION_CLUSTER, hour.reason)
+        elif is_cluster(hour):
+            if isinstance(hour.high, Missing):
+                held = f"uncalibrated: {hour.high.reason}"
+            else:
+                held = f"the {HIGH_PERCENT}th percentile of its own hours is ${hour.high:,.0f}"
+            forced = f"${hour.usd:,.0f} of {hour.side}s were liquidated in an hour"
+            text = f"{forced}, over ${CLUSTER_USD:,.0f} ({hour.label}; {held})"
+            yield Anomaly(Rule.LIQUIDATION_CLUSTER, None, text)
+        elif not hour.complete:
+            reason = f"${hour.usd:,.0f} of {hour.side}s liquidated are known of an hour that was not heard whole"
+            yield UnjudgedRule(Rule.LIQUIDATION_CLUSTER, reason)
 
 
 def is_cluster(hour: SideHour) -> bool:
@@ -250,22 +242,22 @@ def is_cluster(hour: SideHour) -> bool:
     return hour.usd > CLUSTER_USD and (isinstance(hour.high, Missing) or hour.usd >= hour.high)
 
 
-def _imbalance(imbalance: Known[float]) -> list[Anomaly | UnjudgedRule]:
+def _imbalance(imbalance: Known[float]) -> Iterator[Anomaly | UnjudgedRule]:
     if isinstance(imbalance, Missing):
-        return [UnjudgedRule(Rule.MICROSTRUCTURE_IMBALANCE, imbalance.reason)]
-    if abs(imbalance) <= LEAN:
-        return []
-    return [Anomaly(Rule.MICROSTRUCTURE_IMBALANCE, None, f"the book leans {imbalance:+.2f}, beyond {LEAN}")]
+        yield UnjudgedRule(Rule.MICROSTRUCTURE_IMBALANCE, imbalance.reason)
+    elif abs(imbalance) > LEAN:
+        yield Anomaly(Rule.MICROSTRUCTURE_IMBALANCE, None, f"the book leans {imbalance:+.2f}, beyond {LEAN}")
 
 
-def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> list[Anomaly | UnjudgedRule]:
+def _panic(dvol: Known[VolatilityIndex], term: Known[float]) -> Iterator[Anomaly | UnjudgedRule]:
     reasons: list[str] = []
     if not isinstance(dvol, Missing) and dvol.z >= PANIC_Z:
-        reasons.append(
-            f"DVOL {dvol.value:.1f} is {dvol.z:.2f} deviations over its mean of {dvol.mean:.1f} (from {PANIC_Z})"
-        )
+        over = f"{dvol.z:.2f} deviations over its mean of {dvol.mean:.1f}"
+        reasons.append(f"DVOL {dvol.value:.1f} is {over} (from {PANIC_Z})")
     if not isinstance(term, Missing) and term > INVERSION:
         reasons.append(f"the week's volatility is {term:.1f} points over the month's, above {INVERSION}")
     if reasons:
-        return [Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(reasons))]
-    return [UnjudgedRule(Rule.OPTIONS_PANIC, figure.reason) for figure in (dvol, term) if isinstance(figure, Missing)]
+        yield Anomaly(Rule.OPTIONS_PANIC, None, "; ".join(reasons))
+    else:
+        missing = (figure.reason for figure in (dvol, term) if isinstance(figure, Missing))
+        yield from (UnjudgedRule(Rule.OPTIONS_PANIC, reason) for reason in missing)

@@ -103,8 +103,7 @@ class OtherSleeves(Wire):
     """The sleeves of an account beside the debate, which limits of the whole account count."""
 
     cash: dict[str, float]
-    """By currency, margin included, less what their perpetuals were entered at: with what is held at its mark, it is
-    their equity."""
+    """By currency, margin included, less their perpetuals at entry: with what is held at its mark, their equity."""
     exposures: tuple[SleeveExposure, ...] = ()
 
 

@@ -137,8 +137,7 @@ class Bundle:
         return self.origin.startswith(CANDLES_ONLY)
 
     def never_recorded(self, *series: market.Series[Any]) -> bool:
-        """Whether a home of candles alone lacks one of these, or nobody offers it for this coin: what would rest on it
-        is then not judged."""
+        """Whether one of these was never recorded here, or nobody offers it: what would rest on it is not judged."""
         return any(self.block(each) is None and (self.candles_only or self.find_unoffered(each)) for each in series)
 
     def find_unoffered(self, series: market.Series[Any]) -> NotRecorded | None:
@@ -151,7 +150,6 @@ class Bundle:
         return self._by_series.get(series)
 
     def rows(self, series: market.Series[R]) -> Sequence[R]:
-        """The rows of a series; none where it is absent."""
         block = self.block(series)
         return () if block is None else block.rows
 
@@ -190,9 +188,8 @@ def content(bundle: Bundle, encode: Callable[[Block], bytes] | None = None) -> b
             ],
         }
     )
-    return _fill_list(
-        whole, "blocks", b",".join(_block_content(block, (encode or _encode_rows)(block)) for block in bundle.blocks)
-    )
+    blocks = (_block_content(block, (encode or _encode_rows)(block)) for block in bundle.blocks)
+    return _fill_list(whole, "blocks", b",".join(blocks))
 
 
 class BundleEncoder:
@@ -250,7 +247,12 @@ def _block_content(block: Block, rows: bytes) -> bytes:
 
 
 def _encode_rows(block: Block) -> bytes:
-    return encode_rows(_plain_rows(block))[1:-1]
+    """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
+    if block.series.row is market.Heartbeat:
+        return encode_rows(market.Heartbeats.of(block.rows).runs)[1:-1]
+    # Tuples and lists are spelled alike, and there are thousands of them.
+    plain = issubclass(block.series.row, tuple)
+    return encode_rows(block.rows if plain else [encode_row(row) for row in block.rows])[1:-1]
 
 
 def _fill_list(whole: bytes, name: str, items: bytes) -> bytes:
@@ -285,14 +287,6 @@ def read_bundle(data: bytes) -> Bundle:
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise Malformed(f"These bytes are no bundle of the trading desk ({type(error).__name__}).") from error
     return bundle
-
-
-def _plain_rows(block: Block) -> Sequence[Sequence[object]]:
-    """The rows as lists; minutes in which a stream lived, which are many, as first minutes and how many followed."""
-    if block.series.row is market.Heartbeat:
-        return market.Heartbeats.of(block.rows).runs
-    # Tuples and lists are spelled alike, and there are thousands of them.
-    return block.rows if issubclass(block.series.row, tuple) else [encode_row(row) for row in block.rows]
 
 
 def _decode_block(plain: Any) -> Block:

@@ -42,8 +42,6 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class MissingPanel:
-    """Something that would be drawn, and why it is not."""
-
     title: str
     why: str
 
@@ -339,12 +337,10 @@ def numbers(picture: Picture) -> dict[str, Any]:
 def _price(picture: Picture, panel: PricePanel) -> dict[str, Any]:
     candles = panel.candles
     last = {name: getattr(candles, name)[-1] for name in ("open", "high", "low", "close")}
-    profile = None
-    if isinstance(panel.profile, VolumeProfile):
-        profile = pick(panel.profile, "low", "high", "poc") | {
-            "valueLow": panel.profile.value_low,
-            "valueHigh": panel.profile.value_high,
-        }
+    profile, drawn = None, panel.profile
+    if isinstance(drawn, VolumeProfile):
+        area = {"valueLow": drawn.value_low, "valueHigh": drawn.value_high}
+        profile = pick(drawn, "low", "high", "poc") | area
     return {
         "axis": pick(panel.axis, "low", "high", "scale"),
         "last": {"at": (picture.first or 0) + picture.places[-1] * picture.timeframe.millis} | last,
@@ -380,7 +376,6 @@ def _heat(picture: Picture, heat: Heat) -> dict[str, Any]:
 
 
 def _largest(edges: Sequence[float], column: Sequence[float]) -> tuple[dict[str, float], ...]:
-    """The largest first."""
     cells = zip(edges, edges[1:], column, strict=False)
     largest = sorted((cell for cell in cells if cell[2] > 0), key=lambda cell: (-cell[2], cell[0]))[:HOTTEST]
     return tuple({"low": low, "high": high, "usd": usd} for low, high, usd in largest)

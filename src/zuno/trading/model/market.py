@@ -122,8 +122,6 @@ class Side(StrEnum):
 
 
 class Row(Protocol):
-    """Anything a series holds."""
-
     @property
     def at(self) -> Millis: ...
 

@@ -417,6 +417,5 @@ class NewsSlot(Wire):
 
 
 def make_slot(content: DeskRecord | MemorySlot | FeedbackSlot | NewsSlot, as_of: Millis) -> Slot:
-    """What a cycle is given of it."""
     name = {DeskRecord: RECORD, MemorySlot: MEMORY, FeedbackSlot: FEEDBACK, NewsSlot: RAG}[type(content)]
     return Slot(name, to_json(content), as_of, getattr(content, "source", "journal"))

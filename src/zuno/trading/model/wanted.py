@@ -81,16 +81,14 @@ def context_series(symbol: Symbol) -> Iterator[market.Series[Any]]:
 
 @lru_cache(maxsize=1_024)
 def wanted_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
-    """Every series the desk reads for a symbol."""
     return (*bars_of(symbol), *derivatives(symbol), *tape(symbol), *context_series(symbol))
 
 
 @lru_cache(maxsize=1_024)
 def unoffered_series(symbol: Symbol) -> tuple[market.Series[Any], ...]:
     """What a desk would read and nobody offers for this coin: it is not asked for, and its lack is no failure."""
-    ratios = (
-        market.long_short(feed, symbol) for feed in feeds.perpetual_feeds(symbol) if not feeds.ROWS[feed].long_short
-    )
+    without = (feed for feed in feeds.perpetual_feeds(symbol) if not feeds.ROWS[feed].long_short)
+    ratios = (market.long_short(feed, symbol) for feed in without)
     return (*ratios, *(() if symbol.base in feeds.OPTIONS else options_of(symbol)))
 
 

@@ -77,15 +77,12 @@ class Flaw:
     count: int
     detail: str
     mended: str | None = None
-    """What was done about it, where something was."""
     replaced: Any = None
     """Of a conflict: the row that stood here before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose past this is."""
-
     synthetic: bool
     label: str
     """`SYNTHETIC seed 11`, `recorded`, or `PUBLIC_HISTORY`."""

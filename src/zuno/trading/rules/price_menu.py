@@ -68,9 +68,14 @@ class PriceMenu:
             return True
         return min(abs(round(log_of(price / self.now), RATIO_PLACES)) for price in prices) <= self.reach
 
-    def snap(self, price: float) -> float | None:
+    @property
+    def mark(self) -> float | None:
+        """The market's own price, where it is on the menu."""
+        return next((level.price for level in self.levels if level.kind == MARK), None)
+
+    def snap(self, price: float | None) -> float | None:
         """The nearest level no further than a tenth of an ATR; of two as near the lower."""
-        if isinstance(self.atr, Missing) or not isfinite(price) or not self.levels:
+        if price is None or isinstance(self.atr, Missing) or not isfinite(price) or not self.levels:
             return None
         above = bisect_left(self.levels, price, key=_price_of)
         beside = [level.price for level in self.levels[max(0, above - 1) : above + 1]]

@@ -1,5 +1,4 @@
-"""From a strategy's weight to the one that is traded: the drawdown scaler, the debate's tilt, the cap and the least
-trade."""
+"""From a strategy's weight to the one that is traded: drawdown scaler, the debate's tilt, the cap, the least trade."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence

@@ -46,8 +46,7 @@ class TiltScore(TiltScored):
 
 
 def measure_tilt(cycles: Iterable[tuple[int, float, float]]) -> float | None:
-    """τ of a day and market from `(side, p, f)` of each cycle whose Judge answered: +1 long, −1 short, 0 hold. None
-    without such a cycle."""
+    """τ of a day and market from `(side, p, f)` of each cycle whose Judge answered: +1 long, −1 short, 0 hold."""
     views = [side * min(1.0, max(-1.0, (p - fair) / FULL_EDGE)) for side, p, fair in cycles]
     return round(fsum(views) / len(views), RATIO_PLACES) if views else None
 

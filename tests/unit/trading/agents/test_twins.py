@@ -277,7 +277,7 @@ def test_a_divergence_is_one_only_where_the_price_does_not_go_along(sign: int) -
     fresh = liquidity.answer_by_rules(flowing(0.5, sign * 0.02, sign * 0.02, way=way))
     assert fresh.anomaly == "whale_cvd_divergence"
     elsewhere = flowing(1 - rank, -sign * 0.02, -sign * 0.02, -sign * 0.9, way, hidden=True)
-    assert evidence.direction_of(evidence.total_weight(liquidity.flow_reasons(elsewhere))) == -sign
+    assert evidence.direction_of(liquidity.flow_reasons(elsewhere)) == -sign
     assert liquidity.answer_by_rules(elsewhere).anomaly == "none", (
         "large trades go along, and the divergence points elsewhere"
     )

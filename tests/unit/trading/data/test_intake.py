@@ -16,7 +16,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.feeds import ALTERNATIVE, BINANCE, BYBIT, CHANNELS, DERIBIT, SEARCH
 from zuno.markets.market import Symbol
 from zuno.trading.data.bundle_builder import build_bundle
-from zuno.trading.data.intake import LAST_SECONDS, Intake, Sources, is_streamed, refresh_market
+from zuno.trading.data.intake import LAST_SECONDS, Intake, Sources, is_streamed
 from zuno.trading.model.market import (
     DAY_MS,
     HOUR_MS,
@@ -62,9 +62,7 @@ def intake(given: Sources, store: SeriesStore, now: Any, **more: Any) -> Intake:
 def test_what_everybody_says_is_known_from_the_moment_it_is_looked_at() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
-        moment, failures = await refresh_market(
-            intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now
-        )
+        moment, failures = await intake(sources(await market(), now), store, now).refresh_market(Symbol("BTCUSDT"))
         assert moment == START
         assert failures == dict.fromkeys(TAPE, "a stream is heard only while `zuno data collect` runs")
         bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
@@ -94,11 +92,11 @@ def test_who_fails_is_named_and_who_hangs_keeps_nobody_longer_than_said() -> Non
             closed={SEARCH: "the search needs a key"},
         )
         store = MemorySeries(OWN)
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now, within=20)
-        assert moment == START + 20_000
+        moment, failures = await intake(given, store, now).refresh_market(Symbol("BTCUSDT"))
+        assert moment == START + 30_000
         told = {name: why for name, why in failures.items() if name not in TAPE}
         assert {why for name, why in told.items() if name.startswith("macro/")} == {"the venue is away"}
-        assert "20 s" in told.pop("options/deribit/BTC") == told.pop("dvol/deribit/BTC")
+        assert "30 s" in told.pop("options/deribit/BTC") == told.pop("dvol/deribit/BTC")
         assert told.pop(f"narrative/{SEARCH}/BTC") == "the search needs a key"
         assert len(told) == 11
         assert len(await store.read(M1, Millis(0), EVER, moment)) > 100
@@ -149,7 +147,7 @@ def test_no_slow_venue_makes_the_book_old(seconds: float, waited: int) -> None:
         calm, store, depth = sources(await market(), now), MemorySeries(OWN), Depth(now)
         slow = Slow(calm.options[DERIBIT], seconds)
         given = replace(calm, books={BINANCE: depth}, options={DERIBIT: slow})
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
+        moment, failures = await intake(given, store, now).refresh_market(Symbol("BTCUSDT"))
         assert depth.asked == [START + waited]
         assert moment == START + waited + 500
         bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
@@ -166,7 +164,7 @@ def test_a_book_that_does_not_come_is_waited_for_no_longer_than_said() -> None:
     async def story(now: Any) -> None:
         store = MemorySeries(OWN)
         given = replace(sources(await market(), now), books={BINANCE: Depth(now, 1e6)})
-        moment, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
+        moment, failures = await intake(given, store, now).refresh_market(Symbol("BTCUSDT"))
         assert moment == START + round(LAST_SECONDS * 1_000)
         assert "10 s" in failures[str(books(BINANCE, "BTCUSDT"))]
 
@@ -182,7 +180,7 @@ def test_a_bug_in_one_feed_costs_its_series_and_is_said(caplog: pytest.LogCaptur
     async def story(now: Any) -> None:
         given, store = sources(await market(), now), MemorySeries(OWN)
         given = replace(given, levels={**given.levels, ALTERNATIVE: Odd()})  # type: ignore[dict-item]
-        _, failures = await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
+        _, failures = await intake(given, store, now).refresh_market(Symbol("BTCUSDT"))
         told = {name: why for name, why in failures.items() if name not in TAPE}
         assert list(told) == [str(fear_greed(ALTERNATIVE))]
         assert "(TypeError)" in told[str(fear_greed(ALTERNATIVE))]
@@ -209,7 +207,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
 
         given = replace(calm, derivatives={**calm.derivatives, BINANCE: Odd()})
         one = intake(given, store, now)
-        moment, failures = await refresh_market(one, store, Symbol("BTCUSDT"), now)
+        moment, failures = await one.refresh_market(Symbol("BTCUSDT"))
         assert "rows" in failures[str(interest)]
         assert "-5" in failures[str(interest)]
         bundle = await build_bundle(store, Symbol("BTCUSDT"), Mode.SWING, moment, failures=failures)
@@ -217,7 +215,7 @@ def test_rows_that_cannot_be_are_said_where_the_series_is_absent() -> None:
         assert said == failures[str(interest)]
         assert "97 rows" in kept
         sound.append(True)
-        _, failures = await refresh_market(one, store, Symbol("BTCUSDT"), now)
+        _, failures = await one.refresh_market(Symbol("BTCUSDT"))
         assert str(interest) not in failures
 
     leaping(START, story)
@@ -244,11 +242,11 @@ def test_without_a_network_nobody_is_waited_for(answering: bool) -> None:
 
         dead = Dead(**{field.name: getattr(given, field.name) for field in fields(given)})
         if answering:
-            moment, failures = await refresh_market(intake(dead, store, now), store, Symbol("BTCUSDT"), now)
+            moment, failures = await intake(dead, store, now).refresh_market(Symbol("BTCUSDT"))
             assert (str(M1) in failures, moment >= START + 30_000) == (True, True)
             return
         with pytest.raises(Unavailable, match=rf"{DERIBIT}.*reached"):
-            await refresh_market(intake(dead, store, now), store, Symbol("BTCUSDT"), now)
+            await intake(dead, store, now).refresh_market(Symbol("BTCUSDT"))
         assert now() <= START + 3_000
 
     leaping(START, story)
@@ -263,7 +261,7 @@ def test_a_damaged_store_is_nobodys_failure() -> None:
     async def story(now: Any) -> None:
         store = Damaged(OWN)
         with pytest.raises(Broken):
-            await refresh_market(intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now)
+            await intake(sources(await market(), now), store, now).refresh_market(Symbol("BTCUSDT"))
 
     leaping(START, story)
 
@@ -279,9 +277,7 @@ def test_streams_that_a_collector_hears_are_no_failure() -> None:
                 Batch(quiet, [Heartbeat(Millis(START - 9 * MINUTE_MS))], START),
             ]
         )
-        _, failures = await refresh_market(
-            intake(sources(await market(), now), store, now), store, Symbol("BTCUSDT"), now
-        )
+        _, failures = await intake(sources(await market(), now), store, now).refresh_market(Symbol("BTCUSDT"))
         assert TAPE - set(failures) == {str(heard), "liquidations/binance/BTCUSDT"}
 
     leaping(START, story)
@@ -325,7 +321,7 @@ def test_a_search_is_not_paid_for_again_while_its_answer_is_young() -> None:
         given = replace(sources(await market(), now), texts={SEARCH: paid})
         for pause, asked in ((0, 1), (5 * 3_600, 1), (3_601, 2)):
             await asyncio.sleep(pause)
-            await refresh_market(intake(given, store, now), store, Symbol("BTCUSDT"), now)
+            await intake(given, store, now).refresh_market(Symbol("BTCUSDT"))
             assert paid.asked == asked
         assert len(await store.read(texts(Feed.NARRATIVE, SEARCH, "BTC"), Millis(0), EVER, EVER)) == 2
 
@@ -443,7 +439,7 @@ def test_where_a_venue_is_ahead_it_is_looked_at_from_its_own_moment() -> None:
     async def story(now: Any) -> None:
         store, mark = MemorySeries(OWN), basis(BINANCE, "BTCUSDT")
         venue = sources(await market(), lambda: Millis(now() + 30_000))
-        moment, _ = await refresh_market(intake(venue, store, now), store, Symbol("BTCUSDT"), now)
+        moment, _ = await intake(venue, store, now).refresh_market(Symbol("BTCUSDT"))
         assert moment == START
         assert (await store.read(mark, Millis(0), moment, moment, newest=1))[0].at == START
 
@@ -473,7 +469,7 @@ def test_marks_of_everything_the_desk_trades_or_holds_are_asked_for() -> None:
             await store.write([batch])
 
         several = [Symbol("BTCUSDT"), Symbol("SOLUSDT")]
-        await refresh_market(Noting(given, store, keep, now), store, Symbol("BTCUSDT"), now, markets=several)
+        await Noting(given, store, keep, now).refresh_market(Symbol("BTCUSDT"), several)
         assert str(mark_series(Symbol("SOLUSDT"))) in asked
         assert str(mark_series(Symbol("ETHUSDT"))) not in asked
 

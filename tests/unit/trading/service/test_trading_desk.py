@@ -22,7 +22,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.feeds import ALTERNATIVE, BINANCE, FRED
 from zuno.markets.market import Symbol
 from zuno.trading.chart.charting import describe
-from zuno.trading.data.intake import Intake, refresh_market
+from zuno.trading.data.intake import Intake
 from zuno.trading.model.chart import PricePanel
 from zuno.trading.model.market import (
     DAY_MS,
@@ -80,7 +80,7 @@ def test_a_live_bundle_is_asked_for_again_by_its_moment(desk: Callable[..., Trad
         intake = Intake(sources(await market(), now), store, keep, now)
 
         async def refresh(symbol: Symbol) -> Any:
-            return await refresh_market(intake, store, symbol, now)
+            return await intake.refresh_market(symbol)
 
         live = desk(store, refresh=refresh, now=now)
         first = await live.freeze(BTC, SWING, None)
