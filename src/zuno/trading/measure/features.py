@@ -124,8 +124,7 @@ def day_volatility(hours: Bars) -> Known[DayVolatility]:
 
 
 def _rank_last(values: Floats, least: int, short: str) -> tuple[Known[float], int]:
-    """The share of the known values before the last that are below it, and how many are known. `short`: what is said
-    of fewer than `least`."""
+    """The share of known values before the last that are below it, and their count. `short`: of fewer than `least`."""
     past = values[:-1][np.isfinite(values[:-1])]
     if len(past) < least:
         return Missing(f"{len(past)} {short.format(least)}"), len(past)
