@@ -559,7 +559,6 @@ def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureC
 
 
 def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
-    """Against five prints earlier, of what the world knew."""
     prints: Known[Sequence[market.MacroRelease]] = fresh_rows(bundle, market.macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
