@@ -382,7 +382,6 @@ def _too_soon_after_shock(case: Case, side: Side) -> str:
 
 
 def _too_soon_to_flip(case: Case, side: Side, worth: float) -> str:
-    """Why a fresh decision is not reversed on a weak score."""
     last = previous_of(case)
     if last is None or case.bundle.as_of - int(last["as_of"]) > FLIP_COOLDOWN_MS[case.bundle.mode]:
         return ""

@@ -139,7 +139,6 @@ def _name_regime(case: Case, seen: IndicatorValues) -> tuple[cycle.Regime, str]:
 
 
 def is_narrow(case: Case) -> bool:
-    """Whether the days' Bollinger bands are among the narrowest."""
     width = case.context.width_rank
     return not isinstance(width, Missing) and width < NARROW
 

@@ -65,8 +65,7 @@ def max_prompt_chars(role: str) -> int:
 def fit_prompt(
     prompts: Prompts, name: str, sections: Sequence[Section], others: Mapping[str, Value], cap: int
 ) -> FittedPrompt:
-    """The prompt's values within `cap` characters. Only sections are left out; `ValueError` if it is too long without
-    any."""
+    """The prompt's values within `cap` characters: only sections are left out. `ValueError` if too long without any."""
     kept = list(sections)
     while True:
         variables = _variables(kept, sections, others)

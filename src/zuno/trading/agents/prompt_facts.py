@@ -268,7 +268,6 @@ def nearest_zones(menu: PriceMenu, frame: Frame, count: int) -> list[LevelZone]:
 
 
 def _zone_lines(menu: PriceMenu, timeframe: Timeframe, frame: Frame, count: int) -> Iterator[Line]:
-    """The nearest places where levels of several kinds meet."""
     for place, zone in enumerate(nearest_zones(menu, frame, count), 1):
         own = f"{timeframe}.zone_{place}"
         parts = (

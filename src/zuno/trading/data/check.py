@@ -93,7 +93,6 @@ class Check:
     # -- feeds that are no candles
 
     async def _watch(self, span: Span) -> None:
-        """Frozen stretches."""
         for since in range(span.first, span.last + 1, WINDOW):
             rows = await self._store.read(span.series, Millis(since), Millis(since + WINDOW - 1), EVER)
             self._look(span.series, rows)

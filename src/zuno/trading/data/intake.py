@@ -452,7 +452,6 @@ def describe_bug(bug: Exception, what: object) -> str:
 
 
 def _join_venues(silent: Mapping[str, str]) -> str:
-    """Reasons with their venues, each reason once."""
     reasons: dict[str, list[str]] = {}
     for venue, why in silent.items():
         named = why.lower().startswith(f"{venue.lower()} ")

@@ -37,7 +37,6 @@ class AccountWriter:
         self._log = log
 
     async def refresh(self) -> TradingBook:
-        """Take what others wrote."""
         if self.unread:
             await self._reload()
         elif not self.book.count:

@@ -137,8 +137,7 @@ async def work_cut(venue: VenueContext, symbol: Symbol) -> None:
 
 
 async def _work_target_cut(venue: VenueContext, tracked: TrackedIntent) -> None:
-    """The next exit toward a smaller target: at the touch, then at the market. What waits and the stop share one
-    balance where orders bind it."""
+    """The next exit toward a smaller target: at the touch, then at the market. Where orders bind, the stop goes."""
     intent, symbol, position = tracked.intent, tracked.intent.symbol, venue.position(tracked.intent.symbol)
     leg = next((leg for leg in intent.legs if leg.exchange == venue.exchange), None)
     if leg is None or position is None or venue.is_closing(symbol):

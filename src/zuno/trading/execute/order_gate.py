@@ -61,8 +61,7 @@ ExecutionState = Literal["held", "refused", "working", "open", "closing", "close
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
     state: ExecutionState
-    """`held`: there was nothing to do. `working`: orders wait. `open`: filled and protected. `ended`: the entry came to
-    nothing, or to a part."""
+    """`held`: nothing to do. `working`: orders wait. `open`: filled and protected. `ended`: nothing or a part came."""
     reason: str = ""
     intent: str | None = None
 
@@ -219,8 +218,7 @@ class OrderGate:
 
     @_exclusive
     async def reconcile(self) -> tuple[str, ...]:
-        """Hold the book against every venue: each difference is adopted, cancelled, or stops the desk. What was done is
-        said."""
+        """Hold the book against every venue and say what was done: differences are adopted, cancelled, or stop us."""
         await advance(self._account, settle=True, entries=False)
         report = await self._comparison.compare(tuple(self._account.venues))
         await advance(self._account)

@@ -285,8 +285,7 @@ class TargetRound:
     # -- what is done about it
 
     async def _cross(self, changes: Sequence[_Change]) -> list[trade_events.TradeEvent]:
-        """What one sleeve sells and another buys of the same market, at the mark. Their stops go first: what those
-        would sell changes hands."""
+        """What one sleeve sells and another buys of a market, at the mark. Their stops go first: they bind it."""
         events: list[trade_events.TradeEvent] = []
         for seller, buyer in permutations(changes, 2):
             quantity = round_to_step(min(-seller.difference, buyer.difference), seller.state.filters.lot)

@@ -124,8 +124,7 @@ def day_volatility(hours: Bars) -> Known[DayVolatility]:
 
 
 def _rank_last(values: Floats, least: int, short: str) -> tuple[Known[float], int]:
-    """The share of the known values before the last that are below it, and how many are known. `short`: what is said
-    of fewer than `least`."""
+    """The share of known values before the last that are below it, and their count. `short`: of fewer than `least`."""
     past = values[:-1][np.isfinite(values[:-1])]
     if len(past) < least:
         return Missing(f"{len(past)} {short.format(least)}"), len(past)
@@ -560,7 +559,6 @@ def _first_known(bundle: Bundle, several: Sequence[MacroQuote]) -> Known[FigureC
 
 
 def _figure_change(bundle: Bundle, quoted: MacroQuote) -> Known[float]:
-    """Against five prints earlier, of what the world knew."""
     prints: Known[Sequence[market.MacroRelease]] = fresh_rows(bundle, market.macro(quoted.venue, quoted.figure))
     if isinstance(prints, Missing):
         return prints
