@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from zuno.adapters.atomic_file import read_file, replace_file, translate_write_errors
 from zuno.kernel.errors import Refused, Unavailable
@@ -84,9 +84,8 @@ class FileLock:
         if self._handle is None:
             raise Refused(f"{self.path.stem} is not locked by this process.")
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         self.take()
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.leave()

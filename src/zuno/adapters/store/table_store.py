@@ -311,14 +311,17 @@ class HeadFile:
         self._broken = home / f"{name}.broken"
         self._patience = patience
 
-    def alone(self) -> JournalLock:
-        """Holds the journal; other processes and stores wait."""
-        return JournalLock(self._lock, timeout=self._patience, signed=False, parents=False)
+    @contextmanager
+    def alone(self) -> Iterator[JournalLock]:
+        """Hold the journal; other processes and stores wait."""
+        lock = JournalLock(self._lock, timeout=self._patience, signed=False, parents=False)
+        with lock:
+            yield lock
 
     @contextmanager
     def lock_to_look(self) -> Iterator[JournalLock]:
         """As `alone`, for readers: in a home that cannot be written no lock is made."""
-        lock = self.alone()
+        lock = JournalLock(self._lock, timeout=self._patience, signed=False, parents=False)
         try:
             lock.take()
         except Unavailable as error:
