@@ -64,11 +64,5 @@ def judge_models(models: frozenset[str], moment: int) -> tuple[ModelCutoffView, 
 def find_cutoff(model: str) -> str | None:
     """A name is `vendor:model`, or the model alone."""
     name = model.rsplit(":", 1)[-1].rsplit("/", 1)[-1].lower()
-    return next(
-        (
-            month
-            for known, month in CUTOFFS.items()
-            if name.startswith(known) and _VARIANT.fullmatch(name.removeprefix(known))
-        ),
-        None,
-    )
+    named = [known for known in CUTOFFS if name.startswith(known) and _VARIANT.fullmatch(name.removeprefix(known))]
+    return CUTOFFS[named[0]] if named else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -19,7 +18,7 @@ from zuno.kernel.wire import FIRST_EDITION
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
 from zuno.wiring.models import Models
-from zuno.wiring.outbox import PushSources
+from zuno.wiring.outbox import PushSources, print_line
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ class SharedWiring(ABC):
         if not self._started:
             await check_editions(self.journal())
             for note in await self.journal().start():
-                sys.stderr.write(f"zuno: {note}\n")
+                print_line(note)
             self._started = True
         return self.journal()
 

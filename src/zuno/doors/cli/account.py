@@ -241,17 +241,10 @@ async def mandate_grant(
 ) -> View:
     """Grant a mandate, signed and expiring, after a typed confirmation. Live orders cite its hash."""
     desk = zuno.account(_check_granted(zuno, account))
+    words = [word for symbol in symbols or () for word in symbol.split(",")]
+    limits = (per_trade, per_day, daily_loss, lasts, stops)
     mandate = desk.build_mandate(
-        [word for symbol in symbols or () for word in symbol.split(",")],
-        exchanges or [],
-        per_trade,
-        per_day,
-        daily_loss,
-        lasts,
-        stops,
-        judge_fallback=judge_fallback,
-        policy=policy,
-        sleeves=sleeves or [],
+        words, exchanges or [], *limits, judge_fallback=judge_fallback, policy=policy, sleeves=sleeves or []
     )
     return await desk.grant_mandate(mandate, consent.ask_to_type(json=json))
 

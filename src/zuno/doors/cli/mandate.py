@@ -44,23 +44,9 @@ def mandate_grant(
     from zuno.lp.service.mandates import MandateRequest
 
     named = {MandatedAct.REBALANCE: rebalance, MandatedAct.COMPOUND: compound, MandatedAct.HEDGE: hedge}
-    asked = MandateRequest(
-        positions or (),
-        pools or (),
-        chain,
-        wallet,
-        below,
-        above,
-        when_close_wins,
-        to,
-        worst,
-        in_a_crash,
-        [act for act, wanted in named.items() if wanted],
-        worth,
-        gas,
-        gap,
-        lasts,
-    )
+    acts = [act for act, wanted in named.items() if wanted]
+    exits = (below, above, when_close_wins, to, worst, in_a_crash)
+    asked = MandateRequest(positions or (), pools or (), chain, wallet, *exits, acts, worth, gas, gap, lasts)
     return zuno.mandates().grant(asked, consent.ask_to_type(json=json, yes=yes), scripted=yes)
 
 

@@ -161,17 +161,11 @@ def trade_start(
         desk = zuno.trade_desk()
 
         async def start(hear: Callable[[DeskEvent], None], stop: asyncio.Event) -> View:
+            tell = (lambda event: None) if json else hear
+            confirm, span = consent.ask_to_type(json=json), {"since": since, "until": until}
+            wanted = [part for part in symbols.split(",") if part.strip()]
             view = await desk.start(
-                (lambda event: None) if json else hear,
-                stop,
-                symbols=[part for part in symbols.split(",") if part.strip()],
-                mode=mode,
-                account=account,
-                speed=speed,
-                since=since,
-                until=until,
-                live=live,
-                confirm=consent.ask_to_type(json=json),
+                tell, stop, symbols=wanted, mode=mode, account=account, speed=speed, live=live, confirm=confirm, **span
             )
             cut_short.append(speed is not None and stop.is_set())
             return view
@@ -285,18 +279,9 @@ async def book_add(
     """Enter a position or an open order; shows the account's positions and orders."""
     from zuno.trading.service.manual_entries import OpeningEntry
 
+    levels = {"entry": entry, "stop": stop, "target": target, "hold": hold}
     opening = OpeningEntry.parse(
-        zuno.markets,
-        symbol,
-        side,
-        margin,
-        leverage=leverage,
-        entry=entry,
-        exchange=exchange,
-        stop=stop,
-        target=target,
-        hold=hold,
-        pending=pending,
+        zuno.markets, symbol, side, margin, leverage=leverage, exchange=exchange, pending=pending, **levels
     )
     return await zuno.account().enter(opening, as_of)
 

@@ -47,6 +47,7 @@ _FAILURES: Final[Sequence[tuple[type[errors.TelegramError], str]]] = (
 )
 _TAG: Final = re.compile(r"</?[a-z-]+[^<>]*>")
 _KEY_BYTES: Final = 9
+NO_PREVIEW: Final = LinkPreviewOptions(is_disabled=True)
 _log = logging.getLogger("zuno.telegram")
 
 
@@ -145,14 +146,8 @@ class ChatSender:
     async def edit(self, message: int, reply: Reply) -> SendResult:
         keyboard = await self._keyboard(reply.buttons)
         try:
-            await self.bot.edit_message_text(
-                reply.html,
-                chat_id=self.chat,
-                message_id=message,
-                parse_mode="HTML",
-                reply_markup=keyboard,
-                link_preview_options=LinkPreviewOptions(is_disabled=True),
-            )
+            shown: dict[str, Any] = {"parse_mode": "HTML", "reply_markup": keyboard, "link_preview_options": NO_PREVIEW}
+            await self.bot.edit_message_text(reply.html, chat_id=self.chat, message_id=message, **shown)
         except errors.BadRequest as error:
             if NOT_MODIFIED in str(error).lower():
                 return Sent()
@@ -195,8 +190,7 @@ class ChatSender:
             file = InputFile(part.document.content, part.document.name)
             sent = await self.bot.send_document(document=file, caption=caption, **common)
         else:
-            quiet = LinkPreviewOptions(is_disabled=True)
-            sent = await self.bot.send_message(text=part.html, link_preview_options=quiet, **common)
+            sent = await self.bot.send_message(text=part.html, link_preview_options=NO_PREVIEW, **common)
         return int(sent.message_id)
 
     async def _try(self, act: Callable[[], Awaitable[T]]) -> T:

@@ -157,14 +157,8 @@ def list_pages(docs: Path, base: str = "") -> str:
     lines += [_list_page(path, docs, base) for path in sorted([*docs.glob("*.md"), *docs.glob("guides/*.md")])]
     lines += ["", "## Optional", ""]
     lines += [_list_page(path, docs, base) for path in sorted((docs / "decisions").glob("*.md"))]
-    lines += [
-        "",
-        "## Interface",
-        "",
-        f"- [OpenAPI]({base}{API}/openapi.json): the JSON interface of this page (wants the login)",
-        "",
-    ]
-    return "\n".join(lines)
+    interface = f"- [OpenAPI]({base}{API}/openapi.json): the JSON interface of this page (wants the login)"
+    return "\n".join([*lines, "", "## Interface", "", interface, ""])
 
 
 def _list_page(path: Path, docs: Path, base: str) -> str:

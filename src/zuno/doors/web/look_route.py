@@ -82,4 +82,5 @@ Symbol = Annotated[str, Query(max_length=TEXT_CHARS, description="A market of ZU
 Mode = Annotated[str, Query(max_length=TEXT_CHARS, description="swing or position.")]
 AsOf = Annotated[str | None, Query(max_length=TEXT_CHARS, description="A moment, as in 7d; default: now.")]
 Cursor = Annotated[str | None, Query(max_length=TEXT_CHARS, description="`nextCursor` of the page before.")]
+Text = Annotated[str | None, Query(max_length=TEXT_CHARS)]
 Limit = Annotated[int, Query(ge=1, le=200, description="Items of a page.")]

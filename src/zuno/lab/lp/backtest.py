@@ -205,10 +205,5 @@ def _idle_effect(pool: BacktestPool, balances: tuple[int, int], sqrt_price_x96: 
             held[native] -= event.gas if event.gas_paid is None else event.gas_paid
         marks.append((price, (held[0], held[1])))
     marks.append((pool.state().sqrt_price_x96, (held[0], held[1])))
-    return sum(
-        (
-            value_in_token0(kept, price) - value_in_token0(kept, before)
-            for (before, kept), (price, _) in pairwise(marks)
-        ),
-        ZERO,
-    )
+    spans = ((kept, before, price) for (before, kept), (price, _) in pairwise(marks))
+    return sum((value_in_token0(kept, price) - value_in_token0(kept, before) for kept, before, price in spans), ZERO)

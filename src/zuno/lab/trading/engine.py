@@ -99,21 +99,10 @@ class DeskArm:
         scored: ScoredDecisions | None = None,
         tilt: TiltView | None = None,
     ) -> ArmResult:
-        return measure_arm(
-            self.arm,
-            self.events(),
-            prices,
-            span,
-            until,
-            charges=self.meter.charges,
-            krw_rate=krw_rate,
-            decisions=tuple(self.decisions),
-            cycles=self.ran,
-            **pick(self, "lessons", "recalled"),
-            unanswered=self.meter.unanswered,
-            scored=scored,
-            tilt=tilt,
-        )
+        counted = {"decisions": tuple(self.decisions), "cycles": self.ran, **pick(self, "lessons", "recalled")}
+        asked = {**pick(self.meter, "charges", "unanswered"), "krw_rate": krw_rate}
+        events = self.events()
+        return measure_arm(self.arm, events, prices, span, until, **asked, **counted, scored=scored, tilt=tilt)
 
 
 async def run_desk_arm(

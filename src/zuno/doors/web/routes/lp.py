@@ -8,7 +8,7 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ShortText
 from zuno.doors.web.events import EventFeed, describe_thought
 from zuno.doors.web.jobs import Jobs, JobView
-from zuno.doors.web.look_route import TEXT_CHARS, Chain, Id, LookRoute, Wallet
+from zuno.doors.web.look_route import Chain, Id, LookRoute, Text, Wallet
 from zuno.doors.web.problems import Problem
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
@@ -22,8 +22,6 @@ from zuno.lp.service.recommend import Waiting
 from zuno.lp.service.result_views import ClosedPositionsView, PnlView, WhatIfView
 from zuno.lp.service.views import InspectView, LiquidityView, PoolsView, PoolView, PositionHistoryView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
-
-Text = Annotated[str | None, Query(max_length=TEXT_CHARS)]
 
 
 class RecommendBody(Body):

@@ -9,7 +9,19 @@ from pydantic import Field
 from zuno.doors.web.confirm import Body, ConfirmBody, ShortText, confirm_by, is_word
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobView
-from zuno.doors.web.look_route import TEXT_CHARS, Account, AsOf, BodyAccount, Cursor, Id, Limit, LookRoute, Mode, Symbol
+from zuno.doors.web.look_route import (
+    TEXT_CHARS,
+    Account,
+    AsOf,
+    BodyAccount,
+    Cursor,
+    Id,
+    Limit,
+    LookRoute,
+    Mode,
+    Symbol,
+    Text,
+)
 from zuno.doors.web.services import PageView, Services, document, respond
 from zuno.doors.web.stops import Helper
 from zuno.doors.zuno import Zuno
@@ -35,8 +47,6 @@ from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
-
-Word = Annotated[str | None, Query(max_length=TEXT_CHARS)]
 
 
 class AnalyzeBody(Body):
@@ -130,7 +140,7 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
         return await services.answer(lambda zuno: zuno.account(account).locks())
 
     @router.get("/markets", **document(MarketsView))
-    async def list_markets(venue: Word = None, kind: Word = None, search: Word = None) -> Response:
+    async def list_markets(venue: Text = None, kind: Text = None, search: Text = None) -> Response:
         """What venues list: tick, lot, least order, fees, funding, and the age of each list."""
         return await services.answer(lambda zuno: zuno.market_desk().list(venue, kind, search or ""))
 
