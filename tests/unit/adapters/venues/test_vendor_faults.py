@@ -303,7 +303,7 @@ async def test_an_exchange_nobody_can_reach_is_told_before_ccxt_is_loaded(monkey
     def load(self: ExchangeClient) -> None:
         raise AssertionError("ccxt is loaded")
 
-    monkeypatch.setattr(ExchangeClient, "_open", load)
+    monkeypatch.setattr(ExchangeClient, "opened", property(load))
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
