@@ -131,7 +131,7 @@ def play(views: dict[tuple[int, Symbol], list[JudgeView]], histories: Sequence[M
 
 @pytest.mark.slow
 def test_a_debate_that_knows_tomorrow_earns_its_tilt_and_a_silent_one_changes_nothing() -> None:
-    histories = draw_histories(3, ("A", "B"))
+    histories = draw_histories(3, ("BTCUSDT", "ETHUSDT"))
     seer = play(say_of_each_day(histories, lambda move: 1.0 if move > 0 else -1.0), histories)
     assert seer.weight > 0.5
     assert 0 < seer.weighed_days < DAYS - 200
@@ -146,7 +146,7 @@ def test_a_debate_that_knows_tomorrow_earns_its_tilt_and_a_silent_one_changes_no
 
 
 def test_a_tilt_acts_on_the_day_after_it_was_said() -> None:
-    histories = draw_histories(4, ("A", "B"))
+    histories = draw_histories(4, ("BTCUSDT", "ETHUSDT"))
     late = say_of_each_day(histories, lambda move: 1.0 if move > 0 else -1.0)
     shifted = {(day + DAY_MS, name): views for (day, name), views in late.items() if day < DAY_MS * (DAYS - 2)}
     copied = play(shifted, histories)
