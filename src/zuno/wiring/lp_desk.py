@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.plan_replay import ReplayDebateRunner
     from zuno.lp.service.plan_view import PlanView
+    from zuno.lp.service.pool_ranking import PoolRanking
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
@@ -86,6 +87,15 @@ class LpWiring(SharedWiring):
             now,
             self._read_hedge,
         )
+
+    def pool_ranking(self, chain: str | None) -> PoolRanking:
+        from zuno.adapters.chain.rpc.cache import JsonCache
+        from zuno.lp.service.pool_ranking import PoolRanking
+
+        opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
+        name = opened.info.name
+        kept = None if name in LOCAL_CHAINS else JsonCache(self._settings.home / "chains" / name / "days")
+        return PoolRanking(opened, partial(self._chains.feeds, opened), kept)
 
     async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
         return await self.hedges.read_result(chain, ids)

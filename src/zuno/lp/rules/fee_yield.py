@@ -22,6 +22,12 @@ WEEK: Final = 7 * DAY
 FORTNIGHT: Final = 14 * DAY
 
 
+def sample_of(pool: PoolState) -> GrowthSample:
+    return GrowthSample(
+        pool.block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.sqrt_price_x96
+    )
+
+
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:
     """The growth between two samples, which may have wrapped round 2^256."""
     return FeeWindow(
