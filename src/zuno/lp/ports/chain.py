@@ -189,8 +189,13 @@ class SurveyedChain(Chain, Protocol):
     """A chain that many pools can be read of at once."""
 
     async def survey(
-        self, pool_ids: Sequence[HexId], moments: Sequence[Seconds], priced: Collection[HexId] = ()
+        self,
+        pool_ids: Sequence[HexId],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId] = (),
     ) -> tuple[SurveyedPool, ...]:
-        """These pools now, with the liquidity within some 2 % of the price, and in the blocks nearest to those moments,
-        which are days apart: in a handful of requests however many pools they are. Of `priced` also the price since the
-        first moment. `Unavailable` where neither past state nor Swap logs are kept."""
+        """These pools now, with the liquidity within some 2 % of the price; those of `since` also in the blocks nearest
+        to the later ones of these moments, which are days apart, and those `priced` with their price from then on. In a
+        handful of requests however many pools they are. `Unavailable` where neither past state nor Swap logs are
+        kept."""

@@ -217,11 +217,10 @@ class PoolRanking:
         for each in stale:
             if each.until > moments[-1] or (each.source == OWN_PRICE and each.pool.id in references):
                 each.days, each.until = (), 0
-        first = min((each.until for each in stale), default=moments[-1] + DAY) - HOUR
-        own = {each.pool.id for each in stale} - references.keys()
+        since = {each.pool.id: next(at for at in moments if at > each.until - HOUR) for each in stale}
         by_id = {each.pool.id: each for each in chunk}
         try:
-            surveyed = await self.chain.survey(list(by_id), [at for at in moments if at >= first], own)
+            surveyed = await self.chain.survey(list(by_id), moments, since, since.keys() - references.keys())
         except (Unavailable, Malformed, Broken) as error:
             notes[f"{len(chunk)} pools could not be read: {error}"] = None
             return

@@ -3,7 +3,7 @@ is cached on disk; a cached fact is checked against its block's hash."""
 
 import asyncio
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median_low
@@ -145,14 +145,18 @@ class RpcChain:
         return await self._at_head(read, by_events=True)
 
     async def survey(
-        self, pool_ids: Sequence[HexId], moments: Sequence[Seconds], priced: Collection[HexId] = ()
+        self,
+        pool_ids: Sequence[HexId],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId] = (),
     ) -> tuple[port.SurveyedPool, ...]:
         async def read(head: Block) -> tuple[port.SurveyedPool, ...]:
             words = await self._read.storage.words((slot for id_ in pool_ids for slot in pool_words(id_)), head)
             keys = {id_: key for id_ in pool_ids if (key := await self._read.keys.find(id_, head)) is not None}
             states = await self._pool_states(keys, words, head)
             pools = [states[id_] for id_ in pool_ids if id_ in states]
-            return await self._surveyor.survey(pools, moments, priced, head)
+            return await self._surveyor.survey(pools, moments, since, priced, head)
 
         return await self._at_head(read, by_events=True)
 

@@ -3,6 +3,7 @@ search."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -13,6 +14,7 @@ from zuno.adapters.chain.rpc.prices import parse_swap
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import TickReader
+from zuno.adapters.chain.rpc.transport import RpcRequest
 from zuno.amm.identity import pool_slots, unpack_slot0
 from zuno.amm.model import Block, PoolState
 from zuno.kernel.errors import Unavailable
@@ -42,28 +44,39 @@ class Surveyor:
     """False once no node kept past state."""
 
     async def survey(
-        self, pools: Sequence[PoolState], moments: Sequence[Seconds], priced: Collection[HexId], head: Block
+        self,
+        pools: Sequence[PoolState],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId],
+        head: Block,
     ) -> tuple[SurveyedPool, ...]:
         """`pools`: as they are at the head."""
         depths = await self.ticks.read_depths(pools, head, NEAR)
-        blocks = await self._list_blocks(moments, head)
+        first = min(since.values(), default=head.timestamp)
+        blocks = await self._list_blocks([moment for moment in moments if moment >= first], head)
+        asked = {
+            pool.id: [block for block in blocks if block.timestamp > since[pool.id] - DAY // 2]
+            for pool in pools
+            if pool.id in since
+        }
         marks: Mapping[HexId, Sequence[GrowthSample]] = {}
-        paths: dict[HexId, tuple[PricedBlock, ...]] = {}
         if blocks and self._archive:
             try:
-                marks = await self._read_states(pools, blocks)
+                marks = await self._read_states(blocks, asked)
             except NoSuchState:
                 self._archive = False
-        wanted = [pool for pool in pools if pool.id in priced or not self._archive] if blocks else []
-        try:
-            swaps = await self._read_swaps(wanted, [*blocks, head]) if wanted else {}
-        except Unavailable as error:
-            if isinstance(error, NoSuchState) or not self._archive:
-                raise
-            swaps = {}  # the days of these pools are known, only their own prices are not
+        swaps: dict[HexId, list[Log]] = {}
+        for begin in sorted(set(since.values())) if blocks else ():
+            wanted = [id_ for id_ in asked if since[id_] == begin and (id_ in priced or not self._archive)]
+            try:
+                swaps |= await self._read_swaps(wanted, [*asked[wanted[0]], head]) if wanted else {}
+            except Unavailable as error:  # where past state is kept, only these pools' own prices are not known then
+                if isinstance(error, NoSuchState) or not self._archive:
+                    raise
         if not self._archive:
-            marks = {pool.id: _mark_swaps(pool, swaps[pool.id], blocks) for pool in pools}
-        paths = {id_: _list_prices(swaps[id_], [*blocks, head]) for id_ in swaps if id_ in priced}
+            marks = {pool.id: _mark_swaps(pool, swaps[pool.id], asked[pool.id]) for pool in pools if pool.id in swaps}
+        paths = {id_: _list_prices(swaps[id_], [*asked[id_], head]) for id_ in swaps if id_ in priced}
         return tuple(
             SurveyedPool(depth, tuple(marks.get(pool.id, ())), paths.get(pool.id))
             for pool, depth in zip(pools, depths, strict=True)
@@ -75,35 +88,36 @@ class Surveyor:
         return [] if since is None else (await self.read.times.list_blocks_every(since, Seconds(DAY), head))[:-1]
 
     async def _read_states(
-        self, pools: Sequence[PoolState], blocks: Sequence[Block]
-    ) -> Mapping[HexId, Sequence[GrowthSample]]:
-        slots = [slot for pool in pools for slot in pool_words(pool.id)[:3]]
-        manager, asked = self.read.info.deployment.pool_manager, abi.extsload(slots)
+        self, blocks: Sequence[Block], asked: Mapping[HexId, Sequence[Block]]
+    ) -> dict[HexId, list[GrowthSample]]:
+        manager, marks = self.read.info.deployment.pool_manager, {id_: list[GrowthSample]() for id_ in asked}
 
-        def read(data: bytes) -> list[int]:
-            """Before it was deployed the contract answers with nothing."""
-            return abi.extsload_results(data, len(slots)) if data else [0] * len(slots)
+        def put(block: Block) -> tuple[list[HexId], RpcRequest]:
+            ids = [id_ for id_, several in asked.items() if block in several]
+            slots = [slot for id_ in ids for slot in pool_words(id_)[:3]]
+            # Before it was deployed the contract answers with nothing.
+            read = partial(abi.extsload_results, expected=len(slots))
+            return ids, requests.view(manager, abi.extsload(slots), block, lambda data: read(data) if data else [])
 
-        answers = await self.read.node.ask_together([requests.view(manager, asked, block, read) for block in blocks])
-        return {
-            pool.id: [
-                GrowthSample(block.timestamp, growth0, growth1, price)
-                for block, words in zip(blocks, answers, strict=True)
-                for slot0, growth0, growth1 in [words[3 * place : 3 * place + 3]]
-                if (price := unpack_slot0(slot0).sqrt_price_x96)
-            ]
-            for place, pool in enumerate(pools)
-        }
+        wanted = [put(block) for block in blocks]
+        answers = await self.read.node.ask_together([request for _, request in wanted])
+        for block, (ids, _), words in zip(blocks, wanted, answers, strict=True):
+            for id_, slot0, growth0, growth1 in zip(ids, words[::3], words[1::3], words[2::3], strict=False):
+                if price := unpack_slot0(slot0).sqrt_price_x96:
+                    marks[id_].append(GrowthSample(block.timestamp, growth0, growth1, price))
+        return marks
 
-    async def _read_swaps(self, pools: Sequence[PoolState], blocks: Sequence[Block]) -> dict[HexId, list[Log]]:
+    async def _read_swaps(self, pool_ids: Sequence[HexId], blocks: Sequence[Block]) -> dict[HexId, list[Log]]:
         """Oldest first, from a day before the first block on, so that the state at that block is known."""
-        swaps, seen, spans = {pool.id: list[Log]() for pool in pools}, 0, 0
+        swaps, seen, spans = {id_: list[Log]() for id_ in pool_ids}, 0, 0
         query = Query(self.read.info.deployment.pool_manager, (abi.SWAP, list(swaps)))
         first = max(0, 2 * blocks[0].number - blocks[1].number)
         async for span in self.read.scanner.back(query, first, blocks[-1].number):
             seen, spans = seen + len(span.logs), spans + 1
             if seen > MOST_SWAPS or (spans >= MOST_SPANS and span.first > first):
-                raise Unavailable(f"{len(pools)} pools have too many swaps for this node: use one that keeps the past")
+                raise Unavailable(
+                    f"{len(pool_ids)} pools have too many swaps for this node: use one that keeps the past"
+                )
             for log in reversed(span.logs):
                 swaps[log.topics[1]].append(log)
         return {pool_id: logs[::-1] for pool_id, logs in swaps.items()}
