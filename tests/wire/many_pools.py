@@ -3,12 +3,16 @@ and nothing else. Each swap pays token1; states and events tell the same."""
 
 from __future__ import annotations
 
+import asyncio
+import sys
+import time
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +20,8 @@ from eth_abi.abi import encode
 
 from tests.wire.many_wallets import INFO as WALLETS_INFO
 from tests.wire.many_wallets import MANAGER, USDC
-from zuno.adapters.chain.rpc import abi
+from zuno.adapters.chain.rpc import RpcChain, RpcPolicy, abi
+from zuno.adapters.chain.rpc.cache import JsonCache
 from zuno.adapters.prices.feeds import ChainGas, NativePrice, SeededFeed, SeededPath
 from zuno.amm.fees import DYNAMIC_FEE_FLAG
 from zuno.amm.identity import pool_id, pool_slots
@@ -29,6 +34,7 @@ from zuno.lp.model.chains import ETH, ETHER
 from zuno.lp.model.market import Pair
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
+from zuno.lp.service.pool_ranking import PoolRanking, PoolRankingView
 
 DAY = 86_400
 BLOCK_SECONDS = 60
@@ -127,6 +133,7 @@ class PoolChain:
     def __init__(self, pools: Sequence[MadePool], *, archive: bool = True) -> None:
         self.pools, self.archive, self.head = list(pools), archive, HEAD
         self.asked: list[str] = []
+        self.keeps_events = True
         self.past: list[tuple[int, int]] = []
         """The block of each question about an earlier state, and how many words it was for."""
         self._places = {
@@ -175,6 +182,8 @@ class PoolChain:
                 fields = (int(key.fee), key.tick_spacing, key.hooks, sqrt_price_at_tick(TICK), TICK)
                 named = [pool.id, abi.address_word(key.currency0), abi.address_word(key.currency1)]
                 yield log_at(1, place, [abi.INITIALIZE, *named], encode(abi.INITIALIZE_FIELDS, fields))
+            if topics[0] == abi.SWAP and not self.keeps_events:
+                raise LookupError("events are not served")
             if topics[0] == abi.SWAP and pool.id in topics[1]:
                 for swap, number in enumerate(pool.blocks):
                     if first <= number <= last:
@@ -224,3 +233,30 @@ def feeds_of(chain: Chain) -> Feeds:
 
     prices = SeededFeed(pair, lambda: records)
     return Feeds(prices, ChainGas(chain), NativePrice(prices, ETHER), SeededPath(pair, path))
+
+
+async def rank_pools(
+    url: str, home: Path, wanted: str | None = None, tell: Callable[[int, int], None] = lambda done, total: None
+) -> tuple[PoolRankingView, int]:
+    """The ranking by what the home keeps, and how many requests it took."""
+    chain = RpcChain(INFO, [url], home / "chain", policy=RpcPolicy(rounds=1, timeout=60))
+    try:
+        ranking = PoolRanking(chain, lambda pool_id: feeds_of(chain), JsonCache(home / "days"))
+        return await ranking.rank(wanted, "10000", tell), chain.requests
+    finally:
+        await chain.close()
+
+
+def rank_and_hang(url: str, home: str, pools: int) -> None:
+    """Rank until so many pools are read, say so and wait to be killed."""
+
+    def tell(done: int, total: int) -> None:
+        if done >= pools:
+            print(done, flush=True)
+            time.sleep(600)
+
+    asyncio.run(rank_pools(url, Path(home), tell=tell))
+
+
+if __name__ == "__main__":
+    rank_and_hang(sys.argv[1], sys.argv[2], int(sys.argv[3]))

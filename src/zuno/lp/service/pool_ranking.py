@@ -102,7 +102,8 @@ class PoolRankingView(ChainView):
             best = f"{len(paying)} of {self.ranked} pools pay; first {paying[0].pool.label}, fees {cover}"
             headline = paying[0].pool.sentence(best)
         else:
-            headline = Value(f"None of them pays: {self.ranked} of {len(self.pools)} pools ranked")
+            why = "None of them pays" if self.ranked else "Nothing could be ranked"
+            headline = Value(f"{why}: {self.ranked} of {len(self.pools)} pools ranked")
         how = (
             f"Sums are dollars per $10,000 in a range of ±{self.range_percent} % that is in range all the time, by UTC "
             f"days to {format_moment(self.until)[:10]}. A position of ${short_text(self.amount_usd)} dilutes.",
