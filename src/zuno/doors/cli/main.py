@@ -120,7 +120,7 @@ async def lp_pools(
     amount: Annotated[str | None, option("--amount", "USD", "With --rank: a position of this size (10000).")] = None,
     chain: ChainName = None,
 ) -> View:
-    """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
+    """List pools of known tokens, standard fee tiers and others found in Initialize logs; or rank them."""
     if rank:
         from zuno.doors.cli.progress_bar import ProgressBar
 
