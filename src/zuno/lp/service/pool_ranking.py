@@ -142,13 +142,13 @@ class Measured:
         days = tuple(PastDay(*map(float, day)) for day in record["days"])
         self.days, self.until, self.source = days, int(record["until"]), str(record["source"])
 
-    def judge(self, why_unpriced: Fault | None) -> None:
-        self.fault = pool_rank.find_fault(self.pool, self.days)
-        if self.fault is Fault.FEW_DAYS and why_unpriced is not None:
-            self.fault = why_unpriced
-        elif self.fault is None:
-            self.cover = pool_rank.measure_cover(self.days)
-            self.fault = Fault.NO_REFERENCE if self.cover is None else None
+    def judge(self, unpriced: Fault | None) -> None:
+        """`unpriced`: why its days have no LVR."""
+        fault = pool_rank.find_fault(self.pool, self.days)
+        self.cover = None if fault else pool_rank.measure_cover(self.days)
+        self.fault = unpriced if unpriced and fault is Fault.FEW_DAYS else fault
+        if self.fault is self.cover is None:
+            self.fault = Fault.NO_REFERENCE
 
     def add_days(self, read: SurveyedPool, reference: Reference | None) -> Fault | None:
         """Those since the last that is known; or say why they have no LVR."""
@@ -161,10 +161,8 @@ class Measured:
         growth, variances, _ = find_variances(self.pool, Growth(marks, "", ""), reference)
         joined = growth.marks[0].at <= self.until + HOUR
         if not variances or (joined and self.source != reference.source) or (reference.own and read.path is None):
-            idle = any(
-                a.growth0_x128 == b.growth0_x128 and a.growth1_x128 == b.growth1_x128 for a, b in pairwise(marks)
-            )
             self.days, self.until = (), 0
+            idle = any((a.growth0_x128, a.growth1_x128) == (b.growth0_x128, b.growth1_x128) for a, b in pairwise(marks))
             return Fault.NO_SWAPS if idle else Fault.NO_REFERENCE
         measured = zip(measure_days(growth.marks, variances), pairwise(growth.marks), strict=True)
         new = (PastDay(day.fees, day.lvr, (a.sqrt_price_x96 + b.sqrt_price_x96) / 2 / Q96) for day, (a, b) in measured)
@@ -183,7 +181,9 @@ class PoolRanking:
     async def rank(self, wanted: str | None, amount: str, tell: Callable[[int, int], None]) -> PoolRankingView:
         """`wanted`: a token or a pair; `tell`: how many pools of how many are read."""
         size, info = parse_amount(amount), self.chain.info
-        names = () if wanted is None else _parse_names(wanted)
+        names: tuple[str, ...] = () if wanted is None else (token_named(wanted.strip()),)
+        if wanted is not None and re.search("[/-]", wanted):
+            names = arguments.pair_of(wanted)
         found = await self.chain.pools()
         pools, notes = select_pools(names, found.pools, info), dict.fromkeys(found.notes)
         midnight = found.block.timestamp // DAY * DAY
@@ -242,10 +242,9 @@ class PoolRanking:
         pairs = {pool.id: Pair(*map(market_name, base_and_quote(pool.token0, pool.token1))) for pool in pools}
         for pool in pools:
             pair = pairs[pool.id]
-            feed = None if pair in references else self.feeds_of(pool.id).reference
-            references.setdefault(pair, None)
-            if feed is None:
+            if pair in references or (feed := self.feeds_of(pool.id).reference) is None:
                 continue
+            references[pair] = None
             try:
                 fact = await feed.path(pair, since, pool.block.timestamp)
             except (Unavailable, Malformed) as error:
@@ -254,13 +253,12 @@ class PoolRanking:
             if not fact.stale:
                 path = [(point.at, log_of(point.price)) for point in fact.value.points]
                 references[pair] = Reference(path, fact.source, fact.value.minutes)
-        return {id_: reference for id_, pair in pairs.items() if (reference := references[pair]) is not None}
+        return {id_: reference for id_, pair in pairs.items() if (reference := references.get(pair)) is not None}
 
 
 def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float) -> RankedPoolView:
     pool, cover, price = each.pool, each.cover, price_of(each.pool.sqrt_price_x96)
-    token0 = prices.get(pool.token0.address)
-    dollar = float(prices.get(pool.token1.address, token0 and token0 / price) or 0)
+    dollar = float(prices.get(pool.token1.address) or prices.get(pool.token0.address, Fraction(0)) / price)
     mine = size / (pool.sqrt_price_x96 / Q96 * WORTH * dollar) if dollar else None
     week, month = (pool_rank.share_out(each.days, count) for count in (WEEK_DAYS, WINDOW_DAYS))
     paid = sum(day.fees for day in each.days[-WEEK_DAYS:]) * pool.liquidity if week[0] is not None else None
@@ -284,10 +282,6 @@ def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float) 
         dilution=None if mine is None else round(mine / (mine + pool.liquidity), 6),
         measured_by=each.source,
     )
-
-
-def _parse_names(text: str) -> tuple[str, ...]:
-    return arguments.pair_of(text) if re.search("[/-]", text) else (token_named(text.strip()),)
 
 
 def price_in_dollars(pools: Sequence[PoolState]) -> dict[Address, Fraction]:

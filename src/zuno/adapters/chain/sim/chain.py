@@ -167,7 +167,7 @@ class SimChain:
         for pool_id in pool_ids:
             index, depth = self.index(pool_id), await self.depth(pool_id)
             first = world.prices[index][0].block.timestamp
-            begin = since.get(pool_id, world.head.timestamp + 1)
+            begin = since.get(pool_id, Seconds(world.head.timestamp + 1))
             times = (Seconds(max(moment, first)) for moment in moments if moment >= begin and moment > first - HOUR)
             marks = (sample_of(world.state_at(index, time)) for time in times)
             path = await self.price_path(pool_id, begin, 300) if pool_id in priced else None
