@@ -32,7 +32,8 @@ def rank(url: str, home: str) -> None:
     """What one ranking took, on stdout."""
     tracemalloc.start()
     view, requests = asyncio.run(rank_pools(url, Path(home)))
-    print(json.dumps({"ranked": view.ranked, "requests": requests, "peak": tracemalloc.get_traced_memory()[1]}))
+    peak = tracemalloc.get_traced_memory()[1]
+    sys.stdout.write(json.dumps({"ranked": view.ranked, "requests": requests, "peak": peak}))
 
 
 def measure(pools: int) -> dict[str, int]:

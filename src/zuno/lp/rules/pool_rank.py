@@ -27,7 +27,7 @@ _TAKES_SHARE: Final = 0b1111
 """Flags in a hook's address: it may change what a swap or a provider of liquidity pays or gets."""
 
 
-class Fault(StrEnum):
+class RankFault(StrEnum):
     """Why a pool is not ranked."""
 
     DYNAMIC_FEE = "dynamic fee"
@@ -48,18 +48,18 @@ class PastDay(NamedTuple):
     root: float
 
 
-def find_fault(pool: PoolState, days: Sequence[PastDay]) -> Fault | None:
+def find_fault(pool: PoolState, days: Sequence[PastDay]) -> RankFault | None:
     if pool.key.dynamic_fee:
-        return Fault.DYNAMIC_FEE
+        return RankFault.DYNAMIC_FEE
     if int(pool.key.hooks, 16) & _TAKES_SHARE:
-        return Fault.HOOK
+        return RankFault.HOOK
     if not all(token.decimals in _DECIMALS for token in (pool.token0, pool.token1)):
-        return Fault.DECIMALS
+        return RankFault.DECIMALS
     if not pool.liquidity:
-        return Fault.NO_LIQUIDITY
+        return RankFault.NO_LIQUIDITY
     if len(days) < COVER_DAYS:
-        return Fault.FEW_DAYS
-    return None if all(day.fees for day in days[-COVER_DAYS:]) else Fault.NO_SWAPS
+        return RankFault.FEW_DAYS
+    return None if all(day.fees for day in days[-COVER_DAYS:]) else RankFault.NO_SWAPS
 
 
 def measure_cover(days: Sequence[PastDay]) -> FeeCover | None:

@@ -32,7 +32,7 @@ from zuno.lp.ports.samples import ReadBefore
 from zuno.lp.rules import pool_rank
 from zuno.lp.rules.fee_cover import log_of
 from zuno.lp.rules.fee_yield import DAY
-from zuno.lp.rules.pool_rank import COVER_DAYS, RANGE_PERCENT, WEEK_DAYS, WINDOW_DAYS, WORTH, Fault, PastDay
+from zuno.lp.rules.pool_rank import COVER_DAYS, RANGE_PERCENT, WEEK_DAYS, WINDOW_DAYS, WORTH, PastDay, RankFault
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.phrase import token_named
 from zuno.lp.service.views import ChainView, PoolKeyView, describe_place, format_moment, warn_unverified
@@ -53,7 +53,7 @@ class RankedPoolView(View):
     fees_over_lvr: float | None
     ci80: tuple[float, float] | None
     pays: bool | None
-    not_ranked: Fault | None
+    not_ranked: RankFault | None
     fees_per10k7d: Annotated[float | None, Field(alias="feesPer10k7d")]
     lvr_per10k7d: Annotated[float | None, Field(alias="lvrPer10k7d")]
     fees_per10k30d: Annotated[float | None, Field(alias="feesPer10k30d")]
@@ -98,7 +98,7 @@ class PoolRankingView(ChainView):
         columns = ("pool", "fee cover", "80 %", "pays", "fees 7 d", "LVR 7 d", "fees 30 d", "LVR 30 d")
         spare = ("age", "volume 7 d", "dilutes", "depth ±2 %", "LVR 30 d", "fees 30 d", "LVR 7 d", "fees 7 d")
         if paying:
-            cover = f"{paying[0].fees_over_lvr:.2f} × LVR ({paying[0].interval.text})"
+            cover = f"{number(paying[0].fees_over_lvr).text} × LVR ({paying[0].interval.text})"
             best = f"{len(paying)} of {self.ranked} pools pay; first {paying[0].pool.label}, fees {cover}"
             headline = paying[0].pool.sentence(best)
         else:
@@ -135,22 +135,22 @@ class Measured:
     """Whose price their LVR is by."""
     depth: Depth | None = None
     age: int | None = None
-    fault: Fault | None = Fault.UNREAD
+    fault: RankFault | None = RankFault.UNREAD
     cover: FeeCover | None = None
 
     def load(self, record: dict[str, Any]) -> None:
         days = tuple(PastDay(*map(float, day)) for day in record["days"])
         self.days, self.until, self.source = days, int(record["until"]), str(record["source"])
 
-    def judge(self, unpriced: Fault | None) -> None:
+    def judge(self, unpriced: RankFault | None) -> None:
         """`unpriced`: why its days have no LVR."""
         fault = pool_rank.find_fault(self.pool, self.days)
         self.cover = None if fault else pool_rank.measure_cover(self.days)
-        self.fault = unpriced if unpriced and fault is Fault.FEW_DAYS else fault
+        self.fault = unpriced if unpriced and fault is RankFault.FEW_DAYS else fault
         if self.fault is self.cover is None:
-            self.fault = Fault.NO_REFERENCE
+            self.fault = RankFault.NO_REFERENCE
 
-    def add_days(self, read: SurveyedPool, reference: Reference | None) -> Fault | None:
+    def add_days(self, read: SurveyedPool, reference: Reference | None) -> RankFault | None:
         """Those since the last that is known; or say why they have no LVR."""
         marks = tuple(mark for mark in read.marks if mark.at >= self.until - HOUR)
         if len(marks) < 2:
@@ -163,7 +163,7 @@ class Measured:
         if not variances or (joined and self.source != reference.source) or (reference.own and read.path is None):
             self.days, self.until = (), 0
             idle = any((a.growth0_x128, a.growth1_x128) == (b.growth0_x128, b.growth1_x128) for a, b in pairwise(marks))
-            return Fault.NO_SWAPS if idle else Fault.NO_REFERENCE
+            return RankFault.NO_SWAPS if idle else RankFault.NO_REFERENCE
         measured = zip(measure_days(growth.marks, variances), pairwise(growth.marks), strict=True)
         new = (PastDay(day.fees, day.lvr, (a.sqrt_price_x96 + b.sqrt_price_x96) / 2 / Q96) for day, (a, b) in measured)
         self.days = (*(self.days if joined else ()), *new)[-WINDOW_DAYS:]

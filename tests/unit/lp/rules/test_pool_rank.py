@@ -20,8 +20,8 @@ from zuno.lp.rules.pool_rank import (
     COVER_DAYS,
     FALSE_NAMES,
     WORTH,
-    Fault,
     PastDay,
+    RankFault,
     find_fault,
     measure_cover,
     pays,
@@ -116,15 +116,15 @@ DAYS = [PastDay(0.01, 0.01, 1.0)] * COVER_DAYS
     [
         (pool(), DAYS, None),
         (pool(hooks=QUIET_HOOK), DAYS, None),
-        (pool(fee=DYNAMIC_FEE_FLAG), DAYS, Fault.DYNAMIC_FEE),
-        (pool(hooks=SHARING_HOOK), DAYS, Fault.HOOK),
-        (pool(decimals=0), DAYS, Fault.DECIMALS),
-        (pool(decimals=30), DAYS, Fault.DECIMALS),
-        (pool(liquidity=0), DAYS, Fault.NO_LIQUIDITY),
-        (pool(), DAYS[1:], Fault.FEW_DAYS),
-        (pool(), [*DAYS[1:], PastDay(0.0, 0.01, 1.0)], Fault.NO_SWAPS),
+        (pool(fee=DYNAMIC_FEE_FLAG), DAYS, RankFault.DYNAMIC_FEE),
+        (pool(hooks=SHARING_HOOK), DAYS, RankFault.HOOK),
+        (pool(decimals=0), DAYS, RankFault.DECIMALS),
+        (pool(decimals=30), DAYS, RankFault.DECIMALS),
+        (pool(liquidity=0), DAYS, RankFault.NO_LIQUIDITY),
+        (pool(), DAYS[1:], RankFault.FEW_DAYS),
+        (pool(), [*DAYS[1:], PastDay(0.0, 0.01, 1.0)], RankFault.NO_SWAPS),
         (pool(), [PastDay(0.0, 0.01, 1.0), *DAYS], None),
     ],
 )
-def test_a_pool_is_not_ranked_for_one_of_these(state: PoolState, days: list[PastDay], fault: Fault | None) -> None:
+def test_a_pool_is_not_ranked_for_one_of_these(state: PoolState, days: list[PastDay], fault: RankFault | None) -> None:
     assert find_fault(state, days) is fault

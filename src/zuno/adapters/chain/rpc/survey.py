@@ -85,7 +85,10 @@ class Surveyor:
     async def _list_blocks(self, moments: Sequence[Seconds], head: Block) -> list[Block]:
         born = (await self.read.times.block(0, head)).timestamp if moments else 0
         since = next((moment for moment in moments if born <= moment < head.timestamp), None)
-        return [] if since is None else (await self.read.times.list_blocks_every(since, Seconds(DAY), head))[:-1]
+        if since is None:
+            return []
+        blocks = await self.read.times.list_blocks_every(since, Seconds(DAY), head)
+        return blocks if moments[-1] == head.timestamp else blocks[:-1]
 
     async def _read_states(
         self, blocks: Sequence[Block], asked: Mapping[HexId, Sequence[Block]]
