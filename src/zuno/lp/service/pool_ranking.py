@@ -147,7 +147,7 @@ class Measured:
         fault = pool_rank.find_fault(self.pool, self.days)
         self.cover = None if fault else pool_rank.measure_cover(self.days)
         self.fault = unpriced if unpriced and fault is RankFault.FEW_DAYS else fault
-        if self.fault is self.cover is None:
+        if self.fault is None and self.cover is None:
             self.fault = RankFault.NO_REFERENCE
 
     def add_days(self, read: SurveyedPool, reference: Reference | None) -> RankFault | None:
