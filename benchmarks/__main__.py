@@ -14,6 +14,7 @@ BENCHES = (
     "wallets",
     "pushes",
     "portfolio",
+    "pool_ranking",
     "debate",
     "mesh",
     "indicators",

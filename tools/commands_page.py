@@ -98,7 +98,7 @@ EXAMPLES = {
     "lp pause": "zuno lp pause",
     "lp pnl": "zuno lp pnl 1 --since 7d",
     "lp pool": "zuno lp pool ETH/USDC 0.3%",
-    "lp pools": "zuno lp pools --chain sim",
+    "lp pools": "zuno lp pools ETH/USDC --rank",
     "lp portfolio": "zuno lp portfolio --window 7d",
     "lp positions": "zuno lp positions --only risky",
     "lp recommend create": 'zuno lp recommend create "2 ETH passively"',

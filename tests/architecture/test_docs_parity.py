@@ -113,6 +113,7 @@ def test_a_guide_is_short() -> None:
         "lp-mandate",
         "the-lab",
         "trading",
+        "which-pool",
         "your-data",
     }
     assert {

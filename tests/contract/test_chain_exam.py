@@ -44,9 +44,10 @@ from zuno.lp.model.debate import Context, FlowStart
 from zuno.lp.model.history import PositionEvent
 from zuno.lp.model.market import Pair
 from zuno.lp.plan import calldata
-from zuno.lp.ports.chain import Chain
+from zuno.lp.ports.chain import Chain, SurveyedChain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.rules.attribution import attribute
+from zuno.lp.rules.fee_yield import sample_of
 
 MINTED = Seconds(GENESIS_TIME + MINT_HOUR * HOUR)
 ENDED = Seconds(GENESIS_TIME + HOURS * HOUR)
@@ -58,7 +59,7 @@ NO_POOL = HexId("0x" + "5a" * 32)
 class ChainCase:
     """A chain and what is known of it without asking."""
 
-    chain: Chain
+    chain: SurveyedChain
     wallet: Address = WALLET
     held: tuple[int, ...] = (1, 2)
     foreign: tuple[int, Address] = (3, OTHERS)
@@ -532,3 +533,30 @@ async def _prices(chain: Chain) -> Any:
         for spec in pool_specs()
         for point in await chain.price_path(spec.id, Seconds(MINTED - HOUR))
     }
+
+
+async def test_a_survey_tells_of_all_pools_what_one_by_one_would(chain_case: ChainCase) -> None:
+    moments = [Seconds(ENDED - day * 24 * HOUR) for day in range(20, -1, -1)]
+    since = dict.fromkeys(chain_case.pools, moments[0]) | {chain_case.pools[0]: moments[-3]}
+    surveyed = await chain_case.chain.survey(chain_case.pools, moments, since, chain_case.pools[1:])
+    assert tuple(pool.depth.pool.id for pool in surveyed) == chain_case.pools
+    for pool in surveyed:
+        now, depth = pool.depth.pool, await chain_case.chain.depth(pool.depth.pool.id)
+        assert now == depth.pool
+        near = range(now.tick - 200, now.tick + 201)
+        assert {tick: net for tick, net in pool.depth.net.items() if tick in near} == {
+            tick: net for tick, net in depth.net.items() if tick in near
+        }
+        assert [mark.at for mark in pool.marks] == [moment for moment in moments if moment >= since[now.id]]
+        for mark in pool.marks[::7]:
+            assert mark == sample_of(await chain_case.chain.pool_at(now.id, mark.at))
+    assert surveyed[0].path is None
+    for pool in surveyed[1:]:
+        alone = await chain_case.chain.price_path(pool.depth.pool.id, moments[0], 300)
+        assert pool.path is not None
+        assert [step.sqrt_price_x96 for step in pool.path][-100:] == [step.sqrt_price_x96 for step in alone][-100:]
+
+
+async def test_a_survey_without_a_past_is_of_the_present(chain_case: ChainCase) -> None:
+    surveyed = await chain_case.chain.survey(chain_case.pools, [], {})
+    assert [(len(pool.marks), pool.path) for pool in surveyed] == [(0, None)] * len(chain_case.pools)

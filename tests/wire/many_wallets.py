@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Protocol
 
 from eth_abi.abi import decode, encode
 
@@ -153,8 +153,16 @@ def _transfer(token: int, owner: str) -> dict[str, Any]:
     }
 
 
+class ServedChain(Protocol):
+    head: int
+    asked: list[str]
+
+    def answer(self, method: str, params: Sequence[Any]) -> Any:
+        """`LookupError` where the node has lost what is asked."""
+
+
 @contextmanager
-def serve_chain(chain: GeneratedChain) -> Iterator[str]:
+def serve_chain(chain: ServedChain) -> Iterator[str]:
     """The chain's node on a loopback port. `zuno_advance` makes the next block."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -175,7 +183,10 @@ def serve_chain(chain: GeneratedChain) -> Iterator[str]:
             if asked["method"] == "zuno_advance":
                 chain.head += 1
                 return {"jsonrpc": "2.0", "id": asked["id"], "result": True}
-            return {"jsonrpc": "2.0", "id": asked["id"], "result": chain.answer(asked["method"], asked["params"])}
+            try:
+                return {"jsonrpc": "2.0", "id": asked["id"], "result": chain.answer(asked["method"], asked["params"])}
+            except LookupError as missing:
+                return {"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32000, "message": str(missing)}}
 
         def log_message(self, format: str, *args: Any) -> None:
             return None

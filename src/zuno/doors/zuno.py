@@ -34,6 +34,7 @@ from zuno.lp.service.mandates import MandateDesk
 from zuno.lp.service.mesh import MeshService
 from zuno.lp.service.mesh_peer import PeerService
 from zuno.lp.service.mesh_supervisor import MeshHost
+from zuno.lp.service.pool_ranking import PoolRanking
 from zuno.lp.service.portfolio import PortfolioDesk
 from zuno.lp.service.positions import LpDesk
 from zuno.lp.service.recommend import RecommendService
@@ -80,6 +81,8 @@ class Zuno(Protocol):
 
     def lp(self, chain: str | None) -> LpDesk:
         """The LP desk of a chain by name, or of the default chain. `UsageError` for an unknown name."""
+
+    def pool_ranking(self, chain: str | None) -> PoolRanking: ...
 
     def audit(self) -> JournalAudit: ...
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from zuno.adapters.chain.sim.chain import SimChain
     from zuno.adapters.prices.coingecko import CoinGecko
     from zuno.adapters.venues.exchange_path import ExchangePath
-    from zuno.lp.ports.chain import Chain
+    from zuno.lp.ports.chain import Chain, SurveyedChain
     from zuno.lp.ports.market import Feeds, PathFeed, PriceFeed
     from zuno.lp.ports.spending import Writer
 
@@ -42,7 +42,7 @@ class Chains:
         self.read_plans = read_no_plans
         """What the journal knows of a chain's positions."""
         self._sim: SimChain | None = None
-        self._opened: dict[str, Chain] = {}
+        self._opened: dict[str, SurveyedChain] = {}
         self._left: list[Chain] = []
         """Connections to a devnet that has ended."""
         self._devnet_url = ""
@@ -68,7 +68,7 @@ class Chains:
         if self._sealed is not None:
             raise unusable_home(self._settings.home, self._sealed)
 
-    def open_chain(self, name: str) -> Chain:
+    def open_chain(self, name: str) -> SurveyedChain:
         wanted = name.strip().lower()
         if wanted not in self._opened:
             self._opened[wanted] = self._open(wanted)
@@ -156,7 +156,7 @@ class Chains:
                 await service.close()
         self._service = self._candles = None
 
-    def _open(self, name: str) -> Chain:
+    def _open(self, name: str) -> SurveyedChain:
         if name == "sim":
             if self._sealed is not None:
                 sys.stderr.write(
@@ -178,7 +178,7 @@ class Chains:
             raise Unavailable(f"No RPC URL for {info.title}; set {info.rpc_url_variable}.")
         return self._rpc(info, urls, self._own_wallet())
 
-    def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> Chain:
+    def _rpc(self, info: ChainInfo, urls: tuple[str, ...], wallet: Address | None) -> SurveyedChain:
         from zuno.adapters.chain.rpc.chain import RpcChain
         from zuno.adapters.chain.rpc.transport import RpcPolicy
 

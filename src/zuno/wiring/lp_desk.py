@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.mesh_supervisor import MeshHost
     from zuno.lp.service.plan_replay import ReplayDebateRunner
     from zuno.lp.service.plan_view import PlanView
+    from zuno.lp.service.pool_ranking import PoolRanking
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
@@ -84,6 +85,15 @@ class LpWiring(SharedWiring):
         now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
         feeds = partial(self._chains.feeds, opened)
         return LpDesk(opened, feeds, now, lambda name, ids: self.hedges.read_result(name, ids))
+
+    def pool_ranking(self, chain: str | None) -> PoolRanking:
+        from zuno.adapters.chain.rpc.cache import JsonCache
+        from zuno.lp.service.pool_ranking import PoolRanking
+
+        opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
+        name = opened.info.name
+        kept = None if name in LOCAL_CHAINS else JsonCache(self._settings.home / "chains" / name / "days")
+        return PoolRanking(opened, partial(self._chains.feeds, opened), kept)
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService

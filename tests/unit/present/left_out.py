@@ -111,6 +111,10 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "PoolMoveView": "id",
         "PoolRegimeView": "why",
         "PoolView": "fee protocol_fee sqrt_price_x96",
+        "PoolRankingView": (
+            "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee PoolKeyView.hooks "
+            "PoolKeyView.tick_spacing RankedPoolView.measured_by"
+        ),
         "PoolsView": (
             "PoolView.block PoolView.chain PoolView.currency0 PoolView.currency1 PoolView.hooks PoolView.id "
             "PoolView.tick_spacing PoolView.timestamp"

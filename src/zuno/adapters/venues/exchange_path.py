@@ -1,4 +1,4 @@
-"""An exchange's five-minute candles as the price that arbitrage follows; the home keeps fourteen days of each pair."""
+"""An exchange's five-minute candles as the price that arbitrage follows; the home keeps a month of each pair."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from zuno.lp.model.market import Fact, Pair, PricePath, PricePoint
 from zuno.trading.model.market import Candle
 
 STEP: Final = 300
-KEPT: Final = 14 * 86_400 + STEP
+KEPT: Final = 31 * 86_400 + STEP
 LIMIT: Final = Seconds(1_800)
 
 Closes = dict[int, str]

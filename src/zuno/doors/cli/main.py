@@ -113,9 +113,22 @@ def list_markets(
 
 
 @command(lp, "pools")
-def lp_pools(zuno: Zuno, chain: ChainName = None) -> Answer:
-    """List pools of known tokens: standard fee tiers and others found in Initialize logs."""
-    return zuno.lp(chain).pools()
+async def lp_pools(
+    zuno: Zuno,
+    wanted: Annotated[str | None, argument("PAIR|TOKEN", "With --rank: pools of these alone.")] = None,
+    rank: Annotated[bool, flag("--rank", "Rank them: which pool's fees pay for its LVR.")] = False,
+    amount: Annotated[str | None, option("--amount", "USD", "With --rank: a position of this size (10000).")] = None,
+    chain: ChainName = None,
+) -> View:
+    """List pools of known tokens, standard fee tiers and others found in Initialize logs; or rank them."""
+    if rank:
+        from zuno.doors.cli.progress_bar import ProgressBar
+
+        with ProgressBar("pools", run_command.complain) as bar:
+            return await zuno.pool_ranking(chain).rank(wanted, amount or "10000", bar.tell)
+    if wanted is not None or amount is not None:
+        raise UsageError("A token, a pair and --amount are for --rank.")
+    return await zuno.lp(chain).pools()
 
 
 @command(lp, "pool")

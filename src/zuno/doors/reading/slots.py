@@ -169,6 +169,8 @@ class _Filler:
                 self._put("move", term, "-50%")
             case Form.PAIR if "pair" in takes:
                 self._put("pair", term)
+            case Form.PAIR if "traded" in takes:
+                self._put("traded", term)
             case Form.PAIR if "position" in takes:
                 self._put("holds", term)
             case Form.TOKEN:
@@ -223,6 +225,8 @@ class _Filler:
             self._put("symbol", term, f"{term.value}USDT")
         elif "position" in self._takes and (beside or not _PRICES & self._takes):
             self._put("holds", term)
+        elif "traded" in self._takes:
+            self._put("traded", term)
         else:
             self._leave(term)
 

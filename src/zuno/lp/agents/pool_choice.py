@@ -56,6 +56,18 @@ def choose_pools(
     return tuple(ordered[:MOST_POOLS])
 
 
+def select_pools(names: Sequence[str], pools: Sequence[PoolState], info: ChainInfo) -> tuple[PoolState, ...]:
+    """The pools that trade this token or these two; all where none is named. `Refused` where there is none."""
+    for name in names:
+        _check_token(name, pools, info)
+    both = [((pool.token0, pool.token1), pool) for pool in pools]
+    # In an order of its tokens each name is one of them; the rest of the tokens may be any.
+    chosen = tuple(pool for tokens, pool in both if _sides(names, tokens) is not None)
+    if names and not chosen:
+        raise Refused(f"No pool on {info.name} trades {'/'.join(names)}: {_what_exists(pools, ())}.")
+    return chosen
+
+
 def split_capital(
     request: PositionRequest, pool: PoolState, chain: str, hooks: Collection[str] = ()
 ) -> tuple[tuple[int, int], ...]:
@@ -113,7 +125,7 @@ def _options(request: PositionRequest, pool: PoolState, chain: str) -> Iterable[
     have = [0, 0]
     for line, side in zip(request.capital, sides, strict=True):
         have[side] = _units(line, tokens[side])
-    yield PoolOption(pool, have[0], have[1], to_wrap(request, pool, chain) is not None, _depth(pool, sides[0]))
+    yield PoolOption(pool, have[0], have[1], to_wrap(request, pool, chain) is not None, depth_in(pool, sides[0]))
 
 
 def _matches(names: tuple[str, str], tokens: tuple[Token, Token]) -> bool:
@@ -139,7 +151,7 @@ def _units(line: Capital, token: Token) -> int:
     return units
 
 
-def _depth(pool: PoolState, side: int) -> Fraction:
+def depth_in(pool: PoolState, side: int) -> Fraction:
     """What the liquidity at the price stands for in one token: comparable between pools that share that token."""
     root = Fraction(pool.sqrt_price_x96, Q96)
     units = pool.liquidity * root if side else pool.liquidity / root

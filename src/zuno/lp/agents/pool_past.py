@@ -15,16 +15,17 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow, PoolCover
 from zuno.lp.model.history import GrowthSample
 from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.samples import PoolSample, Samples
+from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.fee_cover import (
     LogPrice,
+    PoolDay,
     choose_minutes,
     log_of,
     measure_changes,
     measure_day,
     measure_variances,
 )
-from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, LEAST_COVERED, WEEK, fee_window, find_sample, reach_of
+from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, LEAST_COVERED, WEEK, fee_window, find_sample, reach_of, sample_of
 
 WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
 LATE: Final = DAY // 4
@@ -119,45 +120,48 @@ async def _read_swaps(pool: PoolState, chain: Chain, seconds: int) -> Marks:
     return fees.days, "Swap logs", tuple(notes)
 
 
-def sample_of(pool: PoolState | PoolSample) -> GrowthSample:
-    return GrowthSample(
-        pool.block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.sqrt_price_x96
-    )
-
-
 def hold_against(pool: PoolState, growth: Growth, reference: Reference) -> tuple[Growth, PoolCover]:
     """The days whose variance the reference tells, and no others: fees and LVR are of the same time."""
+    growth, variances, minutes = find_variances(pool, growth, reference)
+    if not variances:
+        return growth, PoolCover(days=(), variance=None, source=reference.source)
+    time = Fraction(growth.edges[-1] - growth.edges[0], DAY)
+    mean = float(sum(map(Fraction, variances)) / time)
+    days = measure_days(growth.marks, variances)
+    return growth, PoolCover(days=days, variance=mean, source=reference.source, minutes=minutes)
+
+
+def find_variances(pool: PoolState, growth: Growth, reference: Reference) -> tuple[Growth, Sequence[float], int | None]:
+    """The last days that the reference tells, their variances, and how many minutes its returns span."""
     path, minutes = list(reference.path), reference.minutes
     if reference.own:
         path = [(growth.edges[0], log_of(price_of(growth.marks[0].sqrt_price_x96)))]
         path += [point for point in reference.path if point[0] > path[0][0]]
         minutes = choose_minutes(path, growth.edges, pool.lp_fee)
         if minutes is None:
-            return growth, PoolCover(days=(), variance=None, source=reference.source)
+            return growth, (), None
     measure = measure_changes if minutes is None else partial(measure_variances, minutes=minutes)
     found = [
         None if not path or path[0][0] > start + LATE else variance
         for start, variance in zip(growth.edges, measure(path, growth.edges), strict=False)
     ]
     first = max((place + 1 for place, variance in enumerate(found) if variance is None), default=0)
-    if first == len(found):
-        return growth, PoolCover(days=(), variance=None, source=reference.source)
-    if first:
+    if 0 < first < len(found):
         growth = replace(growth, marks=growth.marks[first:], window=f"{len(found) - first} d")
-    variances = [variance for variance in found[first:] if variance is not None]
-    days = tuple(
+    return growth, [variance for variance in found[first:] if variance is not None], minutes
+
+
+def measure_days(marks: Sequence[GrowthSample], variances: Sequence[float]) -> tuple[PoolDay, ...]:
+    return tuple(
         measure_day(
             after.at // DAY,
             *(window.growth0_x128, window.growth1_x128),
             *(before.sqrt_price_x96, after.sqrt_price_x96),
             variance,
         )
-        for (before, after), variance in zip(pairwise(growth.marks), variances, strict=True)
+        for (before, after), variance in zip(pairwise(marks), variances, strict=True)
         for window in [fee_window(before, after, "")]
     )
-    time = Fraction(growth.edges[-1] - growth.edges[0], DAY)
-    mean = float(sum(map(Fraction, variances)) / time)
-    return growth, PoolCover(days=days, variance=mean, source=reference.source, minutes=minutes)
 
 
 def add_rewards(growth: Growth, pool: PoolState, reward: Fraction) -> Growth:

@@ -1,13 +1,13 @@
 """Reading a chain: pools, positions and their past. Nothing behind this port can spend."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 from zuno.amm.model import Block, Depth, LpPosition, PoolState
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import ChainInfo
-from zuno.lp.model.history import PositionHistory, PricedBlock, SwapFees
+from zuno.lp.model.history import GrowthSample, PositionHistory, PricedBlock, SwapFees
 from zuno.lp.model.market import HOUR, GasQuote
 
 STALE: Final = 900
@@ -95,6 +95,17 @@ class PositionsWindow:
     """By pool, prices an hour apart or a little more, from `opened` to `closed`."""
 
 
+@dataclass(frozen=True, slots=True)
+class SurveyedPool:
+    """A pool at the head, and how it came there."""
+
+    depth: Depth
+    marks: tuple[GrowthSample, ...]
+    """Its price at past moments, and what its fee growth was beside one another; none from before it had a price."""
+    path: tuple[PricedBlock, ...] | None = None
+    """Its price after the last swap of every five minutes; None: not asked for, or not told by this node."""
+
+
 class Chain(Protocol):
     """Promises, for every adapter:
 
@@ -172,3 +183,19 @@ class Chain(Protocol):
 
     async def close(self) -> None:
         """Let go of connections. Calling it twice is harmless."""
+
+
+class SurveyedChain(Chain, Protocol):
+    """A chain that many pools can be read of at once."""
+
+    async def survey(
+        self,
+        pool_ids: Sequence[HexId],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId] = (),
+    ) -> tuple[SurveyedPool, ...]:
+        """These pools now, with the liquidity within some 2 % of the price; those of `since` also in the blocks nearest
+        to the later ones of these moments, which are days apart, and those `priced` with their price from then on. In a
+        handful of requests however many pools they are. `Unavailable` where neither past state nor Swap logs are
+        kept."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from zuno.amm.model import Block
 from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
@@ -53,6 +53,13 @@ class Samples(Protocol):
 
 
 T = TypeVar("T")
+
+
+class ReadBefore(Protocol):
+    """Named JSON objects of what was read. One that is lost or damaged is none: it is read again."""
+
+    def load(self, name: str, read: Callable[[dict[str, Any]], T]) -> T | None: ...
+    def save(self, name: str, value: dict[str, Any]) -> None: ...
 
 
 class AlertStore(Protocol):

@@ -10,6 +10,7 @@ RV is the reference price's, from returns of five minutes. A pool's own price st
 returns are too small: without a reference, the returns are as short as a deviation of five fees allows.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
@@ -58,10 +59,11 @@ def measure_variances(path: Sequence[LogPrice], edges: Sequence[int], minutes: i
     """The variance of the log price in each span between two edges (days, mostly), from its returns of so many minutes.
     All grids count, five minutes apart, or one where a return spans five. None: no price of a span is known.
     `path` is in order of time."""
-    squares = list(_squared_returns(path, edges, minutes))
+    returns = list(_squared_returns(path, edges, minutes))
+    ends, squares = [at for at, _ in returns], [square for _, square in returns]
     variances: list[float | None] = []
     for start, end in pairwise(edges):
-        within = [square for at, square in squares if start < at <= end]
+        within = squares[bisect_right(ends, start) : bisect_right(ends, end)]
         mean = Fraction(sum(within) * (end - start), max(1, len(within)) * minutes * MINUTE * NANO**2)
         variances.append(float(mean) if within else None)
     return tuple(variances)

@@ -13,12 +13,19 @@ from zuno.amm.integers import MAX_UINT256, Q128
 from zuno.amm.model import Block, PoolState, price_of
 from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import GrowthSample, PricedBlock, SwapEvent
+from zuno.lp.ports.samples import PoolSample
 from zuno.lp.rules.stress import HORIZON_HOURS
 
 HOUR: Final = 3_600
 DAY: Final = 24 * HOUR
 WEEK: Final = 7 * DAY
 FORTNIGHT: Final = 14 * DAY
+
+
+def sample_of(pool: PoolState | PoolSample) -> GrowthSample:
+    return GrowthSample(
+        pool.block.timestamp, pool.fee_growth_global0_x128, pool.fee_growth_global1_x128, pool.sqrt_price_x96
+    )
 
 
 def fee_window(then: GrowthSample, now: GrowthSample, label: str) -> FeeWindow:

@@ -228,11 +228,11 @@ REACH: Final = 6_932
 """Ticks to each side of the price: from half of it to twice."""
 
 
-def list_bands(depth: Depth) -> Iterator[tuple[int, int, int]]:
+def list_bands(depth: Depth, reach: int = REACH) -> Iterator[tuple[int, int, int]]:
     """Lower tick, upper tick and liquidity between neighbouring initialised ticks around the price."""
     pool = depth.pool
-    low = max(int(depth.known.lower), pool.tick - REACH)
-    high = min(int(depth.known.upper), pool.tick + REACH)
+    low = max(int(depth.known.lower), pool.tick - reach)
+    high = min(int(depth.known.upper), pool.tick + reach)
     liquidity = int(pool.liquidity) - sum(net for tick, net in depth.net.items() if low < tick <= pool.tick)
     lower = low
     for upper in (*(tick for tick in sorted(depth.net) if low < tick < high), high):

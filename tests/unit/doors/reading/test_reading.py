@@ -533,6 +533,12 @@ def test_an_order_in_doubt_offers_no_other_order(line: str) -> None:
         ("import candles from /tmp/x/", "data import /tmp/x/"),
         ("load history.parquet", "data import history.parquet"),
         ("show eth / usdc pool", "lp pool ETH/USDC"),
+        ("which pool pays", "lp pools --rank"),
+        ("which pools pay on base?", "lp pools --rank --chain base"),
+        ("rank pools", "lp pools --rank"),
+        ("rank the usdc pools", "lp pools --rank USDC"),
+        ("which eth/usdc pool pays", "lp pools --rank ETH/USDC"),
+        ("which pools are there", "lp pools"),
     ],
 )
 def test_exits_of_a_position_and_files_have_their_places(line: str, command: str) -> None:

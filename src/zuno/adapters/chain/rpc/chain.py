@@ -3,7 +3,7 @@ is cached on disk; a cached fact is checked against its block's hash."""
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median_low
@@ -26,6 +26,7 @@ from zuno.adapters.chain.rpc.storage import (
     pool_state,
     read_worth,
 )
+from zuno.adapters.chain.rpc.survey import Surveyor, pool_words
 from zuno.adapters.chain.rpc.transport import Callee, FailoverProvider, RpcPolicy
 from zuno.adapters.chain.rpc.validate import ResultValidator
 from zuno.adapters.chain.rpc.writer import RpcWriter
@@ -72,6 +73,7 @@ class RpcChain:
         self._read_plans = read_plans
         self._at_head = PinnedRead(self._read)
         self._ticks = TickReader(self._read.storage)
+        self._surveyor = Surveyor(self._read, self._ticks)
 
     @property
     def requests(self) -> int:
@@ -142,6 +144,22 @@ class RpcChain:
 
         return await self._at_head(read, by_events=True)
 
+    async def survey(
+        self,
+        pool_ids: Sequence[HexId],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId] = (),
+    ) -> tuple[port.SurveyedPool, ...]:
+        async def read(head: Block) -> tuple[port.SurveyedPool, ...]:
+            words = await self._read.storage.words((slot for id_ in pool_ids for slot in pool_words(id_)), head)
+            keys = {id_: key for id_ in pool_ids if (key := await self._read.keys.find(id_, head)) is not None}
+            states = await self._pool_states(keys, words, head)
+            pools = [states[id_] for id_ in pool_ids if id_ in states]
+            return await self._surveyor.survey(pools, moments, since, priced, head)
+
+        return await self._at_head(read, by_events=True)
+
     async def gas(self) -> GasQuote:
         return await self._at_head(lambda head: quote_gas(self._node, self.info.data_fee, head))
 
@@ -164,13 +182,13 @@ class RpcChain:
         probes = {pool_id: pool_slots(pool_id) for pool_id in keys}
         prices = await self._read.storage.words((slots.slot0 for slots in probes.values()), head)
         alive = {pool_id: slots for pool_id, slots in probes.items() if prices[slots.slot0]}
-        words = prices | await self._read.storage.words((slot for pool in alive for slot in _pool_words(pool)), head)
+        words = prices | await self._read.storage.words((slot for pool in alive for slot in pool_words(pool)), head)
         states = await self._pool_states({pool_id: keys[pool_id] for pool_id in alive}, words, head)
         notes = (*curated.notes, *self._read.keys.check_search(curated, alive.keys()))
         return port.PoolsFound(head, tuple(sorted(states.values(), key=lambda pool: pool.key.order)), notes)
 
     async def _pool_at(self, pool_id: HexId, head: Block) -> PoolState:
-        words = await self._read.storage.words(_pool_words(pool_id), head)
+        words = await self._read.storage.words(pool_words(pool_id), head)
         priced = bool(words[pool_slots(pool_id).slot0])
         # Without a price there is no Initialize event to find, so only a key we can name makes it a pool.
         key = await self._read.keys.find(pool_id, head) if priced else self._read.keys.known.get(pool_id)
@@ -189,7 +207,7 @@ class RpcChain:
         block = await self._read.times.last_by(moment, head)
         if block is not None:
             try:
-                words = await self._read.storage.words(_pool_words(present.id), block)
+                words = await self._read.storage.words(pool_words(present.id), block)
             except NoSuchState as missing:
                 raise Unavailable(f"a past state needs a node that keeps it (an archive node): {missing}") from missing
             past = pool_state(present.key, present.id, (present.token0, present.token1), words, block)
@@ -333,11 +351,6 @@ class RpcChain:
             if path[-1].sqrt_price_x96 != now:
                 raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         return tuple(path)
-
-
-def _pool_words(pool_id: HexId) -> tuple[int, ...]:
-    slots = pool_slots(pool_id)
-    return slots.slot0, slots.fee_growth_global0_x128, slots.fee_growth_global1_x128, slots.liquidity
 
 
 def _check_pool_id(text: HexId) -> HexId:

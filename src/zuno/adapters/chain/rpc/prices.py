@@ -130,17 +130,15 @@ class PriceReader:
         opened = await self._times.block(logs[0].block_number, head)
         if opened.hash != logs[0].block_hash:
             raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
-        swaps, after, price = list[SwapEvent](), list[PricedBlock](), 0
+        swaps, after, price = list[SwapEvent](), list[PricedBlock](), SqrtPriceX96(0)
         for log in logs:
-            amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
-            if fee > PIPS or price == 0:
-                raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
+            swap, price = parse_swap(log)
             if log.block_number == opened.number:
                 swaps.clear()  # only how that block ended matters
                 after.clear()
-            swaps.append(SwapEvent(-amount0, -amount1, liquidity, fee))
+            swaps.append(swap)
             block = Block(log.block_number, log.block_hash, opened.timestamp)
-            after.append(PricedBlock(block, SqrtPriceX96(price)))
+            after.append(PricedBlock(block, price))
         if price != pool.sqrt_price_x96:
             raise NodeBehind("the last swap among the events is not the one that left the pool's price")
         growth0, growth1, uneven = growth_of_swaps(swaps, pool)
@@ -193,6 +191,14 @@ class PriceReader:
 def _check_last(log: Log, head: Block) -> None:
     if log.block_number == head.number and log.block_hash != head.hash:
         raise NoSuchState(f"block {head.number} was replaced while its swaps were read")
+
+
+def parse_swap(log: Log) -> tuple[SwapEvent, SqrtPriceX96]:
+    """A swap, and the price it left."""
+    amount0, amount1, price, liquidity, _, fee = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
+    if fee > PIPS or price == 0:
+        raise Malformed(f"a Swap event of block {log.block_number} charges {fee} pips at price {price}")
+    return SwapEvent(-amount0, -amount1, liquidity, fee), SqrtPriceX96(price)
 
 
 def swap_price(log: Log) -> SqrtPriceX96:

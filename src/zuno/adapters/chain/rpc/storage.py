@@ -184,26 +184,39 @@ class TickReader:
         self._storage = storage
 
     async def read_depth(self, pool: PoolState, at: Block) -> Depth:
-        spacing = pool.key.tick_spacing
-        first, last = _window(pool.tick, spacing)
-        slots = {word: _bitmap_slot(pool.id, word) for word in range(first, last + 1)}
-        words = await self._storage.words(slots.values(), at)
-        ticks = [
-            (word * _WORD_BITS + bit) * spacing
-            for word, slot in slots.items()
-            for bit in range(_WORD_BITS)
-            if words[slot] >> bit & 1
+        return (await self.read_depths([pool], at))[0]
+
+    async def read_depths(self, pools: Sequence[PoolState], at: Block, reach: int = REACH) -> tuple[Depth, ...]:
+        windows = [_window(pool.tick, pool.key.tick_spacing, reach) for pool in pools]
+        bitmaps = [
+            {word: _bitmap_slot(pool.id, word) for word in range(first, last + 1)}
+            for pool, (first, last) in zip(pools, windows, strict=True)
         ]
-        places = {tick: identity.tick_slots(pool.id, tick)[0] for tick in ticks}
-        infos = await self._storage.words(places.values(), at) if places else {}
-        known = Range(Tick(first * _WORD_BITS * spacing), Tick((last + 1) * _WORD_BITS * spacing))
-        return Depth(pool, known, {tick: _net(tick, infos[slot]) for tick, slot in places.items()})
+        words = await self._storage.words((slot for bitmap in bitmaps for slot in bitmap.values()), at)
+        places = [
+            {
+                tick: identity.tick_slots(pool.id, tick)[0]
+                for word, slot in bitmap.items()
+                for bit in range(_WORD_BITS)
+                if words[slot] >> bit & 1
+                for tick in [(word * _WORD_BITS + bit) * pool.key.tick_spacing]
+            }
+            for pool, bitmap in zip(pools, bitmaps, strict=True)
+        ]
+        slots = [slot for place in places for slot in place.values()]
+        infos = await self._storage.words(slots, at) if slots else {}
+        return tuple(
+            Depth(pool, known, {tick: _net(tick, infos[slot]) for tick, slot in place.items()})
+            for pool, (first, last), place in zip(pools, windows, places, strict=True)
+            for size in [_WORD_BITS * pool.key.tick_spacing]
+            for known in [Range(Tick(first * size), Tick((last + 1) * size))]
+        )
 
 
-def _window(tick: int, spacing: int) -> tuple[int, int]:
+def _window(tick: int, spacing: int, reach: int) -> tuple[int, int]:
     """The first and the last word to read; beyond the lowest and the highest tick there are none."""
     here = tick // spacing // _WORD_BITS
-    beside = ceil_div(REACH, _WORD_BITS * spacing)
+    beside = ceil_div(reach, _WORD_BITS * spacing)
     lowest, highest = MIN_TICK // spacing // _WORD_BITS, MAX_TICK // spacing // _WORD_BITS
     return max(here - beside, lowest), min(here + beside, highest)
 

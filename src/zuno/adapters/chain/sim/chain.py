@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple
 from decimal import Decimal
@@ -153,6 +153,26 @@ class SimChain:
         marks = [world.state_at(index, moment).block for moment in moments if moment > opened.timestamp]
         days = mark_growth(world.state(index), swaps, after, marks)
         return SwapFees(opened, world.head, growth0, growth1, len(swaps) - 1, uneven, days)
+
+    async def survey(
+        self,
+        pool_ids: Sequence[HexId],
+        moments: Sequence[Seconds],
+        since: Mapping[HexId, Seconds],
+        priced: Collection[HexId] = (),
+    ) -> tuple[port.SurveyedPool, ...]:
+        from zuno.lp.rules.fee_yield import sample_of
+
+        world, surveyed = self._now, []
+        for pool_id in pool_ids:
+            index, depth = self.index(pool_id), await self.depth(pool_id)
+            first = world.prices[index][0].block.timestamp
+            begin = since.get(pool_id, Seconds(world.head.timestamp + 1))
+            times = (Seconds(max(moment, first)) for moment in moments if moment >= begin and moment > first - HOUR)
+            marks = (sample_of(world.state_at(index, time)) for time in times)
+            path = await self.price_path(pool_id, begin, 300) if pool_id in priced else None
+            surveyed.append(port.SurveyedPool(depth, tuple(marks), path))
+        return tuple(surveyed)
 
     async def gas(self) -> GasQuote:
         return GasQuote(BASE_FEE, PRIORITY_FEE)
