@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from math import atan, pi, sqrt
+from math import atan, exp, pi, sqrt
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -33,6 +33,10 @@ class FeeCover:
     """Of its logarithm."""
     rewarded: Annotated[bool, Field(exclude_if=lambda value: not value)] = False
     """Rewards that the owner named are among the fees."""
+
+    def find_low(self, quantile: float) -> float:
+        """The lower end at another quantile: of k pools that were ranked, `1 − 0.10 / k`."""
+        return round(self.ratio * exp(-student_t(quantile, self.days - 1) * self.error), PLACES)
 
 
 @cache
