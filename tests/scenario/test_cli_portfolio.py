@@ -52,16 +52,16 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     assert (ran.code, ran.err) == (0, "")
     seen = ran.document
     totals = seen["totals"]
-    assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 24, [])
+    assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 168, [])
     held = zuno("lp", "positions", "--json").document["positions"]
     assert [chain["block"] for chain in seen["chains"]] == [held[0]["block"]]
     assert {line["quote"] for line in seen["positions"]} == {price["token"] for price in seen["prices"]}
     assert all(price["source"] and price["ageSeconds"] >= 0 for price in seen["prices"])
     assert Decimal(totals["worth"]) == sum(Decimal(position["valueHuman"]) for position in held)
     for line in seen["positions"]:
-        pnl = zuno("lp", "pnl", line["id"], "--since", "24h", "--json").document["inToken1"]
+        pnl = zuno("lp", "pnl", line["id"], "--since", "7d", "--json").document["inToken1"]
         for ours, theirs in (("fees24h", "fees"), ("lvr24h", "lvr")):
-            assert Decimal(line[ours]) == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
+            assert Decimal(line[ours]) * 7 == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
         assert line["netApr"] < line["feeApr"]
         yearly = Decimal(line["fees24h"]) * 365 / Decimal(line["meanWorth"])
         assert float(yearly) == pytest.approx(line["feeApr"], rel=1e-3)
@@ -71,7 +71,9 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     assert Decimal(totals["fees24h"]) == pytest.approx(
         sum(Decimal(line["fees24h"]) for line in seen["positions"]), abs=Decimal("0.00001")
     )
-    assert zuno("lp", "portfolio", "--window", "7d").code == 0
+    day = zuno("lp", "portfolio", "--window", "24h", "--json").document
+    assert (day["totals"]["windowHours"], day["totals"]["feeApr"], day["totals"]["yieldOf"]) == (24, None, 0)
+    assert {line["feeApr"] for line in day["positions"]} == {None}  # never a day times 365
 
 
 def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
@@ -79,7 +81,7 @@ def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     plan = zuno("lp", "recommend", "rebalance", "1", "--candidate", "2", "--json").document["planId"]
     for step in ("approve", "apply"):
         assert zuno("plan", step, plan, "--yes", "--json").code == 0
-    seen = zuno("lp", "portfolio", "--json").document
+    seen = zuno("lp", "portfolio", "--window", "24h", "--json").document
     lines = {line["id"]: line for line in seen["positions"]}
     assert lines.keys() == {"2", "4"}
     assert lines["4"]["positionIds"] == ["1", "4"]

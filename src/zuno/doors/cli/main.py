@@ -142,7 +142,7 @@ def lp_positions(
 ) -> Answer:
     """List a wallet's positions with exact amounts and uncollected fees."""
     if not closed:
-        return zuno.lp(chain).positions(ids or (), wallet, only)
+        return zuno.lp(chain).list_positions(ids or (), wallet, only)
     if ids or only:
         raise UsageError("--closed takes --wallet and --chain, not --id or --only.")
     return zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions)
@@ -154,7 +154,7 @@ def lp_portfolio(
     wallets: Annotated[
         list[str] | None, option("--wallet", "[LABEL=]ADDRESS", "Only this wallet; repeatable. Default: all watched.")
     ] = None,
-    window: Annotated[str, option("--window", "SPAN", "Window of fees, APR and time in range: 24h, 7d.")] = "24h",
+    window: Annotated[str, option("--window", "SPAN", "Window of fees and time in range: 24h, 7d.")] = "7d",
     chain: ChainName = None,
 ) -> Answer:
     """Show all positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range."""

@@ -51,7 +51,7 @@ class PositionArguments(ChainArguments):
 
 
 class PortfolioArguments(ChainArguments):
-    window: Annotated[str, Field(max_length=20, description="Of fees, APR and time in range: 24h, 7d.")] = "24h"
+    window: Annotated[str, Field(max_length=20, description="Of fees and time in range: 24h, 7d.")] = "7d"
 
 
 class PnlArguments(PositionArguments):
@@ -149,7 +149,7 @@ TOOLS: Final = {
         AssistantTool("lp_list_positions", "LP positions",
             "Uniswap v4 positions of a wallet: exact amounts, uncollected fees, price and range.",
             PositionsArguments, PositionsView,
-            lambda desk, asked: desk.services.lp(asked.chain).positions((), asked.wallet, asked.state)),
+            lambda desk, asked: desk.services.lp(asked.chain).list_positions((), asked.wallet, asked.state)),
         AssistantTool("lp_get_position", "LP position", "One Uniswap v4 position with its pool and its market.",
             PositionArguments, InspectView, lambda desk, asked: desk.services.lp(asked.chain).inspect(asked.position)),
         AssistantTool("lp_get_portfolio", "LP portfolio",
