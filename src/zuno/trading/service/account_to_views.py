@@ -73,6 +73,7 @@ def risk_view(page: AccountPage) -> account_view.RiskBookView:
         equity_usd=to_float(equity),
         leverage=to_float(leverage),
         max_leverage=MAX_ACCOUNT_LEVERAGE,
+        lp_simulated=page.lp_simulated,
     )
 
 
