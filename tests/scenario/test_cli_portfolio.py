@@ -76,6 +76,20 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     assert {line["feeApr"] for line in day["positions"]} == {None}  # never a day times 365
 
 
+def test_two_moves_within_an_hour_are_both_in_lvr(zuno: Any) -> None:
+    """An 8 % fall and a 9 % rise end near where they began; the price went there and back all the same."""
+    fell, rose = [], []
+    for percent, lost in (("-8", fell), ("9", rose)):
+        assert zuno("sim", "move", "--percent", percent).code == 0
+        lost.append(Decimal(zuno("lp", "pnl", "2", "--since", "24h", "--json").document["inToken1"]["lvr"]))
+        week = zuno("lp", "inspect", "2", "--json").document["summary"]["lvr7d"]
+        day = zuno("lp", "portfolio", "--window", "24h", "--json").document["positions"][1]["lvr24h"]
+        assert Decimal(day) == pytest.approx(lost[0], rel=Decimal("0.001"))
+        lost.append(Decimal(week))
+    assert rose[0] > fell[0] + 25
+    assert rose[1] - fell[1] == pytest.approx(rose[0] - fell[0], rel=Decimal("0.2"))
+
+
 def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     assert zuno("sim", "move", "--percent", "-6").code == 0
     plan = zuno("lp", "recommend", "rebalance", "1", "--candidate", "2", "--json").document["planId"]
