@@ -148,12 +148,12 @@ class PortfolioPositionView(View):
 
 
 _COLUMNS: Final = (
-    *("position", "chain", "wallet", "pool", "to the edges", "worth", "result", "against holding"),
-    *("fees/day", "fees", "uncollected", "time in range"),
+    *("position", "chain", "wallet", "pool", "edges", "worth", "result", "vs holding"),
+    *("fees/day", "fees", "to collect", "time in range"),
 )
 _SPARE: Final = (
-    *("wallet", "chain", "time in range", "fees/day", "uncollected", "pool", "fees", "against holding"),
-    "to the edges",
+    *("wallet", "chain", "time in range", "fees/day", "to collect", "pool", "fees", "vs holding"),
+    "edges",
 )
 
 
@@ -233,7 +233,7 @@ class PortfolioView(View):
         worth = "unknown" if totals.worth is None else f"{short_text(totals.worth)} {totals.currency}"
         out = ", ".join(line.reference for line in known if line.summary.state == "out_of_range")
         openings = (
-            line.pool.sentence(f"{line.id}: {line.summary.describe()}", Tone.PLAIN if line.in_range else Tone.BAD)
+            line.summary.open(line.id, Tone.PLAIN if line.in_range else Tone.BAD, ours=line.pool.verified)
             for line in known
         )
         unpriced = (
@@ -250,9 +250,7 @@ class PortfolioView(View):
             totals.to_facts(),
             section(
                 "Positions",
-                table(
-                    _COLUMNS, (line.cells for line in known), spare=_SPARE, joiners={"to the edges": ", "}, whole=True
-                )
+                table(_COLUMNS, (line.cells for line in known), spare=_SPARE, joiners={"edges": ", "}, whole=True)
                 if known
                 else None,
                 draw_ranges(spans),

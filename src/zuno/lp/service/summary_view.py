@@ -1,15 +1,15 @@
 """What an owner asks of a position first: whether it earns, what it has made, and what to do next."""
 
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
 from pydantic import Field
 
 from zuno.kernel.numbers_text import short_text, time_text
-from zuno.kernel.view import View
+from zuno.kernel.view import ForeignText, View
 from zuno.lp.model.plan import PlanState
-from zuno.present.document import Act, Value
-from zuno.present.values import percent, quiet, share
+from zuno.present.document import Act, Tone, Value
+from zuno.present.values import foreign, percent, quiet, share
 
 YIELD_DAYS: Final = 7
 """A yield is of so many days or more."""
@@ -31,7 +31,7 @@ class PlannedView(View):
 
     plan_id: str
     choice: str
-    state: str
+    state: PlanState
     price_lower: str | None = None
     price_upper: str | None = None
     by_owner: bool = False
@@ -47,21 +47,20 @@ class PlannedView(View):
         return f"{'Your plan is to' if self.by_owner else 'The desk would'} {self.choice}{span} ({self.plan_id})."
 
     def warn(self, position: str) -> str:
-        word = _WAITS.get(PlanState(self.state), "waits for approval")
+        word = _WAITS.get(self.state, "waits for approval")
         return f"{self.plan_id}, to {self.choice} position {position}, {word}"
 
     def act(self, position: str) -> Act:
         if not self.waits:
             return Act(f"Why hold {position}", f"why {self.plan_id}")
-        label, command = _NEXT.get(PlanState(self.state), ("Approve", "plan approve"))
+        label, command = _NEXT.get(self.state, ("Approve", "plan approve"))
         return Act(f"{label} {self.choice} of {position}", f"{command} {self.plan_id}")
 
 
 class SummaryView(View):
     """Money in whole tokens of `unit`, fees at today's price; null where it is not known, and `why` says so."""
 
-    state: str
-    """`in_range`, `out_of_range` or `empty`."""
+    state: Literal["in_range", "out_of_range", "empty"]
     out_for_hours: float | None = None
     to_lower_percent: str
     """The change of the price that takes it to that edge."""
@@ -92,7 +91,7 @@ class SummaryView(View):
     guessed: bool = False
     """Which those are is an estimate by the chain, not on record."""
     plan: PlannedView | None = None
-    why: str
+    why: ForeignText
     """Why figures are missing."""
 
     @property
@@ -104,6 +103,11 @@ class SummaryView(View):
     @property
     def yield_of_fees(self) -> Value:
         return quiet("too young for a yield") if self.young else share(self.fee_apr)
+
+    def open(self, position: str, tone: Tone, *, ours: bool) -> Value:
+        """The sentence under the position's name; `ours`: its tokens are verified."""
+        told = f"{position}: {self.describe()}" if position else self.describe()
+        return Value(told, tone) if ours and self.result is not None else foreign(told, tone)
 
     def describe(self) -> str:
         """One or two sentences: the state and the result; then what the desk would do."""
@@ -142,7 +146,7 @@ class SummaryView(View):
 
 def _describe_edge(change: str) -> Value:
     value = percent(change, 1, signed=True)
-    return value if abs(Decimal(change)) < 10_000 else Value("+∞ %", number=value.number, unit="%")
+    return value if abs(Decimal(change)) < 10**9 else Value("+∞ %", number=value.number, unit="%")
 
 
 def _describe_hours(hours: float) -> str:

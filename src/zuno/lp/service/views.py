@@ -38,12 +38,12 @@ from zuno.present.values import amount, bad, count, foreign, good, id_, name, qu
 MOST_ACTS: Final = 5
 _BAR_WIDTH: Final = 24
 """Characters of a range between its edges."""
-_JOINERS: Final = {"range": " – ", "to the edges": ", ", "holds": ", ", "result": ", "}
+_JOINERS: Final = dict.fromkeys(("edges", "holds", "result", "to collect"), ", ") | {"range": " – "}
 _COLUMNS: Final = (
-    *("id", "pool", "to the edges", "range", "price", "worth", "result", "against holding", "fees 7 d", "fees"),
-    *("uncollected", "holds"),
+    *("id", "pool", "edges", "range", "price", "worth", "result", "vs holding", "fees 7 d", "fees", "to collect"),
+    "holds",
 )
-_SPARE: Final = ("holds", "price", "range", "uncollected", "fees 7 d", "against holding", "fees")
+_SPARE: Final = ("holds", "price", "range", "to collect", "fees 7 d", "vs holding", "fees")
 
 
 def describe_place(chain: str, block: int) -> str:
@@ -302,11 +302,10 @@ class PositionView(View):
     def is_out(self) -> bool:
         return self.liquidity != "0" and not self.in_range
 
-    @property
-    def opening(self) -> Value:
+    def open(self, name: str = "") -> Value:
         """What it opens with."""
-        told = "" if self.summary is None else self.summary.describe()
-        return self.pool.sentence(told, Tone.BAD if self.is_out else Tone.PLAIN)
+        tone = Tone.BAD if self.is_out else Tone.PLAIN
+        return Value("") if self.summary is None else self.summary.open(name, tone, ours=self.pool.verified)
 
     @property
     def act(self) -> Act:
@@ -326,7 +325,7 @@ class PositionView(View):
     @property
     def cells(self) -> tuple[Value, ...]:
         summary, unit = self.summary, self.pool.trust_unit(self.value_unit)
-        amounts = ("result", "against_holding", "fees7d", "fees", "uncollected")
+        amounts = ("result", "against_holding", "fees7d", "fees")
         made, *others = (bare_amount(None if summary is None else getattr(summary, name), unit) for name in amounts)
         if summary is not None and made.number is not None:
             part = "" if summary.result_share is None else f"\n{share(summary.result_share, signed=True).text}"
@@ -341,6 +340,7 @@ class PositionView(View):
             replace(self.worth, text=f"{short_text(self.value_human)}\n{self.value_unit}"),
             made,
             *others,
+            self.pool.pair(self.fees0_human, self.fees1_human, "\n"),
             self.pool.pair(self.amount0_human, self.amount1_human, "\n"),
         )
 
@@ -377,12 +377,11 @@ class PositionsView(ChainView):
         if out := [position.id for position in known if position.is_out]:
             urgent.insert(0, bad(f"out of range: position{'s' if out[1:] else ''} {', '.join(out)}"))
         inside = sum(position.in_range and position.liquidity != "0" for position in known)
-        openings = (replace(line.opening, text=f"{line.id}: {line.opening.text}") for line in known if line.summary)
         spans = ((position.id, position.price_lower, position.price_upper, position.price) for position in known)
         empty = f"No positions{whose}" if self.complete else f"No position{whose} could be listed"
         return document(
             f"Positions in range: {inside} of {len(known)}" if known else empty,
-            lines(*openings),
+            lines(*(line.open(line.id) for line in known)),
             table(_COLUMNS, (line.cells for line in known), spare=_SPARE, joiners=_JOINERS, whole=True)
             if known
             else None,
@@ -447,7 +446,7 @@ class InspectView(PositionView):
             urgent.append(bad(f"the reference price is {self.market.reference_price.age_seconds} s old"))
         return document(
             pool.sentence(f"Position {self.id}: {state.text}, worth {self.worth.text}", state.tone),
-            lines(self.opening),
+            lines(self.open()),
             draw_edges(self.price_lower, self.price_upper, self.price),
             facts(
                 ("position", id_(self.id)),
