@@ -53,7 +53,8 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
             "PoolView.hooks PoolView.id PoolView.tick_spacing PoolView.timestamp PoolsView.timestamp "
             "PositionView.block PositionView.chain PositionView.liquidity PositionView.owner "
             "PositionView.subscribed PositionView.tick PositionView.tick_lower PositionView.tick_upper "
-            "PositionView.timestamp PositionsView.timestamp before PlannedView.state PositionView.edge_distance_percent "
+            "PositionView.timestamp PositionsView.timestamp before PlannedView.state "
+            "PositionView.edge_distance_percent "
             "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
             "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
@@ -124,7 +125,8 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "PortfolioTotalsView": "mean_worth",
         "PortfolioView": (
             "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
-            "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing chains prices SummaryView.fees SummaryView.fees7d "
+            "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing chains prices SummaryView.fees "
+            "SummaryView.fees7d "
             "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
             "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
