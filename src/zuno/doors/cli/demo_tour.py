@@ -71,9 +71,9 @@ class DemoView(View):
 async def opening(zuno: Zuno) -> DemoOpening:
     """Needs a home of its own: it pushes the price of the simulated world it finds there."""
     desk = zuno.lp("sim")
-    pools, before = await desk.pools(), await desk.list_positions()
+    pools, before = await desk.pools(), await desk.positions()
     move = await zuno.sim().move(TOUR_MOVE)
-    return DemoOpening(pools=pools, before=before, move=move, after=await desk.list_positions())
+    return DemoOpening(pools=pools, before=before, move=move, after=await desk.positions())
 
 
 async def argument(zuno: Zuno, listen: Listen) -> PlanView:
@@ -93,7 +93,7 @@ async def carried_out(zuno: Zuno) -> CarriedOut:
     done = await zuno.execution().apply(newest, yes, lambda line: None)
     if not isinstance(done, ExecutionView):
         raise Broken("the tour's own wallet is only watched")
-    return CarriedOut(execution=done, after=await zuno.lp("sim").list_positions())
+    return CarriedOut(execution=done, after=await zuno.lp("sim").positions())
 
 
 async def tour(zuno: Zuno) -> DemoView:

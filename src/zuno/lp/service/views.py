@@ -4,9 +4,10 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import compress
 from typing import Final
 
 from pydantic import Field
@@ -43,6 +44,7 @@ _COLUMNS: Final = (
     *("id", "pool", "edges", "range", "price", "worth", "result", "vs holding", "fees 7 d", "fees", "to collect"),
     "holds",
 )
+_RESULTS: Final = ("result", "vs holding", "fees 7 d", "fees")
 _SPARE: Final = ("holds", "price", "range", "to collect", "fees 7 d", "vs holding", "fees")
 
 
@@ -382,9 +384,7 @@ class PositionsView(ChainView):
         return document(
             f"Positions in range: {inside} of {len(known)}" if known else empty,
             lines(*(line.open(line.id) for line in known)),
-            table(_COLUMNS, (line.cells for line in known), spare=_SPARE, joiners=_JOINERS, whole=True)
-            if known
-            else None,
+            _write_table(known) if known else None,
             draw_ranges(spans),
             lines(*warn_unverified(position.pool for position in known), mark=Mark.WARNING),
             context=describe_place(self.chain, self.block),
@@ -393,6 +393,15 @@ class PositionsView(ChainView):
             acts=(*(line.act for line in known[:MOST_ACTS]), Act("Portfolio", "lp portfolio") if known else None),
             as_of=format_moment(self.timestamp),
         )
+
+
+def _write_table(known: Sequence[PositionView]) -> Block:
+    """Without results where none was asked for."""
+    made = any(line.summary for line in known)
+    kept = [made or name not in _RESULTS for name in _COLUMNS]
+    rows = (tuple(compress(line.cells, kept)) for line in known)
+    spare = [name for name in _SPARE if made or name not in _RESULTS]
+    return table(tuple(compress(_COLUMNS, kept)), rows, spare=spare, joiners=_JOINERS, whole=made)
 
 
 class FactView(View):
