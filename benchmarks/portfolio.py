@@ -16,9 +16,9 @@ from benchmarks.figure import report
 from zuno.adapters.chain.rpc import RpcChain
 from zuno.adapters.store.samples import SqliteSamples
 from zuno.kernel.units import HexId
-from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.service.portfolio import PortfolioDesk, PortfolioView
+from zuno.lp.service.positions import LpDesk
 from zuno.lp.watch.monitor import Watch
 from zuno_devnet.node import DevnetNode as Devnet
 from zuno_devnet.server import serve
@@ -35,7 +35,7 @@ def build_day(positions: int = POSITIONS) -> World:
     return world
 
 
-def _no_feeds(chain: Chain, pool_id: HexId) -> Feeds:
+def _no_feeds(pool_id: HexId) -> Feeds:
     raise ValueError("a pool that is quoted in USDC needs no other price")
 
 
@@ -45,9 +45,7 @@ async def read_portfolio(world: World, url: str, home: Path) -> tuple[PortfolioV
     samples = SqliteSamples(home)
     desk = PortfolioDesk(
         watches=lambda: [Watch(world.info.name, world.wallet)],
-        chain_of=lambda name: chain,
-        feeds_of=_no_feeds,
-        samples=samples,
+        desk_of=lambda name: LpDesk(chain, _no_feeds, samples=samples),
         labels={},
     )
     try:

@@ -151,3 +151,15 @@ def test_an_old_home_counts_its_entries_once(trade: Trade, tmp_path: Path) -> No
     (closed,) = trade("trades", "--json").document["trades"]
     assert (closed["id"], closed["netPnl"]) == ("pos_1", pytest.approx(20 - 0.29 - 0.3))
     assert run_zuno(tmp_path, "journal", "verify").code == 0
+
+
+def test_the_risk_book_counts_simulated_liquidity_until_it_is_stated_by_hand(trade: Trade, tmp_path: Path) -> None:
+    held = run_zuno(tmp_path, "lp", "positions", "--json").document["positions"]
+    coins = sum(float(position["amount0Human"]) + float(position["fees0Human"]) for position in held)
+    before = trade("status", "--json").document
+    assert before["risk"]["lpSimulated"] is True
+    assert [(row["symbol"], row["lp"]) for row in before["risk"]["rows"]] == [("ETHUSDT", pytest.approx(coins))]
+    assert before["risk"]["deltaUsd"] == pytest.approx(coins * 3_000)
+    assert trade("book", "lp", "ETHUSDT", "1.5").code == 0
+    after = trade("status", "--json").document["risk"]
+    assert ([row["lp"] for row in after["rows"]], after["lpSimulated"]) == ([1.5], False)

@@ -52,16 +52,16 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     assert (ran.code, ran.err) == (0, "")
     seen = ran.document
     totals = seen["totals"]
-    assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 24, [])
+    assert (totals["currency"], totals["windowHours"], totals["unpriced"]) == ("USD", 168, [])
     held = zuno("lp", "positions", "--json").document["positions"]
     assert [chain["block"] for chain in seen["chains"]] == [held[0]["block"]]
     assert {line["quote"] for line in seen["positions"]} == {price["token"] for price in seen["prices"]}
     assert all(price["source"] and price["ageSeconds"] >= 0 for price in seen["prices"])
     assert Decimal(totals["worth"]) == sum(Decimal(position["valueHuman"]) for position in held)
     for line in seen["positions"]:
-        pnl = zuno("lp", "pnl", line["id"], "--since", "24h", "--json").document["inToken1"]
+        pnl = zuno("lp", "pnl", line["id"], "--since", "7d", "--json").document["inToken1"]
         for ours, theirs in (("fees24h", "fees"), ("lvr24h", "lvr")):
-            assert Decimal(line[ours]) == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
+            assert Decimal(line[ours]) * 7 == pytest.approx(Decimal(pnl[theirs]), abs=Decimal("0.00001"))
         assert line["netApr"] < line["feeApr"]
         yearly = Decimal(line["fees24h"]) * 365 / Decimal(line["meanWorth"])
         assert float(yearly) == pytest.approx(line["feeApr"], rel=1e-3)
@@ -71,7 +71,77 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     assert Decimal(totals["fees24h"]) == pytest.approx(
         sum(Decimal(line["fees24h"]) for line in seen["positions"]), abs=Decimal("0.00001")
     )
-    assert zuno("lp", "portfolio", "--window", "7d").code == 0
+    day = zuno("lp", "portfolio", "--window", "24h", "--json").document
+    assert (day["totals"]["windowHours"], day["totals"]["feeApr"], day["totals"]["yieldOf"]) == (24, None, 0)
+    assert {line["feeApr"] for line in day["positions"]} == {None}  # never a day times 365
+
+
+def test_a_position_opens_with_its_result_and_the_plan_that_waits(zuno: Any) -> None:
+    def look(which: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        document = zuno("lp", "positions", "--json").document
+        return document, next(line["summary"] for line in document["positions"] if line["id"] == which)
+
+    assert zuno("sim", "move", "--percent", "-6").code == 0
+    pnl = zuno("lp", "pnl", "1", "--json").document["inToken1"]
+    document, before = look("1")
+    assert (before["state"], before["plan"], document["urgent"]) == ("out_of_range", None, [])
+    assert (before["result"], before["openedAt"]) == (pnl["result"], 1_768_953_600)
+    assert before["resultShare"] == pytest.approx(float(before["result"]) / 20_000, rel=1e-3)
+    kept = sum(Decimal(pnl[term]) * sign for term, sign in (("fees", 1), ("divergenceLoss", -1), ("gas", -1)))
+    assert Decimal(before["againstHolding"]) == pytest.approx(kept, abs=1)  # gas at the price of then, and of now
+    assert 0 < float(before["toLowerPercent"]) < float(before["toUpperPercent"])
+    assert (before["feesCollected"], before["uncollected"]) == ("0", before["fees"])
+    plan = zuno("lp", "recommend", "rebalance", "1", "--candidate", "2", "--json").document
+    document, waiting = look("1")
+    assert (waiting["plan"]["planId"], waiting["plan"]["state"]) == (plan["planId"], "drafted")
+    assert waiting["plan"]["priceLower"] == plan["recommended"]["priceLower"]
+    assert any(plan["planId"] in line for line in document["urgent"])
+    assert f"plan approve {plan['planId']}" in zuno("lp", "inspect", "1").out
+    for step in ("approve", "apply"):
+        assert zuno("plan", step, plan["planId"], "--yes", "--json").code == 0
+    assert zuno("sim", "move", "--percent", "1").code == 0
+    document, after = look("4")
+    assert (after["positionIds"], after["guessed"], after["plan"], document["urgent"]) == (["1", "4"], False, None, [])
+    assert Decimal(after["fees"]) == pytest.approx(
+        Decimal(after["feesCollected"]) + Decimal(after["uncollected"]), abs=Decimal("0.00001")
+    )
+    assert Decimal(after["feesCollected"]) > 100 * Decimal(after["uncollected"])
+    totals = zuno("lp", "portfolio", "--json").document["totals"]
+    assert [totals[name] for name in ("positions", "worthOf", "resultOf", "fees24hOf", "yieldOf")] == [2] * 5
+
+
+def test_a_position_without_a_past_is_missing_from_the_sums(zuno: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zuno.lp.service.position_past.MOST_LIVES", 1)
+    totals = zuno("lp", "portfolio", "--json").document["totals"]
+    assert (totals["positions"], totals["worthOf"], totals["resultOf"], totals["result"]) == (2, 2, 0, None)
+    assert "of 0 of 2 positions" in zuno("lp", "portfolio").out
+
+
+def test_locks_and_paused_mandates_stand_above_the_figures(zuno: Any) -> None:
+    granted = zuno(
+        "lp", "mandate", "grant", "--position", "1", "--exit-below", "2000", "--worth-per-day", "50000", "--yes"
+    )
+    assert granted.code == 0, granted.err
+    assert zuno("lp", "positions", "--json").document["urgent"] == []
+    assert zuno("lp", "pause").code == 0
+    assert len(zuno("lp", "positions", "--json").document["urgent"]) == 1
+    assert zuno("trade", "kill", "--yes").code == 0
+    for asked in (("positions",), ("inspect", "1"), ("portfolio",)):
+        assert len(zuno("lp", *asked, "--json").document["urgent"]) == 2
+
+
+def test_two_moves_within_an_hour_are_both_in_lvr(zuno: Any) -> None:
+    """An 8 % fall and a 9 % rise end near where they began; the price went there and back all the same."""
+    fell, rose = list[Decimal](), list[Decimal]()
+    for percent, lost in (("-8", fell), ("9", rose)):
+        assert zuno("sim", "move", "--percent", percent).code == 0
+        lost.append(Decimal(zuno("lp", "pnl", "2", "--since", "24h", "--json").document["inToken1"]["lvr"]))
+        week = zuno("lp", "inspect", "2", "--json").document["summary"]["lvr7d"]
+        day = zuno("lp", "portfolio", "--window", "24h", "--json").document["positions"][1]["lvr24h"]
+        assert Decimal(day) == pytest.approx(lost[0], rel=Decimal("0.001"))
+        lost.append(Decimal(week))
+    assert rose[0] > fell[0] + 25
+    assert rose[1] - fell[1] == pytest.approx(rose[0] - fell[0], rel=Decimal("0.2"))
 
 
 def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
@@ -79,7 +149,7 @@ def test_a_rebalance_is_one_lineage_of_the_portfolio(zuno: Any) -> None:
     plan = zuno("lp", "recommend", "rebalance", "1", "--candidate", "2", "--json").document["planId"]
     for step in ("approve", "apply"):
         assert zuno("plan", step, plan, "--yes", "--json").code == 0
-    seen = zuno("lp", "portfolio", "--json").document
+    seen = zuno("lp", "portfolio", "--window", "24h", "--json").document
     lines = {line["id"]: line for line in seen["positions"]}
     assert lines.keys() == {"2", "4"}
     assert lines["4"]["positionIds"] == ["1", "4"]

@@ -83,7 +83,7 @@ async def _add_views_of_chain(home: Path, found: ChatViews) -> None:
         views["inspect"] = await desk.inspect("1")
         await demo_tour.opening(zuno)
         await zuno.monitor().once()
-        views["positions"] = await desk.positions()
+        views["positions"] = await desk.list_positions()
         views["alerts"] = await zuno.alerts().list(everything=True)
         heard: list[Thought | Waiting] = []
         views["plan"] = plan = await demo_tour.argument(zuno, heard.append)

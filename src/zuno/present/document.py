@@ -141,6 +141,12 @@ class Section:
         return tuple(fact for block in self.blocks if isinstance(block, Facts) for fact in block.facts)
 
     @property
+    def sentences(self) -> tuple[Value, ...]:
+        """Lines of its own words that are neither notes nor drawings."""
+        blocks = (block for block in self.blocks if isinstance(block, Lines) and block.mark is Mark.SENTENCE)
+        return tuple(line for block in blocks for line in block.lines)
+
+    @property
     def tables(self) -> tuple[Table, ...]:
         return tuple(block for block in self.blocks if isinstance(block, Table))
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from zuno.trading.execute.order_gate import OrderGate
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
-    from zuno.trading.service.account_page import Inventory
+    from zuno.trading.service.account_page import Inventory, ReadInventory
     from zuno.trading.strategies.port import StrategyView
 
 
@@ -398,13 +398,16 @@ class Application(LpWiring, TradingWiring):
             return "liquidity positions are read where the market is live; `zuno trade book lp` states them by hand"
         if chain in LOCAL_CHAINS:
             return f"the default chain, {chain}, is invented: its liquidity positions are not counted"
+        return self._read_token_amounts
 
-        async def read_amounts() -> Mapping[str, Decimal]:
-            from zuno.lp.service.positions import token_amounts
+    def _simulated_inventory(self) -> ReadInventory | None:
+        local = self._settings.default_chain() in LOCAL_CHAINS
+        return self._read_token_amounts if local and self._settings.market != "live" else None
 
-            return token_amounts(await self.lp(chain).positions())
+    async def _read_token_amounts(self) -> Mapping[str, Decimal]:
+        from zuno.lp.service.positions import token_amounts
 
-        return read_amounts
+        return token_amounts(await self.lp(None).positions())
 
     async def _list_hedged(self, account: str) -> tuple[str, ...]:
         shorts = await self.hedges.list_shorts(account)

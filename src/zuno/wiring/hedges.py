@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -130,6 +130,11 @@ class SleeveShorts:
             )
             for market, symbol in symbols.items()
         }
+
+    async def read_held(self, account: str, markets: Iterable[str]) -> Mapping[str, Decimal]:
+        book = await (await self.open_gate(account)).refresh()
+        symbols = {market: Symbol(market) for market in markets}
+        return {market: -_find_held(book, symbol) for market, symbol in symbols.items()}
 
     async def release(self, account: str) -> None:
         gate = await self.open_gate(account)

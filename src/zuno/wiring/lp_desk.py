@@ -34,10 +34,12 @@ if TYPE_CHECKING:
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.execute.hedges import HedgeKeeper
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
+    from zuno.lp.model.hedges import ShortResult
     from zuno.lp.ports.chain import Chain
     from zuno.lp.ports.hedging import ShortDesk
     from zuno.lp.ports.market import Feeds
     from zuno.lp.service.archive import Archive
+    from zuno.lp.service.desk_state import DeskStateReader
     from zuno.lp.service.execution import Execution
     from zuno.lp.service.local_chains import Devnet, LocalChain, SimPlayground
     from zuno.lp.service.mandate_acts import MandateActor
@@ -84,7 +86,7 @@ class LpWiring(SharedWiring):
         opened = self._chains.open_chain(self._settings.default_chain() if chain is None else chain)
         now = None if opened.info.name in LOCAL_CHAINS else SystemClock().now
         feeds = partial(self._chains.feeds, opened)
-        return LpDesk(opened, feeds, now, lambda name, ids: self.hedges.read_result(name, ids))
+        return LpDesk(opened, feeds, now, self._read_hedge, self._samples(), self._desk_states.read)
 
     def pool_ranking(self, chain: str | None) -> PoolRanking:
         from zuno.adapters.chain.rpc.cache import JsonCache
@@ -94,6 +96,30 @@ class LpWiring(SharedWiring):
         name = opened.info.name
         kept = None if name in LOCAL_CHAINS else JsonCache(self._settings.home / "chains" / name / "days")
         return PoolRanking(opened, partial(self._chains.feeds, opened), kept)
+
+    @cached_property
+    def _desk_states(self) -> DeskStateReader:
+        from zuno.lp.service.desk_state import DeskStateReader
+
+        return DeskStateReader(
+            open_journal=self._read_journal,
+            archive=self.archive(),
+            list_unhedged=self._list_unhedged,
+            killed=self.kill_lock.why_locked,
+            now=unix_millis,
+        )
+
+    async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
+        return await self.hedges.read_result(chain, ids) if await self._has_hedged() else None
+
+    async def _list_unhedged(self, chain: str) -> dict[int, str]:
+        return await self.hedges.list_unhedged(chain) if await self._has_hedged() else {}
+
+    async def _has_hedged(self) -> bool:
+        """The trading desk is loaded where it keeps a hedge, and nowhere else."""
+        from zuno.lp.model.hedges import HedgeApproved
+
+        return bool(await (await self._read_journal()).latest(1, kind=HedgeApproved.kind))
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -225,13 +251,7 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.portfolio import PortfolioDesk
 
         labels = {Address(address): label for address, label in self._watched_wallets.read().items()}
-        return PortfolioDesk(
-            watches=self._list_watches,
-            chain_of=self._chains.open_chain,
-            feeds_of=self._chains.feeds,
-            samples=self._samples(),
-            labels=labels,
-        )
+        return PortfolioDesk(watches=self._list_watches, desk_of=self.lp, labels=labels)
 
     @cached_property
     def _watched_wallets(self) -> WatchedWallets:

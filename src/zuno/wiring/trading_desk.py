@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from zuno.trading.rules.performance import AccountLog
     from zuno.trading.rules.trading_book import TradingBook
     from zuno.trading.service.account import AccountDesk
-    from zuno.trading.service.account_page import AccountBackends, Inventory
+    from zuno.trading.service.account_page import AccountBackends, Inventory, ReadInventory
     from zuno.trading.service.collector import Collector
     from zuno.trading.service.daily_targets import DailyTargets
     from zuno.trading.service.data import DataDesk
@@ -105,6 +105,10 @@ class TradingWiring(SharedWiring):
     @abstractmethod
     def _inventory(self) -> Inventory:
         """The liquidity positions an account counts, or why none are looked for."""
+
+    @abstractmethod
+    def _simulated_inventory(self) -> ReadInventory | None:
+        """Those of a simulated chain, beside a market that is simulated too; None: there are none."""
 
     @abstractmethod
     async def _list_hedged(self, account: str) -> tuple[str, ...]:
@@ -339,6 +343,7 @@ class TradingWiring(SharedWiring):
             store=self._recordings.selected_store(),
             log=self._trade_log(),
             inventory=self._inventory(),
+            simulated=self._simulated_inventory(),
             open_gate=self._open_account,
             limits=ProtectionLimits(),
             running=find_process,

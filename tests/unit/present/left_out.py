@@ -24,7 +24,9 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
             "PoolKeyView.fee PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing PositionView.block "
             "PositionView.chain PositionView.liquidity PositionView.owner PositionView.subscribed "
             "PositionView.tick PositionView.tick_lower PositionView.tick_upper PositionView.timestamp "
-            "PositionsView.timestamp expires wallet"
+            "PositionsView.timestamp expires wallet PlannedView.state PositionView.edge_distance_percent "
+            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
+            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
         "ChainLookView": "timestamp wallets",
         "ClosedPositionsView": (
@@ -51,7 +53,10 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
             "PoolView.hooks PoolView.id PoolView.tick_spacing PoolView.timestamp PoolsView.timestamp "
             "PositionView.block PositionView.chain PositionView.liquidity PositionView.owner "
             "PositionView.subscribed PositionView.tick PositionView.tick_lower PositionView.tick_upper "
-            "PositionView.timestamp PositionsView.timestamp before"
+            "PositionView.timestamp PositionsView.timestamp before PlannedView.state "
+            "PositionView.edge_distance_percent "
+            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
+            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
         "DeskRunView": "synthetic",
         "DeskStopView": "account",
@@ -123,14 +128,19 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "PortfolioTotalsView": "mean_worth",
         "PortfolioView": (
             "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
-            "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing chains prices"
+            "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing chains prices SummaryView.fees "
+            "SummaryView.fees7d "
+            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
+            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
         "PositionView": "amount0 amount1 fees0 fees1",
         "PositionsView": (
             "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
             "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing PositionView.block PositionView.chain "
             "PositionView.liquidity PositionView.owner PositionView.subscribed PositionView.tick "
-            "PositionView.tick_lower PositionView.tick_upper PositionView.timestamp"
+            "PositionView.tick_lower PositionView.tick_upper PositionView.timestamp PositionView.edge_distance_percent "
+            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
+            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
         ),
         "PowerView": "smallest_edge smallest_edge_pct trades",
         "ProtectionView": "until",

@@ -96,7 +96,7 @@ TOOLS: Final = {
             lambda zuno, slots: zuno.memory().lessons(), "lessons"),
         Tool("positions", "/positions CHAIN",
             f"LP positions: amounts, fees, price and range; only: {', '.join(STATES)}",
-            lambda zuno, slots: zuno.lp(slots.get("chain")).positions(
+            lambda zuno, slots: zuno.lp(slots.get("chain")).list_positions(
                 [slots["position"]] if "position" in slots else (), slots.get("address"), slots.get("only")
             ), "positions", {"only": False, "chain": False}, {"only": STATES}),
         Tool("inspect", "/positions POSITION CHAIN", "one LP position by its id",
@@ -105,7 +105,7 @@ TOOLS: Final = {
         Tool("portfolio", "/portfolio SPAN",
             "all LP positions in USD: worth, fees, fee APR, net APR after LVR; span: the window, 24h or 7d",
             lambda zuno, slots: zuno.portfolio().portfolio(
-                [slots["address"]] if "address" in slots else (), slots.get("span", "24h"), slots.get("chain")
+                [slots["address"]] if "address" in slots else (), slots.get("span", "7d"), slots.get("chain")
             ), "portfolio", {"span": False, "chain": False}),
         Tool("pnl", "/pnl POSITION SINCE CHAIN",
             "what an LP position earned: fees, impermanent loss, gas; since: 7d or a date",

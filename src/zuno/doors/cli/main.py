@@ -153,9 +153,9 @@ def lp_positions(
     ] = None,
     closed: Annotated[bool, flag("--closed", "List closed positions and their results.")] = False,
 ) -> Answer:
-    """List a wallet's positions with exact amounts and uncollected fees."""
+    """List a wallet's positions: state, result since opening, fees, and what to do next."""
     if not closed:
-        return zuno.lp(chain).positions(ids or (), wallet, only)
+        return zuno.lp(chain).list_positions(ids or (), wallet, only)
     if ids or only:
         raise UsageError("--closed takes --wallet and --chain, not --id or --only.")
     return zuno.lp(chain).list_closed(wallet, zuno.archive().ended_positions)
@@ -167,16 +167,16 @@ def lp_portfolio(
     wallets: Annotated[
         list[str] | None, option("--wallet", "[LABEL=]ADDRESS", "Only this wallet; repeatable. Default: all watched.")
     ] = None,
-    window: Annotated[str, option("--window", "SPAN", "Window of fees, APR and time in range: 24h, 7d.")] = "24h",
+    window: Annotated[str, option("--window", "SPAN", "Window of fees and time in range: 24h, 7d.")] = "7d",
     chain: ChainName = None,
 ) -> Answer:
-    """Show all positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range."""
+    """Show all positions in USD: worth, result, fees, yield, time in range."""
     return zuno.portfolio().portfolio(wallets or (), window, chain)
 
 
 @command(lp, "inspect")
 def lp_inspect(zuno: Zuno, position: PositionId, chain: ChainName = None) -> Answer:
-    """Show one position with its pool and market."""
+    """Show one position: state, result, fees, pool and market."""
     return zuno.lp(chain).inspect(position)
 
 

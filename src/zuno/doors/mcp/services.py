@@ -22,7 +22,7 @@ from zuno.trading.service.runs_view import CycleWhyView, RunRecord, RunsView
 
 
 class LpReader(Protocol):
-    async def positions(
+    async def list_positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
     ) -> PositionsView: ...
     async def inspect(self, text: str) -> InspectView: ...
@@ -32,7 +32,7 @@ class LpReader(Protocol):
 
 class PortfolioReader(Protocol):
     async def portfolio(
-        self, wallets: Sequence[str] = (), window: str = "24h", chain: str | None = None
+        self, wallets: Sequence[str] = (), window: str = "7d", chain: str | None = None
     ) -> PortfolioView: ...
 
 

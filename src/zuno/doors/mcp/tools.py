@@ -29,7 +29,7 @@ Chain = Annotated[
     str | None, Field(max_length=40, description="sim, devnet, base, arbitrum …; default: the one this home is set to.")
 ]
 Count = Annotated[int, Field(ge=1, le=200)]
-Window = Annotated[str, Field(max_length=20, description="Of fees, APR and time in range: 24h, 7d.")]
+Window = Annotated[str, Field(max_length=20, description="Of fees and time in range: 24h, 7d.")]
 Coin = Annotated[str, Field(max_length=40, description="A coin or a part of a name: SOL, PEPE.")]
 Query = Annotated[str, Field(min_length=1, max_length=500, description="Symbol, side, exit, outcome or setup.")]
 
@@ -90,13 +90,13 @@ TOOLS: Final = {
             "Uniswap v4 positions of a wallet: exact amounts, uncollected fees, price and range.",
             _takes(**_CHAIN, wallet=_text(80, "0x…; default: the watched wallet."),
                 state=(Literal["in-range", "out-of-range", "risky"] | None, None)), PositionsView,
-            lambda desk, asked: desk.services.lp(asked.chain).positions((), asked.wallet, asked.state)),
+            lambda desk, asked: desk.services.lp(asked.chain).list_positions((), asked.wallet, asked.state)),
         AssistantTool("lp_get_position", "LP position", "One Uniswap v4 position with its pool and its market.",
             _takes(**_POSITION), InspectView,
             lambda desk, asked: desk.services.lp(asked.chain).inspect(asked.position)),
         AssistantTool("lp_get_portfolio", "LP portfolio",
             "All watched positions in USD: worth, fees per day, fee APR, net APR after LVR, time in range.",
-            _takes(**_CHAIN, window=(Window, "24h")), PortfolioView,
+            _takes(**_CHAIN, window=(Window, "7d")), PortfolioView,
             lambda desk, asked: desk.services.portfolio().portfolio((), asked.window, asked.chain)),
         AssistantTool("lp_get_pnl", "LP profit and loss",
             "Where a position's money went: fees, price effect, impermanent loss, gas, swap cost, residual.",

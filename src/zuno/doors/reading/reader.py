@@ -243,7 +243,11 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
     except UsageError as mistake:
         return Candidate(intent, score - _PER_UNUSED, known, {}, doubt=str(mistake))
     lines = [line for line in heard.lines if line.amount is not None and line.token is not None]
-    kept = heard.long_token
+    kept, amounts = heard.long_token, {line.amount for line in lines}
+    bare = [line.amount for line in heard.lines if line.token is None and line.amount not in amounts]
+    if lines and bare:
+        doubt = f"{bare[0]:f} of what? A range is said like between 2800 and 3400."
+        return Candidate(intent, score - _PER_UNUSED / 2, known, {}, doubt=doubt)
     lines.sort(key=lambda line: line.token != kept)  # what one stays long in comes first
     given = {
         "token": lines[0].token if lines else None,
@@ -255,6 +259,7 @@ def _read_create_request(intent: Intent, text: str, score: float, known: float) 
         "profile": None if heard.profile is None else heard.profile.value,
         "chain": heard.chain,
         "long": kept if not lines else None,
+        **dict(zip(("low", "high"), heard.prices or (None, None), strict=True)),
     }
     unused = tuple(str(line.token or line.amount) for line in heard.lines if line not in lines and line.token != kept)
     slots = {name: value for name, value in given.items() if value is not None}
@@ -281,7 +286,7 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
         return Reading(
             text, UNCLEAR, ask=_ASK, choices=_choices(text, plain, orders=True), suggestion=plain[0].intent.name
         )
-    return plain[0].reading(text, 1.0)
+    return _answer(text, terms, plain[0].intent, 1.0) or plain[0].reading(text, 1.0)
 
 
 def _is_refused(terms: Sequence[Term]) -> bool:
@@ -336,11 +341,16 @@ def _read_best(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) ->
     if best.doubt:
         choices = _choices(text, ranked[1:], orders=False)
         return Reading(text, UNCLEAR, confidence=confidence, ask=best.doubt, choices=choices)
-    if best.intent.answer:
-        beside = (intent_of(name) for name in best.intent.nearest)
-        choices = tuple(Reading(text, intent.name, fill_slots(intent, terms).slots) for intent in beside)
-        return Reading(text, best.intent.name, confidence=confidence, ask=best.intent.answer, choices=choices)
-    return best.reading(text, confidence)
+    return _answer(text, terms, best.intent, confidence) or best.reading(text, confidence)
+
+
+def _answer(text: str, terms: Sequence[Term], intent: Intent, confidence: float) -> Reading | None:
+    """What is said where there is no command, with the intents beside it."""
+    if not intent.answer:
+        return None
+    beside = (intent_of(name) for name in intent.nearest)
+    choices = tuple(Reading(text, other.name, fill_slots(other, terms).slots) for other in beside)
+    return Reading(text, intent.name, confidence=confidence, ask=intent.answer, choices=choices)
 
 
 def _choices(text: str, ranked: Sequence[Candidate], *, orders: bool) -> tuple[Reading, ...]:

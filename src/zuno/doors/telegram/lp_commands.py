@@ -29,13 +29,13 @@ async def show_positions(asked: ChatRequest, zuno: Zuno) -> Reply:
     chain = _read_chain([word for word in asked.words if word not in ids], "/positions [ID] [CHAIN]")
     if len(ids) == 1:
         return render(await zuno.lp(chain).inspect(ids[0]))
-    return render(await zuno.lp(chain).positions(ids))
+    return render(await zuno.lp(chain).list_positions(ids))
 
 
 async def show_portfolio(asked: ChatRequest, zuno: Zuno) -> Reply:
     if len(asked.words) > 1:
         raise UsageError("Write `/portfolio [WINDOW]`, as in `/portfolio 7d`.")
-    return render(await zuno.portfolio().portfolio(window=asked.words[0] if asked.words else "24h"))
+    return render(await zuno.portfolio().portfolio(window=asked.words[0] if asked.words else "7d"))
 
 
 async def show_plan(asked: ChatRequest, zuno: Zuno) -> Reply:

@@ -36,6 +36,7 @@ class DocumentTable(View):
 
 class DocumentSection(View):
     title: str
+    sentences: tuple[DocumentValue, ...]
     facts: tuple[DocumentFact, ...]
     tables: tuple[DocumentTable, ...]
 

@@ -121,6 +121,20 @@ class HedgeKeeper:
         shorts = await self.list_shorts()
         return next((each for each in shorts if (each.chain, each.position_id) == (chain, position_id)), None)
 
+    async def list_unhedged(self, chain: str) -> dict[int, str]:
+        """By position of a chain, what its short is off by more than it may be. Nothing is ordered."""
+        approved, off = await self._list_approved(), dict[int, str]()
+        for account in dict.fromkeys(each.account for each in approved):
+            own = [each for each in approved if each.account == account]
+            shorts, _, _ = await self._follow(own, await self._read_set(account))
+            wanted, most = _sum(shorts), _sum(shorts, most=True)
+            held = await self.shorts.read_held(account, wanted)
+            for short in shorts:
+                left = wanted[short.market] - held[short.market]
+                if short.chain == chain and is_off(held[short.market], wanted[short.market], most[short.market]):
+                    off[short.position_id] = _describe_off(left, short.symbol)
+        return off
+
     async def read_result(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
         """What the shorts beside a position and its ancestors have made, and what has to be said of it; None: it was
         never hedged. Positions that share a market share its result by the most each was counted to need."""
@@ -186,9 +200,7 @@ class HedgeKeeper:
         for at, left in open_.items():
             names = [each for each in last.shorts if each.market == at]
             coin = names[0].symbol if names else at
-            size = f"{abs(left).normalize():f} {coin}"
-            word = f"unhedged {size}" if left > 0 else f"{size} short too much"
-            notes.append(await self._push(account, at, word, held[at].why, names))
+            notes.append(await self._push(account, at, _describe_off(left, coin), held[at].why, names))
         if not open_:
             await self._end(account, approved, last, ended)
         return notes
@@ -288,6 +300,11 @@ class HedgeKeeper:
 def name_of_set(account: str) -> str:
     """Under which an account's shorts are journaled, and its lock."""
     return f"hedges_{digest(account.encode())[:16]}"
+
+
+def _describe_off(left: Decimal, coin: str) -> str:
+    size = f"{abs(left).normalize():f} {coin}"
+    return f"unhedged {size}" if left > 0 else f"{size} short too much"
 
 
 def _sum(shorts: Sequence[Short | HedgeApproved], *, most: bool = False) -> dict[str, Decimal]:

@@ -1,6 +1,6 @@
 """Short perpetuals kept beside liquidity, by a desk that this one knows nothing of: plain amounts cross."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Protocol
 
@@ -27,6 +27,9 @@ class ShortDesk(Protocol):
     ) -> Mapping[str, ShortState]:
         """Bring all shorts of an account to these; what it holds beside is ended. The same of the same moment again
         orders nothing twice. What cannot be done now is said, and not raised."""
+
+    async def read_held(self, account: str, markets: Iterable[str]) -> Mapping[str, Decimal]:
+        """What is short of these markets, in whole coins; nothing is ordered."""
 
     async def release(self, account: str) -> None:
         """Give back what is set aside, once nothing is held."""

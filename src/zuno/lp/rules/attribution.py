@@ -48,6 +48,15 @@ class PnlTerms:
     funding: Fraction | None = None
     hedge_ledger: Fraction = ZERO
     """What the ledger says that both are."""
+    most_put_in: Fraction = ZERO
+    """The most that was in it at a time, by the prices of the moments it was put in at."""
+    worth_if_held: Fraction = ZERO
+    """What everything put in would be worth at the end had it been held; what was taken out counts against it."""
+
+    @property
+    def against_holding(self) -> Fraction:
+        """What the position is ahead of its tokens held instead, gas and hedge counted."""
+        return self.nav_end + self.hedge_ledger - self.worth_if_held
 
     @property
     def result(self) -> Fraction:
@@ -174,7 +183,7 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
         else:
             price = event.sqrt_price_x96
             _apply_liquidity_change(terms, legs, event, value)
-        gas_paid = event.gas if event.gas_paid is None else event.gas_paid
+        gas_paid = _gas_paid(event)
         terms.gas += _gas_value(history, event.gas, price, value)
         terms.flows += value(event.paid0, event.paid1, price) + _gas_value(history, gas_paid, price, value)
     for other in history.externals:
@@ -189,7 +198,22 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
         terms.nav_end = _worth(end, value)
     if any(leg.liquidity for leg in legs.values()):
         raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
-    return terms
+    most, held = _put_in(history, value)
+    return replace(terms, most_put_in=most, worth_if_held=held)
+
+
+def _put_in(history: PositionHistory, value: Value) -> tuple[Fraction, Fraction]:
+    """The most that was in it at a time, and what all that was put in and not taken out is worth at the end."""
+    start, end = history.start, history.end
+    held0, held1, gas, price = (0, 0, 0, 0) if start is None else (start.worth0, start.worth1, 0, start.sqrt_price_x96)
+    total = most = ZERO if start is None else _worth(start, value)
+    for event in history.events:
+        held0, held1, gas = held0 + event.paid0, held1 + event.paid1, gas + _gas_paid(event)
+        price = event.sqrt_price_before_x96 if isinstance(event, WalletSwap) else event.sqrt_price_x96
+        total += value(event.paid0, event.paid1, price)
+        most = max(most, total)
+    price = price if end is None else end.sqrt_price_x96
+    return most, value(held0, held1, price) + _gas_value(history, gas, price, value)
 
 
 def _leg_standing(start: PositionSnapshot) -> _Leg:
@@ -232,6 +256,10 @@ def principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
     delta = touch.liquidity_delta
     amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
     return (amount0, amount1) if delta > 0 else (-amount0, -amount1)
+
+
+def _gas_paid(event: PositionEvent | WalletSwap) -> int:
+    return event.gas if event.gas_paid is None else event.gas_paid
 
 
 def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:

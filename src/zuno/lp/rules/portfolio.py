@@ -1,4 +1,4 @@
-"""What a position did over a window of its past: fees, mean worth, LVR and time in range. Statistics, not balances."""
+"""What a position did over a window of its past, and what it made since it was opened. Statistics, not balances."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionEvent, PositionHistory, PricedBlock
 from zuno.lp.plan.inventory import range_edges
 from zuno.lp.ports.samples import PoolSample
-from zuno.lp.rules.attribution import attribute
+from zuno.lp.rules.attribution import Attribution, attribute
 from zuno.lp.rules.carry import rebalancing_gain_token1
 
 YEAR: Final = 365 * 86_400
@@ -40,6 +40,28 @@ class WindowFigures:
     """The position and those it was rebalanced from in the window, oldest first."""
     how: str
     """What the figures were read from."""
+    earned: tuple[int, int]
+    """The fees in both tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeFigures:
+    """A position and those it was rebalanced from since the first was opened; money in base units of the quote token,
+    fees at today's price."""
+
+    opened_at: Seconds
+    result: Fraction
+    put_in: Fraction
+    """The most that was in it at a time."""
+    against_holding: Fraction
+    fees: Fraction
+    earned: tuple[int, int]
+    lvr: Fraction
+    lineage: tuple[int, ...]
+    guessed: bool
+    """Which positions it was rebalanced from is an estimate by the chain."""
+    out_since: Seconds | None
+    """None: in range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +85,47 @@ def figures_of_window(
 def figures_of_history(history: PositionHistory, how: str) -> WindowFigures | None:
     """Of a position that was minted, changed or rebalanced in the window: it and those before it are one lineage."""
     result = attribute(history)
-    touches = [event for event in history.events if isinstance(event, PositionEvent)]
-    ids = dict.fromkeys(touch.position_id for touch in touches)
-    if history.start is not None:
-        ids = {history.start.position_id: None, **ids}
     tokens = (history.token0, history.token1)
     price = history.path[-1].sqrt_price_x96
-    return _figures(list(_marks(history)), (result.fees0, result.fees1), price, tokens, tuple(ids), how)
+    return _figures(list(_marks(history)), (result.fees0, result.fees1), price, tokens, list_lineage(history), how)
+
+
+def figures_of_life(history: PositionHistory, position: LpPosition, result: Attribution) -> LifeFigures:
+    """`history`: from the first mint."""
+    pool, earned = position.pool, (result.fees0, result.fees1)
+    in_token1 = base_and_quote(pool.token0, pool.token1)[1] is pool.token1
+    terms, lvr = (result.in_token1, result.lvr_token1) if in_token1 else (result.in_token0, result.lvr_token0)
+    return LifeFigures(
+        opened_at=history.opened.timestamp,
+        result=terms.result,
+        put_in=terms.most_put_in,
+        against_holding=terms.against_holding,
+        fees=quote_worth(*earned, pool.sqrt_price_x96, pool.token0, pool.token1),
+        earned=earned,
+        lvr=Fraction(lvr),
+        lineage=list_lineage(history),
+        guessed=history.lineage == "chain guess",
+        out_since=find_out_since(position, history),
+    )
+
+
+def find_out_since(position: LpPosition, history: PositionHistory) -> Seconds | None:
+    """Since when the price is outside the range, by the prices on record; None: it is inside, or there is no range."""
+    if position.in_range or not position.liquidity:
+        return None
+    own = (event for event in history.events if isinstance(event, PositionEvent) and event.position_id == position.id)
+    opened = next((event.block for event in own), history.opened)
+    since = opened.timestamp
+    for before, point in pairwise(history.path):
+        if point.block.number > opened.number and position.range.contains(tick_at_sqrt_price(before.sqrt_price_x96)):
+            since = point.block.timestamp
+    return since
+
+
+def list_lineage(history: PositionHistory) -> tuple[int, ...]:
+    """The position and those it was rebalanced from in the window, oldest first."""
+    ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, PositionEvent))
+    return tuple(ids if history.start is None else {history.start.position_id: None, **ids})
 
 
 def fees_from_samples(samples: Sequence[PoolSample], position: LpPosition) -> tuple[int, int]:
@@ -136,6 +192,7 @@ def _figures(
         in_range=inside_time / seconds,
         lineage=lineage,
         how=how,
+        earned=fees,
     )
 
 

@@ -33,9 +33,16 @@ _PERCENT_OF: Final = frozenset("of width wide range slippage apr apy yield each 
 _SAYS_FEE: Final = frozenset("fee fees tier pool".split())
 _MOST_BARE_FEE: Final = 10_000
 """Pips. A larger percentage is a fee only where the sentence says so."""
+_RANGE: Final = {
+    "between": frozenset({"and", ""}),
+    "from": frozenset({"to", ""}),
+    "range": frozenset({"to", "and", ""}),
+}
+"""Words before the two prices of a range, and what may stand between these."""
 _HINT: Final = (
     'leave it out, or say it like "0.05 ETH passively", with ETH/USDC for a pair, 5bps for a fee, on base for a chain'
 )
+_PRICES: Final = (Form.NUMBER, Form.MONEY)
 _END: Final = Term(Form.JOINT, "", "")
 _LINE = re.compile(r"(?P<number>[-+.0-9][0-9.,_]*)\s*(?P<token>0x[0-9a-fA-F]{40}|[A-Za-z][A-Za-z0-9.]{0,15})")
 _SYMBOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.]{0,15}")
@@ -62,6 +69,8 @@ class ParsedSentence:
     profile: RiskProfile | None = None
     exposure: Exposure | None = None
     long_token: str | None = None
+    prices: tuple[str, str] | None = None
+    """The edges of the range."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,6 +93,7 @@ class CreateRequest:
     position: PositionRequest
     chain: str | None
     profile: RiskProfile | None
+    prices: tuple[str, str] | None
     notes: tuple[str, ...]
     """Which words became what."""
 
@@ -103,7 +113,7 @@ def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest
         fee=parsed.fee if flags.fee is None else fee_of(flags.fee),
         exposure=exposure,
     )
-    return CreateRequest(position, parsed.chain, parsed.profile, tuple(parsed.notes))
+    return CreateRequest(position, parsed.chain, parsed.profile, parsed.prices, tuple(parsed.notes))
 
 
 def same_token(name: str, other: str) -> bool:
@@ -254,7 +264,20 @@ class _Reader:
             )
         if word == "risk" and self._low(1) == "profile":
             return 2
+        if word in _RANGE and after.kind in _PRICES:
+            return self._read_range(word, term)
         return 1 if self._is_filler(word) else self._not_understood(term.text)
+
+    def _read_range(self, word: str, term: Term) -> int:
+        """Two plain prices; anything else beside them may be an amount."""
+        ahead = 2 if self._term(2).kind is Form.WORD else 1
+        joiner, low, high = self._low(2) if ahead == 2 else "", self._term(1), self._term(ahead + 1)
+        words = f"{term.text} {low.text} {self._term(2).text}"
+        if joiner not in _RANGE[word] or high.kind not in _PRICES or not 0 < Decimal(low.value) < Decimal(high.value):
+            raise UsageError(f"{words!r} is no range; say two prices, the lower first, like between 2800 and 3400.")
+        self._heard.prices = _once("range", self._heard.prices, (low.value, high.value))
+        self._note(f"{low.text} … {high.text}", "the range")
+        return ahead + 2
 
     def _stay_long(self, token: str, words: str, took: int) -> int:
         self._heard.long_token = _once("token to stay long", self._heard.long_token, token)

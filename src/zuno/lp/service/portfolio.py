@@ -1,8 +1,8 @@
 """All positions of all watched wallets in one currency: worth, fees, rates and time in range."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Final
 
@@ -10,34 +10,35 @@ from pydantic import Field
 
 from zuno.amm.model import LpPosition, quote_worth
 from zuno.kernel.arguments import parse_span
-from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoError
+from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
 from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text
-from zuno.kernel.units import Address, HexId, Seconds
-from zuno.kernel.view import View
+from zuno.kernel.units import Address, Seconds
+from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import derive
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.history import PricedBlock
 from zuno.lp.model.market import Fact, Pair
-from zuno.lp.ports.chain import Chain
-from zuno.lp.ports.market import Feeds
-from zuno.lp.ports.samples import PoolSample, Samples
-from zuno.lp.rules.portfolio import WindowFigures, annual_rate, fees_from_samples, figures_of_history, figures_of_window
+from zuno.lp.rules.portfolio import LifeFigures, WindowFigures, annual_rate
 from zuno.lp.service import arguments, to_views
-from zuno.lp.service.views import ChainView, PoolKeyView, bare_amount, draw_ranges, warn_unverified
+from zuno.lp.service.positions import LpDesk
+from zuno.lp.service.summary_view import SummaryView
+from zuno.lp.service.views import (
+    MOST_ACTS,
+    ChainView,
+    PoolKeyView,
+    bare_amount,
+    draw_ranges,
+    list_lineages,
+    warn_unverified,
+)
 from zuno.lp.watch.alerts import chain_label
 from zuno.lp.watch.monitor import Watch, to_clause
 from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
-from zuno.present.values import amount, bad, count, foreign, good, hours, id_, quiet, share
+from zuno.present.values import amount, bad, count, foreign, hours, id_, quiet, share
 
 CURRENCY: Final = "USD"
 DAY: Final = 86_400
 SPANS: Final = (3_600, 30 * DAY)
-LEAST_SECONDS: Final = 3_600
-"""A rate of less time than this is noise."""
-MOST_HISTORIES: Final = 10
-"""Positions of a chain that changed in the window and are read one by one; further ones are left out and named."""
-SAMPLE_REACH: Final = Fraction(1, 8)
 
 
 class UnpricedView(View):
@@ -115,6 +116,12 @@ class PortfolioPositionView(View):
     """The token it is priced in; `prices` has its dollars."""
     block: int
     timestamp: int
+    summary: SummaryView
+    """What an owner asks first, in the token of `quote`."""
+    result: str | None
+    """In USD, since the first of the summary's positions was opened."""
+    against_holding: str | None
+    fees: str | None
 
     @property
     def reference(self) -> str:
@@ -122,27 +129,32 @@ class PortfolioPositionView(View):
 
     @property
     def cells(self) -> tuple[str | Value, ...]:
+        amounts = (self.worth, self.result, self.against_holding, self.fees24h, self.fees, self.uncollected)
+        tone = Tone.BAD if self.summary.state == "out_of_range" else Tone.GOOD
         return (
             id_(self.id),
             self.chain,
             name_wallet(self.label, self.wallet),
             self.pool.name,
-            good("in") if self.in_range else bad("out"),
-            bare_amount(self.worth, CURRENCY),
-            bare_amount(self.uncollected, CURRENCY),
-            bare_amount(self.fees24h, CURRENCY),
-            bare_amount(self.lvr24h, CURRENCY),
-            share(self.fee_apr),
-            share(self.net_apr),
+            Value("\n".join(edge.text for edge in self.summary.edges), tone),
+            *(bare_amount(text, CURRENCY) for text in amounts),
             share(self.time_in_range),
         )
 
+    @property
+    def detail(self) -> tuple[Value, ...]:
+        fee_yield = share(self.fee_apr) if self.fee_apr is not None else quiet("too young" if self.fees24h else "–")
+        return (id_(self.id), fee_yield, bare_amount(self.lvr24h, CURRENCY), share(self.net_apr))
+
 
 _COLUMNS: Final = (
-    *("position", "chain", "wallet", "pool", "range", "worth"),
-    *("uncollected", "fees/day", "LVR/day", "fee APR", "net APR", "time in range"),
+    *("position", "chain", "wallet", "pool", "edges", "worth", "result", "vs holding"),
+    *("fees/day", "fees", "to collect", "time in range"),
 )
-_SPARE: Final = ("wallet", "uncollected", "fee APR", "chain", "LVR/day", "time in range", "fees/day", "pool")
+_SPARE: Final = (
+    *("wallet", "chain", "time in range", "fees/day", "to collect", "pool", "fees", "vs holding"),
+    "edges",
+)
 
 
 def name_wallet(label: str, address: str) -> str:
@@ -163,16 +175,45 @@ class PortfolioTotalsView(View):
     window_hours: float
     unknown: tuple[str, ...]
     """Positions whose fees are not in the sums."""
+    result: str | None
+    """Since each was opened."""
+    against_holding: str | None
+    fees: str | None
+    """In all, at today's price."""
+    positions: int
+    """How many there are; those that could not be read among them."""
+    worth_of: int
+    """Of how many of them the worth is, and so on."""
+    result_of: int
+    fees24h_of: int = Field(alias="fees24hOf")
+    yield_of: int
+    """Those of seven days or more."""
 
     def to_facts(self) -> Facts:
+        def sum_of(text: str | None, count: int) -> Value:
+            value = amount(text, self.currency)
+            return replace(value, text=f"{value.text}, {self._count(count)}")
+
+        rate = quiet("too young for a yield") if self.fee_apr is None else share(self.fee_apr)
         return facts(
-            ("worth", amount(self.worth, self.currency)),
-            ("uncollected fees", amount(self.uncollected, self.currency)),
-            ("fees per day", amount(self.fees24h, self.currency)),
-            ("LVR per day", amount(self.lvr24h, self.currency)),
-            ("fee APR", share(self.fee_apr)),
-            ("net APR, after LVR", share(self.net_apr)),
+            ("worth", sum_of(self.worth, self.worth_of)),
+            ("result", sum_of(self.result, self.result_of)),
+            ("against holding", sum_of(self.against_holding, self.result_of)),
+            ("fees in all", sum_of(self.fees, self.result_of)),
+            ("uncollected fees", sum_of(self.uncollected, self.worth_of)),
+            ("fees per day", sum_of(self.fees24h, self.fees24h_of)),
+            ("fee yield", replace(rate, text=f"{rate.text}, {self._count(self.yield_of)}") if self.yield_of else rate),
             ("window", hours(self.window_hours)),
+        )
+
+    def _count(self, count: int) -> str:
+        whole = f"{self.positions} position{'' if self.positions == 1 else 's'}"
+        return f"of {whole}" if count == self.positions else f"of {count} of {whole}"
+
+    def to_detail(self) -> Facts:
+        return facts(
+            ("LVR per day", amount(self.lvr24h, self.currency)),
+            ("yield after LVR", share(self.net_apr)),
         )
 
 
@@ -184,11 +225,17 @@ class PortfolioView(View):
     """Where positions were found, and the oldest block they were read at."""
     prices: tuple[PortfolioPriceView, ...]
     notes: tuple[str, ...]
+    urgent: tuple[ForeignText, ...] = ()
+    """What its owner has to know before any figure."""
 
     def to_document(self) -> Document:
         totals, known = self.totals, self.positions
         worth = "unknown" if totals.worth is None else f"{short_text(totals.worth)} {totals.currency}"
-        out = ", ".join(line.reference for line in known if not line.in_range)
+        out = ", ".join(line.reference for line in known if line.summary.state == "out_of_range")
+        openings = (
+            line.summary.open(line.id, Tone.PLAIN if line.in_range else Tone.BAD, ours=line.pool.verified)
+            for line in known
+        )
         unpriced = (
             foreign(f"not priced: position {line.id} on {line.chain} ({line.pool}): {line.why}")
             for line in totals.unpriced
@@ -199,17 +246,28 @@ class PortfolioView(View):
         spans = ((line.id, line.price_lower, line.price_upper, line.price) for line in known)
         return document(
             f"Worth {worth}, in range: {sum(line.in_range for line in known)} of {len(known)}",
+            lines(*openings),
             totals.to_facts(),
             section(
                 "Positions",
-                table(_COLUMNS, (line.cells for line in known), spare=_SPARE) if known else None,
+                table(_COLUMNS, (line.cells for line in known), spare=_SPARE, joiners={"edges": ", "}, whole=True)
+                if known
+                else None,
                 draw_ranges(spans),
             ),
+            section(
+                "Yield and LVR",
+                totals.to_detail(),
+                table(("position", "fee yield", "LVR/day", "after LVR"), (line.detail for line in known)),
+            )
+            if known
+            else None,
             section("Wallets", *(wallet.to_facts() for wallet in self.wallets)),
             lines(*warn_unverified(line.pool for line in known), mark=Mark.WARNING),
             context=f"{', '.join(labels)} · Portfolio in {totals.currency}",
             urgent=[
                 *([bad(f"out of range: position {out}")] if out else []),
+                *map(foreign, self.urgent),
                 *(foreign(wallet.trouble, Tone.BAD) for wallet in self.wallets if not wallet.complete),
             ],
             notes=(
@@ -217,8 +275,13 @@ class PortfolioView(View):
                 *unpriced,
                 *unknown,
                 *map(foreign, self.notes),
+                *list_lineages((line.id, line.summary) for line in known),
             ),
-            acts=(Act("Positions", "lp positions"), Act("Alerts", "alerts")),
+            acts=(
+                *(line.summary.act(line.id, line.chain) for line in known[:MOST_ACTS]),
+                Act("Positions", "lp positions"),
+                Act("Alerts", "alerts"),
+            ),
         )
 
 
@@ -230,6 +293,8 @@ class _WalletRead:
     positions: tuple[LpPosition, ...] = ()
     complete: bool = False
     note: str = ""
+    missing: int = 0
+    """Positions it holds that could not be read."""
 
 
 @dataclass(slots=True)
@@ -243,6 +308,8 @@ class _Line:
     why_unpriced: str
     figures: WindowFigures | None
     why_unknown: str
+    summary: SummaryView
+    life: LifeFigures | None
 
     @property
     def reference(self) -> str:
@@ -264,6 +331,7 @@ class _ChainLines:
     lines: list[_Line] = field(default_factory=list)
     prices: list[PortfolioPriceView] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    urgent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,13 +339,11 @@ class PortfolioDesk:
     """Reads every wallet of every chain; one that fails is named and stops no other."""
 
     watches: Callable[[], Sequence[Watch]]
-    chain_of: Callable[[str], Chain]
-    feeds_of: Callable[[Chain, HexId], Feeds]
-    samples: Samples
+    desk_of: Callable[[str], LpDesk]
     labels: Mapping[Address, str]
 
     async def portfolio(
-        self, wallets: Sequence[str] = (), window: str = "24h", chain: str | None = None
+        self, wallets: Sequence[str] = (), window: str = "7d", chain: str | None = None
     ) -> PortfolioView:
         """Everything watched, or the wallets named (`cold=0x…`), on all chains or on one."""
         seconds = parse_span(window)
@@ -302,7 +368,7 @@ class PortfolioDesk:
     def _choose_wallets(self, wallets: Sequence[str], chain: str | None) -> tuple[list[Watch], Mapping[Address, str]]:
         watched = list(self.watches())
         if chain is not None:
-            name = self.chain_of(chain).info.name
+            name = self.desk_of(chain).chain.info.name
             watched = [watch for watch in watched if watch.chain == name] or [Watch(name)]
         if not wallets:
             return watched, self.labels
@@ -323,7 +389,7 @@ class PortfolioDesk:
             read = _WalletRead(watch, watch.wallet or "", "")
             reads.append(read)
             try:
-                chain = self.chain_of(name)
+                chain = self.desk_of(name).chain
                 owner = await chain.wallet() if watch.wallet is None else watch.wallet
                 if owner is None:
                     raise Unavailable("no wallet is configured; set ZUNO_AGENT_WALLET_ADDRESS")
@@ -335,6 +401,7 @@ class PortfolioDesk:
             missing = [f"position {gap.id}: {gap.reason}" for gap in holdings.snapshot.missing]
             read.positions = holdings.snapshot.positions
             read.complete = holdings.owned.complete and not missing
+            read.missing = max(len(missing), len(holdings.owned.ids) - len(read.positions))
             read.note = "; ".join(filter(None, (holdings.owned.note, *missing)))
         return reads
 
@@ -343,78 +410,25 @@ class PortfolioDesk:
         held = {position.id: position for wallet in wallets for position in wallet.positions}
         if not held:
             return seen
-        chain = self.chain_of(name)
-        working = [position for position in held.values() if position.liquidity]
-        figures, reasons = await self._figures(chain, working, seconds, seen)
+        desk, every = self.desk_of(name), list(held.values())
+        week = await desk.past.read_figures(every, to_views.YIELD_SECONDS)
+        figures = week if seconds == to_views.YIELD_SECONDS else await desk.past.read_window(every, seconds)
+        summaries, seen.urgent, _ = await desk.summarise(every, every[0].block, week)
+        seen.notes += dict.fromkeys((*week.notes, *figures.notes))
         prices: dict[str, tuple[Fraction | None, str]] = {}
         for wallet in wallets:
             for position in wallet.positions:
-                usd, why = await self._usd(chain, position, prices, seen)
-                unknown = "" if position.id in figures else reasons.get(position.id, "it holds no liquidity")
-                seen.lines.append(_Line(wallet, position, usd, why, figures.get(position.id), unknown))
+                usd, why = await self._usd(desk, position, prices, seen)
+                unknown = figures.why_no_window.get(position.id, "it holds no liquidity")
+                window, summary = figures.windows.get(position.id), summaries[str(position.id)]
+                life = week.lives.get(position.id)
+                seen.lines.append(
+                    _Line(wallet, position, usd, why, window, unknown if window is None else "", summary, life)
+                )
         return seen
 
-    async def _figures(
-        self, chain: Chain, positions: Sequence[LpPosition], seconds: int, seen: _ChainLines
-    ) -> tuple[dict[int, WindowFigures], dict[int, str]]:
-        """What each position did in the window: fee growth at both ends of it, else our own samples, else its history
-        where it changed in between."""
-        if not positions:
-            return {}, {}
-        since = Seconds(positions[0].block.timestamp - seconds)
-        try:
-            window = await chain.window(positions, since)
-            fees, paths, how = window.fees, window.paths, "fee growth at both ends of the window"
-        except (Unavailable, Malformed) as error:
-            seen.notes.append(f"{seen.name}: {to_clause(error)}")
-            return await self._from_samples(positions, since)
-        known, reasons = dict[int, WindowFigures](), dict[int, str]()
-        changed = [position for position in positions if position.id not in fees]
-        for position in positions:
-            if position.id in fees:
-                figures = figures_of_window(position, fees[position.id], paths[position.pool.id], how)
-                _keep(position.id, figures, known, reasons)
-        for place, position in enumerate(changed):
-            if place >= MOST_HISTORIES:
-                reasons[position.id] = (
-                    f"it changed in the window: `zuno lp pnl {position.id} --since 24h` has its figures"
-                )
-                continue
-            try:
-                history = await chain.history(position.id, max(since, window.opened.timestamp))
-                figures = figures_of_history(history, "its history in the window")
-            except (Unavailable, Malformed, Broken) as error:
-                reasons[position.id] = to_clause(error)
-                continue
-            _keep(position.id, figures, known, reasons)
-        return known, reasons
-
-    async def _from_samples(
-        self, positions: Sequence[LpPosition], since: Seconds
-    ) -> tuple[dict[int, WindowFigures], dict[int, str]]:
-        known, reasons = dict[int, WindowFigures](), dict[int, str]()
-        kept: dict[HexId, tuple[PoolSample, ...]] = {}
-        for position in positions:
-            pool, now = position.pool, position.block
-            if pool.id not in kept:
-                try:
-                    kept[pool.id] = await self.samples.pools(position.chain, pool.id, since, now.timestamp)
-                except (Unavailable, Broken) as error:
-                    reasons[position.id] = to_clause(error)
-                    continue
-            samples = kept[pool.id]
-            late = Fraction(samples[0].block.timestamp - since, now.timestamp - since) if samples else Fraction(1)
-            if late > SAMPLE_REACH:
-                reasons[position.id] = "the past is not kept by this node, nor in our own samples"
-                continue
-            path = [PricedBlock(sample.block, sample.sqrt_price_x96) for sample in samples]
-            how = "own samples, as if its liquidity had been the same throughout"
-            figures = figures_of_window(position, fees_from_samples(samples, position), path, how)
-            _keep(position.id, figures, known, reasons)
-        return known, reasons
-
     async def _usd(
-        self, chain: Chain, position: LpPosition, prices: dict[str, tuple[Fraction | None, str]], seen: _ChainLines
+        self, desk: LpDesk, position: LpPosition, prices: dict[str, tuple[Fraction | None, str]], seen: _ChainLines
     ) -> tuple[Fraction | None, str]:
         """USD for one base unit of the quote token. A pool of tokens nobody vouches for can have any price."""
         tokens = (position.pool.token0, position.pool.token1)
@@ -423,18 +437,18 @@ class PortfolioDesk:
                 return None, f"nobody vouches for {token.display_name} ({token.address})"
         quote = base_and_quote(*tokens)[1]
         if quote.symbol not in prices:
-            prices[quote.symbol] = await self._usd_price(chain, quote, position, seen)
+            prices[quote.symbol] = await self._usd_price(desk, quote, position, seen)
         price, why = prices[quote.symbol]
         return None if price is None else price / 10**quote.decimals, why
 
     async def _usd_price(
-        self, chain: Chain, token: Token, position: LpPosition, seen: _ChainLines
+        self, desk: LpDesk, token: Token, position: LpPosition, seen: _ChainLines
     ) -> tuple[Fraction | None, str]:
         now = position.block.timestamp
         if is_stable(token):
             fact = Fact(Fraction(1), "counted as one dollar", as_of=now, read_at=now, limit=Seconds(0))
         else:
-            prices = self.feeds_of(chain, position.pool.id).prices
+            prices = desk.feeds_of(position.pool.id).prices
             try:
                 fact = await prices.spot(Pair(market_name(token), "USDC"), now)
             except (Unavailable, Malformed) as error:
@@ -446,15 +460,6 @@ class PortfolioDesk:
         return fact.value, ""
 
 
-def _keep(
-    position_id: int, figures: WindowFigures | None, known: dict[int, WindowFigures], reasons: dict[int, str]
-) -> None:
-    if figures is None or figures.seconds < LEAST_SECONDS:
-        reasons[position_id] = "it has been in the pool for less than an hour"
-    else:
-        known[position_id] = figures
-
-
 def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines], seconds: int) -> PortfolioView:
     lines = [line for chain in chains for line in chain.lines]
     notes = [note for chain in chains for note in chain.notes]
@@ -462,11 +467,12 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
         notes.append("USDC, USDT and DAI count as one dollar each")
     return PortfolioView(
         wallets=tuple(_wallet_view(wallet, lines) for wallet in wallets),
-        totals=_totals_view(lines, seconds, complete=all(wallet.complete for wallet in wallets)),
+        totals=_totals_view(lines, seconds, wallets),
         positions=tuple(map(_position_view, lines)),
         chains=tuple(_chain_view(chain) for chain in chains if chain.lines),
         prices=tuple(price for chain in chains for price in chain.prices),
         notes=tuple(notes),
+        urgent=tuple(dict.fromkeys(warning for chain in chains for warning in chain.urgent)),
     )
 
 
@@ -497,6 +503,8 @@ def _position_view(line: _Line) -> PortfolioPositionView:
         **window,
         position_ids=tuple(map(str, (position.id,) if figures is None else figures.lineage)),
         how=line.why_unknown if figures is None else figures.how,
+        summary=line.summary,
+        **{name: None if line.life is None else _usd_text(line.in_usd(getattr(line.life, name))) for name in _RESULTS},
         quote=base_and_quote(pool.token0, pool.token1)[1].display_name,
     )
 
@@ -504,16 +512,19 @@ def _position_view(line: _Line) -> PortfolioPositionView:
 _WINDOW_FIELDS: Final = ("fees24h", "lvr24h", "mean_worth", "fee_apr", "net_apr", "time_in_range", "window_hours")
 
 
+_RESULTS: Final = ("result", "against_holding", "fees")
+
+
 def _window_fields(line: _Line, figures: WindowFigures) -> dict[str, Any]:
-    per_day, worth = Fraction(DAY, figures.seconds), figures.mean_worth
-    amounts = (figures.fees * per_day, figures.lvr * per_day, worth)
-    gains = (annual_rate(gain, worth, figures.seconds) for gain in (figures.fees, figures.fees - figures.lvr))
-    rates = (_rate(rate) for rate in (*gains, figures.in_range))
-    texts = (_usd_text(line.in_usd(amount)) for amount in amounts)
+    per_day = Fraction(DAY, figures.seconds)
+    texts = (
+        _usd_text(line.in_usd(each)) for each in (figures.fees * per_day, figures.lvr * per_day, figures.mean_worth)
+    )
+    rates = (*to_views.yields_of(figures), to_views.rate_of(figures.in_range))
     return dict(zip(_WINDOW_FIELDS, (*texts, *rates, round(figures.seconds / 3_600, 2)), strict=True))
 
 
-def _totals_view(lines: Sequence[_Line], seconds: int, *, complete: bool) -> PortfolioTotalsView:
+def _totals_view(lines: Sequence[_Line], seconds: int, wallets: Sequence[_WalletRead]) -> PortfolioTotalsView:
     priced = [line for line in lines if line.usd is not None]
     counted, unknown, seen = list[tuple[_Line, WindowFigures]](), list[str](), set[tuple[str, int]]()
     for line in priced:
@@ -525,27 +536,43 @@ def _totals_view(lines: Sequence[_Line], seconds: int, *, complete: bool) -> Por
         if not lineage & seen:  # a lineage of rebalances counts once
             counted.append((line, figures))
         seen |= lineage
-    fees, lvr, mean_worth = Fraction(0), Fraction(0), Fraction(0)
-    for line, figures in counted:
-        usd, per_day = line.usd or Fraction(0), Fraction(DAY, figures.seconds)
-        fees += figures.fees * per_day * usd
-        lvr += figures.lvr * per_day * usd
-        mean_worth += figures.mean_worth * usd
+
+    def sum_up(amounts: Iterable[tuple[_Line, Fraction]]) -> Fraction | None:
+        return _sum_known([line.in_usd(each) for line, each in amounts])
+
+    def per_day(name: str, *, old: bool = False) -> Fraction | None:
+        return sum_up((line, getattr(each, name) * DAY / each.seconds) for line, each in (aged if old else counted))
+
+    aged = [(line, each) for line, each in counted if each.seconds >= to_views.YIELD_SECONDS]
+    fees, lvr, worth = (
+        per_day("fees", old=True),
+        per_day("lvr", old=True),
+        sum_up((line, each.mean_worth) for line, each in aged),
+    )
+    lives = [(line, line.life) for line in priced if line.life is not None]
     sums = [_sum_known([line.worth(fees=True, principal=with_it) for line in priced]) for with_it in (True, False)]
-    if not lines and complete:
+    if not lines and all(wallet.complete for wallet in wallets):
         sums = [Fraction(0), Fraction(0)]
     return PortfolioTotalsView(
         currency=CURRENCY,
         worth=_usd_text(sums[0]),
         uncollected=_usd_text(sums[1]),
         unpriced=tuple(map(_unpriced_view, (line for line in lines if line.usd is None))),
-        fees24h=_usd_text(fees) if counted else None,
-        lvr24h=_usd_text(lvr) if counted else None,
-        mean_worth=_usd_text(mean_worth) if counted else None,
-        fee_apr=_rate(annual_rate(fees, mean_worth, DAY)),
-        net_apr=_rate(annual_rate(fees - lvr, mean_worth, DAY)),
+        fees24h=_usd_text(per_day("fees")),
+        lvr24h=_usd_text(per_day("lvr")),
+        mean_worth=_usd_text(sum_up((line, each.mean_worth) for line, each in counted)),
+        fee_apr=None if fees is None or worth is None else to_views.rate_of(annual_rate(fees, worth, DAY)),
+        net_apr=None
+        if fees is None or lvr is None or worth is None
+        else to_views.rate_of(annual_rate(fees - lvr, worth, DAY)),
         window_hours=round(seconds / 3_600, 2),
         unknown=tuple(unknown),
+        **{name: _usd_text(sum_up((line, getattr(life, name)) for line, life in lives)) for name in _RESULTS},
+        positions=len(lines) + sum(wallet.missing for wallet in wallets),
+        worth_of=len(priced),
+        result_of=len(lives),
+        fees24h_of=len(counted),
+        yield_of=len(aged),
     )
 
 
@@ -567,7 +594,3 @@ def _sum_known(values: Sequence[Fraction | None]) -> Fraction | None:
 
 def _usd_text(value: Fraction | None) -> str | None:
     return None if value is None else money_text(value * 10**6, 6)
-
-
-def _rate(value: Fraction | None) -> float | None:
-    return None if value is None else float(decimal_text(value, 6))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
 from zuno.amm.identity import pool_id
-from zuno.amm.model import NO_HOOKS, Block, LpPosition, price_of, sqrt_price_for, whole_price
+from zuno.amm.model import NO_HOOKS, Block, LpPosition, sqrt_price_for, whole_price
 from zuno.amm.ticks import MAX_SQRT_PRICE, MIN_SQRT_PRICE
 from zuno.kernel.arguments import parse_moment
 from zuno.kernel.errors import (
@@ -28,16 +28,17 @@ from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import base_and_quote, plain_text
 from zuno.kernel.units import Address, HexId, Seconds
 from zuno.lp.model.chains import FEE_TIERS, market_name
-from zuno.lp.model.hedges import ShortResult
-from zuno.lp.model.history import PositionEvent, PositionHistory
 from zuno.lp.model.market import HOUR, Fact, GasQuote, Pair
-from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions
+from zuno.lp.ports.chain import STALE, Chain, Missing, OwnedPositions, Snapshot
 from zuno.lp.ports.market import Feeds
-from zuno.lp.rules.attribution import HedgeAmounts, attribute
-from zuno.lp.rules.limits import find_volatile_side
+from zuno.lp.ports.samples import Samples
+from zuno.lp.rules.attribution import attribute
 from zuno.lp.rules.volatility import realized_vol_bps
 from zuno.lp.service import arguments, to_views, views
+from zuno.lp.service.desk_state import DeskState
+from zuno.lp.service.position_past import Figures, PastReader, ReadHedge
 from zuno.lp.service.result_views import ClosedPositionsView, ClosedPositionView, PnlView, PriceCaseView, WhatIfView
+from zuno.lp.service.summary_view import SummaryView
 from zuno.lp.service.to_views import liquidity_view
 
 if TYPE_CHECKING:
@@ -67,8 +68,14 @@ class LpDesk:
     feeds_of: Callable[[HexId], Feeds]
     now: Callable[[], Seconds] | None = None
     """What a head is held against; None for local chains, which keep their own time."""
-    hedge_of: Callable[[str, frozenset[int]], Awaitable[tuple[ShortResult, str] | None]] | None = None
-    """What hedges of positions of a chain have made, and what is to be said of it."""
+    hedge_of: ReadHedge | None = None
+    samples: Samples | None = None
+    read_state: Callable[[str, Block], Awaitable[DeskState]] | None = None
+    """What its owner has to know of positions of a chain before their figures."""
+
+    @property
+    def past(self) -> PastReader:
+        return PastReader(self.chain, self.feeds_of, self.hedge_of, self.samples)
 
     async def pools(self) -> views.PoolsView:
         pools = await self.chain.pools()
@@ -76,7 +83,7 @@ class LpDesk:
         return views.PoolsView(
             **to_views.place(name, pools.block),
             pools=tuple(to_views.pool_view(pool, name) for pool in pools.pools),
-            notes=(*pools.notes, *self._clock_notes(pools.block)),
+            notes=(*pools.notes, *self._clock_notes(pools.block.timestamp)),
         )
 
     async def pool(self, which: str, fee: str | None = None) -> views.PoolView:
@@ -152,19 +159,42 @@ class LpDesk:
         begun = history.events[0].block.timestamp if history.start is None and history.events else moment
         return (result.fees0, result.fees1) if begun < moment + DAY else None
 
-    async def positions(
+    async def positions(self, ids: Sequence[str] = (), wallet: str | None = None) -> views.PositionsView:
+        """The positions named, or all that the wallet holds, as they stand on chain."""
+        view, _ = await self._read_positions(ids, wallet)
+        note = "; ".join(filter(None, (view.note, *self._clock_notes(Seconds(view.timestamp)))))
+        return view.model_copy(update={"note": note})
+
+    async def list_positions(
         self, ids: Sequence[str] = (), wallet: str | None = None, only: str | None = None
     ) -> views.PositionsView:
-        """The positions named, or all that the wallet holds; or of these only those in one state."""
+        """The same with what each made and what to do next; `only`: those in one state."""
         keep = arguments.state(only)
-        whole = await self._positions(ids, wallet)
-        kept = tuple(view for view in whole.positions if keep(view.in_range, view.edge_distance_percent))
-        if only is None or len(kept) == len(whole.positions):
-            return whole
-        note = f"{len(kept)} of {len(whole.positions)} positions are {only}"
-        return whole.model_copy(update={"positions": kept, "note": "; ".join(filter(None, (whole.note, note)))})
+        whole, snapshot = await self._read_positions(ids, wallet)
+        pairs = zip(whole.positions, snapshot.positions, strict=True)
+        kept = [(view, held) for view, held in pairs if keep(view.in_range, view.edge_distance_percent)]
+        summaries, urgent, notes = await self.summarise([held for _, held in kept], snapshot.block)
+        if len(kept) < len(whole.positions):
+            notes += (f"{len(kept)} of {len(whole.positions)} positions are {only}",)
+        told = {"urgent": urgent, "note": "; ".join(filter(None, (whole.note, *notes)))}
+        lines = tuple(view.model_copy(update={"summary": summaries[view.id]}) for view, _ in kept)
+        return whole.model_copy(update={"positions": lines, **told})
 
-    async def _positions(self, ids: Sequence[str], wallet: str | None) -> views.PositionsView:
+    async def summarise(
+        self, positions: Sequence[LpPosition], head: Block, figures: Figures | None = None
+    ) -> tuple[dict[str, SummaryView], tuple[str, ...], tuple[str, ...]]:
+        """By id, what an owner asks first; what is urgent, and notes. `figures`: where they were read already."""
+        figures = figures or await self.past.read_figures(positions, to_views.YIELD_SECONDS)
+        state = DeskState() if self.read_state is None else await self.read_state(self.chain.info.name, head)
+        summaries, urgent = dict[str, SummaryView](), list(state.urgent)
+        for position in positions:
+            plan, off = state.plans.get(position.id), state.unhedged.get(position.id)
+            summaries[str(position.id)] = to_views.summary_view(position, figures, plan)
+            urgent += [f"position {position.id} on {position.chain}: {off}"] if off else []
+            urgent += [plan.warn(str(position.id))] if plan is not None and plan.waits else []
+        return summaries, (*urgent, *self._clock_notes(head.timestamp)), tuple(figures.notes)
+
+    async def _read_positions(self, ids: Sequence[str], wallet: str | None) -> tuple[views.PositionsView, Snapshot]:
         if ids and wallet is not None:
             raise UsageError("Give --id or --wallet, not both: an id is read whoever holds it.")
         owned: OwnedPositions | None = None
@@ -180,20 +210,21 @@ class LpDesk:
             owned, snapshot = holdings.owned, holdings.snapshot
             if not (owned.complete or snapshot.positions):
                 raise Unavailable(f"No position of this wallet could be read: {owned.note}.")
-        return views.PositionsView(
+        view = views.PositionsView(
             **to_views.place(self.chain.info.name, snapshot.block),
             wallet=owned.owner if owned else None,
             complete=(owned is None or owned.complete) and not snapshot.missing,
-            note="; ".join(filter(None, (owned.note if owned else "", *self._clock_notes(snapshot.block)))),
+            note=owned.note if owned else "",
             positions=tuple(to_views.position_view(position) for position in snapshot.positions),
             missing=tuple(views.MissingView(id=str(missing.id), reason=missing.reason) for missing in snapshot.missing),
         )
+        return view, snapshot
 
-    def _clock_notes(self, head: Block) -> tuple[str, ...]:
+    def _clock_notes(self, head: Seconds) -> tuple[str, ...]:
         """What the head's time says against the node that gave it."""
         if self.now is None:
             return ()
-        age, block_millis = self.now() - head.timestamp, self.chain.info.block_millis
+        age, block_millis = self.now() - head, self.chain.info.block_millis
         if age > min(STALE, max(2 * AHEAD, _BEHIND_BLOCKS * block_millis // 1000)):
             old = f"{age // 60} min" if age >= 120 else f"{age} s"
             blocks = age * 1000 // block_millis
@@ -233,8 +264,7 @@ class LpDesk:
         new = None if end is None or end.new_position_id is None else str(end.new_position_id)
         known = {"id": str(position_id), "new_position_id": new, "plan_id": None if end is None else end.plan_id}
         try:
-            history = await self._with_native_price(await self.chain.history(position_id, None))
-            result = attribute(history)
+            history, result, _ = await self.past.attribute(position_id, None)
         except (Unavailable, Malformed, Broken, NotFound) as error:
             nothing = dict.fromkeys(("pool", "opened_at", "closed_at", "unit", *CLOSED_TERMS))
             became = "gone" if end is None else end.what
@@ -284,8 +314,11 @@ class LpDesk:
 
     async def inspect(self, text: str) -> views.InspectView:
         position = await self.position(arguments.position_id(text))
+        summaries, urgent, notes = await self.summarise([position], position.block)
         return views.InspectView(
-            **dict(to_views.position_view(position)),
+            **dict(to_views.position_view(position)) | {"summary": summaries[str(position.id)]},
+            urgent=urgent,
+            notes=notes,
             pool_state=to_views.pool_view(position.pool, self.chain.info.name),
             market=await self._market(position),
         )
@@ -293,9 +326,7 @@ class LpDesk:
     async def pnl(self, text: str, since: str | None) -> PnlView:
         position_id = arguments.position_id(text)
         start = None if since is None else parse_moment(since, (await self.chain.head()).timestamp)
-        history = await self._with_native_price(await self.chain.history(position_id, start))
-        hedge, note = await self._read_hedge(history)
-        result = attribute(history, hedge)
+        history, result, note = await self.past.attribute(position_id, start)
         view = to_views.pnl_view(self.chain.info.name, position_id, history, result, note)
         if not result.adds_up:
             known = "".join(f" Note: {note}." for note in (*view.notes, *view.computed))
@@ -304,21 +335,6 @@ class LpDesk:
                 f"do not trust these figures and report the position id and chain.{known}"
             )
         return view
-
-    async def _read_hedge(self, history: PositionHistory) -> tuple[HedgeAmounts | None, str]:
-        """What the short beside it made since it was hedged; dollars count as the pool's dollar token."""
-        touches = [event for event in history.events if isinstance(event, PositionEvent)]
-        ids = {event.position_id for event in touches}
-        ids |= set() if history.start is None else {history.start.position_id}
-        found = None if self.hedge_of is None else await self.hedge_of(self.chain.info.name, frozenset(ids))
-        if found is None:
-            return None, ""
-        result, note = found
-        side = 1 - find_volatile_side(history.token0, history.token1)
-        unit = 10 ** (history.token0, history.token1)[side].decimals
-        ledger, trades, funding = (Fraction(each) * unit for each in (result.ledger, result.trades, result.funding))
-        price = (history.end or touches[-1]).sqrt_price_x96
-        return HedgeAmounts(ledger, trades, funding, side, price), note
 
     async def whatif(self, text: str, price: str | None = None) -> WhatIfView:
         """The position at a price, or at today's changed by a percentage, and at a row of others around today's."""
@@ -361,22 +377,6 @@ class LpDesk:
         except (Unavailable, Malformed) as error:
             return None, (f"what was put in at the mint is unknown: {error}",)
         return put_in, () if put_in else ("what was put in at the mint is unknown: its mint is not on record",)
-
-    async def _with_native_price(self, history: PositionHistory) -> PositionHistory:
-        """A pool that cannot price gas gets today's price of the native coin, if anybody knows it."""
-        if history.native_side is not None or not any(event.gas for event in history.events):
-            return history
-        key, now, why_not = history.key, history.closed.timestamp, ""
-        own_id = HexId(pool_id(key.currency0, key.currency1, key.fee, key.tick_spacing, key.hooks))
-        native = self.feeds_of(own_id).native
-        in_token1 = {history.token1: Fraction(1), history.token0: price_of(history.path[-1].sqrt_price_x96)}
-        for token, rate in in_token1.items():
-            fact, why_not = await _ask(native.native(market_name(token), now))
-            if fact is not None:
-                note = f"all gas is priced at one price of the native coin, the newest of {fact.source}"
-                price = fact.value * 10**token.decimals / 10**18 * rate
-                return replace(history, native_in_token1=price, notes=(*history.notes, note))
-        return replace(history, notes=(*history.notes, f"gas has no price here: {why_not}"))
 
     def _pool_of(self, pair: str, fee: str | None) -> HexId:
         """The id of the plain pool of a pair at one of the usual fees."""

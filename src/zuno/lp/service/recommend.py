@@ -279,7 +279,7 @@ class RecommendService:
         where = chain or asked_for.chain or self.chain
         await self._check_capital(where, asked_for.position)
         room = await self.open_room(request_id, listen)
-        terms = self._list_terms(where, risk, room, own_range)
+        terms = self._list_terms(where, risk, room, own_range or arguments.own_range(asked_for.prices, None))
         start = FlowCreateStart(wish=asked_for.position, **terms, hedged=hedged)
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))

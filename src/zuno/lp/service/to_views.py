@@ -12,17 +12,22 @@ from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.numbers_text import decimal_text, money_text
 from zuno.kernel.text import Token, base_and_quote, format_units
 from zuno.kernel.wire import derive
-from zuno.lp.model.history import PositionEvent, PositionHistory
+from zuno.lp.model.history import PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
+from zuno.lp.plan.inventory import range_edges
 from zuno.lp.rules.attribution import Attribution, PnlTerms
+from zuno.lp.rules.portfolio import WindowFigures, annual_rate, list_lineage
 from zuno.lp.service import views
+from zuno.lp.service.position_past import Figures
 from zuno.lp.service.result_views import ExactTermsView, HodlView, PnlView, PriceCaseView, TermsView
+from zuno.lp.service.summary_view import YIELD_DAYS, PlannedView, SummaryView
 
 if TYPE_CHECKING:
     from zuno.lp.rules.worth import PositionAtPrice
 
 PRICE_DIGITS = 10
+YIELD_SECONDS: Final = YIELD_DAYS * 86_400
 
 
 def leftover_view(left: Leftover, pool: PoolState) -> views.LeftoverView:
@@ -115,6 +120,69 @@ def position_view(position: LpPosition) -> views.PositionView:
     )
 
 
+def summary_view(position: LpPosition, figures: Figures, plan: PlannedView | None) -> SummaryView:
+    """`figures`: of the last seven days."""
+    pool, life, week = position.pool, figures.lives.get(position.id), figures.windows.get(position.id)
+    now, quote = position.block.timestamp, base_and_quote(pool.token0, pool.token1)[1]
+    lower, upper = range_changes(position)
+    owed = (position.fees0, position.fees1)
+
+    def money(value: Fraction) -> str:
+        return money_text(value, quote.decimals)
+
+    def worth(amount0: int, amount1: int) -> str:
+        return money(quote_worth(amount0, amount1, pool.sqrt_price_x96, pool.token0, pool.token1))
+
+    def collected(earned: tuple[int, int]) -> str:
+        """What was earned beyond what lies there still: fees are paid whole."""
+        return worth(*(max(0, every - left) for every, left in zip(earned, owed, strict=True)))
+
+    fields: dict[str, Any] = {}
+    if life is not None:
+        fields |= {name: money(getattr(life, name)) for name in ("result", "against_holding", "fees", "lvr")}
+        fields |= {"opened_at": life.opened_at, "fees_collected": collected(life.earned), "guessed": life.guessed}
+        fields["result_share"] = rate_of(life.result / life.put_in) if life.put_in > 0 else None
+        fields["out_for_hours"] = None if life.out_since is None else round((now - life.out_since) / 3_600, 2)
+    if week is not None:
+        fields |= {"fees7d": money(week.fees), "lvr7d": money(week.lvr), "fees7d_collected": collected(week.earned)}
+        fields |= dict(zip(("fee_apr", "net_apr"), yields_of(week), strict=True))
+    missing = [reasons.get(position.id, "") for reasons in (figures.why_no_life, figures.why_no_window)]
+    age = week.seconds if week is not None else now if life is None else now - life.opened_at
+    return SummaryView(
+        state="empty" if not position.liquidity else "in_range" if position.in_range else "out_of_range",
+        to_lower_percent=lower,
+        to_upper_percent=upper,
+        unit=quote.display_name,
+        uncollected=worth(*owed),
+        young=age < YIELD_SECONDS,
+        position_ids=tuple(map(str, (position.id,) if life is None else life.lineage)),
+        plan=plan,
+        why="; ".join(dict.fromkeys(filter(None, missing))),
+        **fields,
+    )
+
+
+def yields_of(window: WindowFigures) -> tuple[float | None, float | None]:
+    """Of fees, and after LVR; none of less than seven days."""
+    if window.seconds < YIELD_SECONDS:
+        return None, None
+    fees, net = window.fees, window.fees - window.lvr
+    rates = [rate_of(annual_rate(gain, window.mean_worth, window.seconds)) for gain in (fees, net)]
+    return rates[0], rates[1]
+
+
+def range_changes(position: LpPosition) -> list[str]:
+    """By how many percent the price must change to be at the lower and at the upper edge."""
+    pool = position.pool
+    prices = [whole_price(sqrt, pool.token0, pool.token1) for sqrt in range_edges(position.range)]
+    here = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
+    return [decimal_text((price / here - 1) * 100, 6) for price in sorted(prices)]
+
+
+def rate_of(value: Fraction | None) -> float | None:
+    return None if value is None else float(decimal_text(value, 6))
+
+
 def _value_text(position: LpPosition) -> str:
     pool = position.pool
     _, quote = base_and_quote(pool.token0, pool.token1)
@@ -132,9 +200,6 @@ def fact_view(fact: Fact[Fraction] | None, unit: str, why_not: str = "", digits:
 
 def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Attribution, note: str = "") -> PnlView:
     token0, token1 = history.token0, history.token1
-    ids = dict.fromkeys(event.position_id for event in history.events if isinstance(event, PositionEvent))
-    if history.start is not None:
-        ids = {history.start.position_id: None, **ids}
     notes = [*history.notes, *filter(None, (note,))]
     if not result.gas_valued and result.gas_wei:
         notes.append("nothing here prices the chain's own currency, so gas stands outside the sum")
@@ -142,7 +207,7 @@ def pnl_view(chain: str, position_id: int, history: PositionHistory, result: Att
         id=str(position_id),
         chain=chain,
         pool=key_view(history.key, token0, token1),
-        position_ids=tuple(str(id_) for id_ in ids),
+        position_ids=tuple(map(str, list_lineage(history))),
         from_block=history.opened.number,
         from_timestamp=history.opened.timestamp,
         to_block=history.closed.number,

@@ -4,23 +4,48 @@ Amounts, liquidity and ids are strings because JSON numbers lose digits; each am
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import compress
 from typing import Final
+
+from pydantic import Field
 
 from zuno.kernel.clock import iso
 from zuno.kernel.numbers_text import short_text, thousands_text
 from zuno.kernel.text import Token
 from zuno.kernel.units import Millis
-from zuno.kernel.view import View
+from zuno.kernel.view import ForeignText, View
+from zuno.lp.service.summary_view import SummaryView
 from zuno.lp.watch.alerts import chain_label
-from zuno.present.document import Act, Block, Document, Fact, Mark, Tone, Value, document, facts, lines, section, table
-from zuno.present.values import amount, bad, count, foreign, good, id_, name, quiet
+from zuno.present.document import (
+    Act,
+    Block,
+    Document,
+    Fact,
+    Mark,
+    Section,
+    Tone,
+    Value,
+    document,
+    facts,
+    lines,
+    section,
+    table,
+)
+from zuno.present.values import amount, bad, count, foreign, good, id_, name, quiet, share
 
+MOST_ACTS: Final = 5
 _BAR_WIDTH: Final = 24
 """Characters of a range between its edges."""
-_JOINERS: Final = {"range": " – ", "state": ", ", "holds": ", ", "fees": ", "}
+_JOINERS: Final = dict.fromkeys(("edges", "holds", "result", "to collect"), ", ") | {"range": " – "}
+_COLUMNS: Final = (
+    *("id", "pool", "edges", "range", "price", "worth", "result", "vs holding", "fees 7 d", "fees", "to collect"),
+    "holds",
+)
+_RESULTS: Final = ("result", "vs holding", "fees 7 d", "fees")
+_SPARE: Final = ("holds", "price", "range", "to collect", "fees 7 d", "vs holding", "fees")
 
 
 def describe_place(chain: str, block: int) -> str:
@@ -272,34 +297,60 @@ class PositionView(View):
     subscribed: bool
     block: int
     timestamp: int
+    summary: SummaryView | None = Field(None, exclude_if=lambda summary: summary is None)
+    """What an owner asks first; absent where the position alone was asked for."""
 
     @property
     def is_out(self) -> bool:
         return self.liquidity != "0" and not self.in_range
 
+    def open(self, name: str = "") -> Value:
+        """What it opens with."""
+        tone = Tone.BAD if self.is_out else Tone.PLAIN
+        return Value("") if self.summary is None else self.summary.open(name, tone, ours=self.pool.verified)
+
+    @property
+    def act(self) -> Act:
+        if self.summary is None:
+            return Act(f"Recommend {self.id}", f"lp recommend rebalance {self.id} --chain {self.chain}")
+        return self.summary.act(self.id, self.chain)
+
     @property
     def worth(self) -> Value:
         return self.pool.amount_of(self.value_human, self.value_unit)
 
-    def describe_state(self, between: str = ", ") -> Value:
+    def describe_state(self) -> Value:
         if self.liquidity == "0":
             return quiet("empty")
-        if not self.in_range:
-            return bad("out of range")
-        return good(f"in range{between}{Decimal(self.edge_distance_percent):.1f} % to edge")
+        return good("in range") if self.in_range else bad("out of range")
 
     @property
     def cells(self) -> tuple[Value, ...]:
+        summary, unit = self.summary, self.pool.trust_unit(self.value_unit)
+        amounts = ("result", "against_holding", "fees7d", "fees")
+        made, *others = (bare_amount(None if summary is None else getattr(summary, name), unit) for name in amounts)
+        if summary is not None and made.number is not None:
+            part = "" if summary.result_share is None else f"\n{share(summary.result_share, signed=True).text}"
+            made = replace(made, text=f"{made.text}{part}", tone=Tone.BAD if made.number < 0 else Tone.GOOD)
+        edges = "\n".join(() if summary is None else (edge.text for edge in summary.edges))
         return (
             id_(self.id),
             replace(self.pool.name, text=self.pool.label.replace(" ", "\n", 1)),
-            self.describe_state("\n"),
+            Value(edges or self.describe_state().text, self.describe_state().tone),
             Value(f"{short_text(self.price_lower)}\n{short_text(self.price_upper)}"),
             self.pool.price_of(self.price, self.price_unit),
             replace(self.worth, text=f"{short_text(self.value_human)}\n{self.value_unit}"),
-            self.pool.pair(self.amount0_human, self.amount1_human, "\n"),
+            made,
+            *others,
             self.pool.pair(self.fees0_human, self.fees1_human, "\n"),
+            self.pool.pair(self.amount0_human, self.amount1_human, "\n"),
         )
+
+
+def list_lineages(positions: Iterable[tuple[str, SummaryView | None]]) -> Iterator[str]:
+    for position, made in positions:
+        if made is not None and made.lineage:
+            yield f"position {position} is counted with those it came from: {made.lineage}"
 
 
 class MissingView(View):
@@ -314,35 +365,43 @@ class PositionsView(ChainView):
     positions: tuple[PositionView, ...]
     missing: tuple[MissingView, ...]
 
+    urgent: tuple[ForeignText, ...] = ()
+    """What its owner has to know before any figure."""
+
     def to_document(self) -> Document:
         known, note = self.positions, [foreign(self.note)]
         whose = "" if self.wallet is None else f" of {self.wallet}"
-        urgent = [foreign(f"position {line.id} was not read: {line.reason}") for line in self.missing]
+        urgent = [*map(foreign, self.urgent)]
+        urgent += [foreign(f"position {line.id} was not read: {line.reason}") for line in self.missing]
         if not self.complete:
             urgent.append(foreign(f"the positions{whose} could not all be listed: {self.note}".rstrip(": ")))
             note = []
         if out := [position.id for position in known if position.is_out]:
             urgent.insert(0, bad(f"out of range: position{'s' if out[1:] else ''} {', '.join(out)}"))
         inside = sum(position.in_range and position.liquidity != "0" for position in known)
-        columns = ("id", "pool", "state", "range", "price", "worth", "holds", "fees")
-        cells = (position.cells for position in known)
         spans = ((position.id, position.price_lower, position.price_upper, position.price) for position in known)
         empty = f"No positions{whose}" if self.complete else f"No position{whose} could be listed"
-        act = [f"lp recommend rebalance {position.id} --chain {self.chain}" for position in known]
         return document(
             f"Positions in range: {inside} of {len(known)}" if known else empty,
-            table(columns, cells, spare=("price",), joiners=_JOINERS) if known else None,
+            lines(*(line.open(line.id) for line in known)),
+            _write_table(known) if known else None,
             draw_ranges(spans),
             lines(*warn_unverified(position.pool for position in known), mark=Mark.WARNING),
             context=describe_place(self.chain, self.block),
             urgent=urgent,
-            notes=note,
-            acts=(
-                *(Act(f"Recommend {line.id}", command) for line, command in zip(known[:3], act, strict=False)),
-                Act("Portfolio", "lp portfolio") if known else None,
-            ),
+            notes=(*note, *list_lineages((line.id, line.summary) for line in known)),
+            acts=(*(line.act for line in known[:MOST_ACTS]), Act("Portfolio", "lp portfolio") if known else None),
             as_of=format_moment(self.timestamp),
         )
+
+
+def _write_table(known: Sequence[PositionView]) -> Block:
+    """Without results where none was asked for."""
+    made = any(line.summary for line in known)
+    kept = [made or name not in _RESULTS for name in _COLUMNS]
+    rows = (tuple(compress(line.cells, kept)) for line in known)
+    spare = [name for name in _SPARE if made or name not in _RESULTS]
+    return table(tuple(compress(_COLUMNS, kept)), rows, spare=spare, joiners=_JOINERS, whole=made)
 
 
 class FactView(View):
@@ -380,51 +439,91 @@ class InspectView(PositionView):
 
     pool_state: PoolView
     market: MarketView
+    urgent: tuple[ForeignText, ...] = ()
+    notes: tuple[ForeignText, ...] = ()
 
     def to_document(self) -> Document:
         state, pool = self.describe_state(), self.pool
-        known = pool.amounts(self.amount0_human, self.amount1_human), pool.amounts(self.fees0_human, self.fees1_human)
-        (held0, held1), (fees0, fees1) = known
+        held0, held1 = pool.amounts(self.amount0_human, self.amount1_human)
         lower, upper = (pool.price_of(edge, self.price_unit) for edge in (self.price_lower, self.price_upper))
         about = f"{self.id} --chain {self.chain}"
-        staked = "this position is subscribed (staked): burning it unsubscribes"
+        urgent = [bad("out of range: it earns nothing")] if self.is_out else []
+        urgent += map(foreign, self.urgent)
+        if self.subscribed:
+            urgent.append(bad("this position is subscribed (staked): burning it unsubscribes"))
+        if self.market.reference_price.stale:
+            urgent.append(bad(f"the reference price is {self.market.reference_price.age_seconds} s old"))
         return document(
-            pool.sentence(f"Position {self.id}: {state.text.partition(',')[0]}, worth {self.worth.text}", state.tone),
+            pool.sentence(f"Position {self.id}: {state.text}, worth {self.worth.text}", state.tone),
+            lines(self.open()),
             draw_edges(self.price_lower, self.price_upper, self.price),
             facts(
                 ("position", id_(self.id)),
                 ("pool", pool.name),
-                ("state", state),
                 ("worth", self.worth),
+                *self._list_results(),
                 ("price", pool.price_of(self.price, self.price_unit)),
                 ("from", lower),
                 ("to", upper),
                 ("holds", held0),
                 ("holds", held1),
-                ("fees", fees0),
-                ("fees", fees1),
             ),
             section("Market", facts(*self.market.to_facts())),
-            section(
-                "On chain",
-                facts(
-                    ("liquidity", thousands_text(self.liquidity)),
-                    ("exactly", pool.exact_pair(self.amount0_human, self.amount1_human)),
-                    ("exact fees", pool.exact_pair(self.fees0_human, self.fees1_human)),
-                    ("tick", f"{self.tick}, range {self.tick_lower} to {self.tick_upper}"),
-                    ("pool id", pool.id),
-                    ("owner", self.owner),
-                ),
-            ),
+            self._write_detail(),
             lines(*warn_unverified([pool]), mark=Mark.WARNING),
             context=describe_place(self.chain, self.block),
-            urgent=[bad(staked)] if self.subscribed else [],
+            urgent=urgent,
+            notes=map(foreign, self.notes),
             acts=(
-                Act("Recommend", f"lp recommend rebalance {about}"),
+                self.act,
+                Act("Recommend", f"lp recommend rebalance {about}") if self.summary and self.summary.plan else None,
                 Act("PnL", f"lp pnl {about}"),
                 Act("What if", f"lp whatif {about}"),
             ),
             as_of=format_moment(self.timestamp),
+        )
+
+    def _list_results(self) -> Iterator[tuple[str, str | Value]]:
+        """What it made, what it earned, and how far the price may go."""
+        if (made := self.summary) is None:
+            return
+
+        def amount_of(text: str | None) -> Value:
+            return quiet("?") if text is None else self.pool.amount_of(text, self.value_unit)
+
+        since = "" if made.result_share is None else f", {share(made.result_share, signed=True).text}"
+        result = amount_of(made.result)
+        yield "result", replace(result, text=f"{result.text}{since}")
+        yield "against holding", amount_of(made.against_holding)
+        yield "fees, 7 d", amount_of(made.fees7d)
+        yield "of that collected", amount_of(made.fees7d_collected)
+        yield "fees in all", amount_of(made.fees)
+        yield "of that collected", amount_of(made.fees_collected)
+        yield "uncollected", amount_of(made.uncollected)
+        yield "fee yield", made.yield_of_fees
+        yield from zip(("to the lower edge", "to the upper edge"), made.edges, strict=True)
+        if made.lineage:
+            yield "counted with", made.lineage
+
+    def _write_detail(self) -> Section:
+        pool, made = self.pool, self.summary
+        lvr = () if made is None else (("LVR, 7 d", made.lvr7d), ("LVR in all", made.lvr))
+        return section(
+            "Detail",
+            facts(
+                *(
+                    (label, quiet("?") if text is None else pool.amount_of(text, self.value_unit))
+                    for label, text in lvr
+                ),
+                None if made is None else ("yield after LVR", share(made.net_apr)),
+                ("liquidity", thousands_text(self.liquidity)),
+                ("exactly", pool.exact_pair(self.amount0_human, self.amount1_human)),
+                ("exact fees", pool.exact_pair(self.fees0_human, self.fees1_human)),
+                ("tick", f"{self.tick}, range {self.tick_lower} to {self.tick_upper}"),
+                ("of its width to the edge", f"{Decimal(self.edge_distance_percent):.1f} %"),
+                ("pool id", pool.id),
+                ("owner", self.owner),
+            ),
         )
 
 

@@ -64,8 +64,11 @@ NOT_PRESENT: Final = "liquidity positions are read in the present only; what was
 _FINE_DAYS: Final = 60
 """An account that is younger is drawn by the hour, one of up to four times that by four hours, others by the day."""
 
-Inventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]] | str
-"""Reads the token amounts in the owner's liquidity positions, by verified symbol, or says why none are read."""
+ReadInventory: TypeAlias = Callable[[], Awaitable[Mapping[str, Decimal]]]
+"""Reads the token amounts in the owner's liquidity positions, by verified symbol."""
+Inventory: TypeAlias = ReadInventory | str
+"""Reads them, or says why none are read."""
+SIMULATED: Final = "liquidity of the simulated chain counts here where none is stated by hand; no cycle counts it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,8 @@ class AccountBackends:
     """What an account at exchanges is marked by: their own prices of what it holds."""
     ask: Callable[[str, TradingBook], Awaitable[tuple[ExchangeAnswer, ...]]] | None = None
     """What the exchanges of an account say they hold beside its log, within seconds; None: nobody can be asked."""
+    simulated: ReadInventory | None = None
+    """Liquidity of a simulated chain: the risk book of a paper account counts it where none is stated by hand."""
     learn: Callable[[OrderGate], Awaitable[Evaluation]] | None = None
     """Learns from what the account of a gate has closed; None: an evaluation does later."""
     catalogue: Callable[[], Catalogue] = Catalogue
@@ -117,6 +122,7 @@ class AccountPage:
     notes: tuple[str, ...] = ()
     lp: Mapping[Symbol, Decimal] = field(default_factory=dict)
     lp_notes: tuple[str, ...] = ()
+    lp_simulated: bool = False
     liquidated: tuple[PositionClosed, ...] = ()
     """Positions entered by hand that the market has ended; in the book here, and written with the next entry."""
     opened: tuple[TradeEvent, ...] = ()
@@ -252,9 +258,16 @@ class AccountPageReader:
         answers = await self.ask_exchanges(book) if ask else None
         at, notes = Millis(max(at, book.newest)), (*notes, *self.describe_answers(answers))
         page = await self._read_page(book, at, notes, priced=paper or live, recorded=own is not None, marks=marks)
-        pools = await self._read_liquidity(book.liquidity.values(), present=not page.recorded)
-        lp = {symbol: to_decimal(quantity) for symbol, quantity in pools.amounts.items()}
-        return replace(page, lp=lp, lp_notes=pools.describe(), answers=answers, opened=tuple(opened))
+        simulated = self._with.simulated if paper else None
+        pools = await self._read_liquidity(
+            book.liquidity.values(), simulated or self._choose_inventory(present=not page.recorded)
+        )
+        stated = {pool.symbol: pool.quantity for pool in book.liquidity.values() if simulated is not None}
+        lp = {symbol: to_decimal(quantity) for symbol, quantity in {**pools.amounts, **stated}.items()}
+        counted = simulated is not None and lp.keys() > stated.keys()
+        lp_notes = (*pools.describe(), SIMULATED) if counted else pools.describe()
+        page = replace(page, lp=lp, lp_notes=lp_notes, lp_simulated=counted)
+        return replace(page, answers=answers, opened=tuple(opened))
 
     async def glance(self) -> AccountPage:
         """As `look`, by what is stored alone: no venue, exchange or chain is asked, and no market is invented."""
@@ -300,7 +313,7 @@ class AccountPageReader:
             book = await read_before(self._with.log, name, moment)
             prices = await self._read_prices(book, moment, recorded=False)
             account = (await self._end_liquidated(name, book, moment, prices))[0].to_account(self._with.routes.venues)
-        lp = await self._read_liquidity(account.liquidity, present=present)
+        lp = await self._read_liquidity(account.liquidity, self._choose_inventory(present=present))
         pools = tuple(Liquidity(symbol=symbol, quantity=quantity) for symbol, quantity in lp.amounts.items())
         notes = () if lp.note is None else (lp.note,)
         slots = account_slots(replace(account, liquidity=pools), moment, unread=lp.unread, notes=notes)
@@ -428,11 +441,14 @@ class AccountPageReader:
             return self._with.now(), (f"the market is not read: {plain_text(str(error), 300)}",)
         return Millis(max(moment, self._with.now())), notes
 
-    async def _read_liquidity(self, pools: Iterable[Liquidity], *, present: bool) -> LiquidityFound:
+    def _choose_inventory(self, *, present: bool) -> Inventory:
         """`present`: the chain is read then alone."""
-        stated, inventory = {pool.symbol: pool.quantity for pool in pools}, self._with.inventory
-        if isinstance(inventory, str) or not present:
-            return LiquidityFound(stated, inventory if isinstance(inventory, str) else NOT_PRESENT)
+        return self._with.inventory if present or isinstance(self._with.inventory, str) else NOT_PRESENT
+
+    async def _read_liquidity(self, pools: Iterable[Liquidity], inventory: Inventory) -> LiquidityFound:
+        stated = {pool.symbol: pool.quantity for pool in pools}
+        if isinstance(inventory, str):
+            return LiquidityFound(stated, inventory)
         try:
             read = sum_inventory(await inventory(), self._with.desk.markets)
         except UsageError as error:

@@ -65,6 +65,7 @@ def risk_view(page: AccountPage) -> account_view.RiskBookView:
         equity_usd=equity,
         leverage=leverage,
         max_leverage=MAX_ACCOUNT_LEVERAGE,
+        lp_simulated=page.lp_simulated,
     )
 
 

@@ -132,6 +132,8 @@ class RiskBookView(View):
     equity_usd: float | None
     leverage: float | None
     max_leverage: float
+    lp_simulated: bool = False
+    """The liquidity is that of a simulated chain."""
 
 
 class MandatedSleeveView(View):
@@ -373,11 +375,12 @@ class TradeStatusView(_EquityView):
             for exposure in risk.rows
         ]
         rows.append(row("all", "", "", "", "", money(risk.delta_usd), money(risk.gross_usd), tone=Tone.STRONG))
-        columns = ("symbol", "positions", "orders", "in LP", "delta", "delta in USD", "gross in USD")
+        lp = "in LP (simulated)" if risk.lp_simulated else "in LP"
+        columns = ("symbol", "positions", "orders", lp, "delta", "delta in USD", "gross in USD")
         over = risk.leverage is None or risk.leverage > risk.max_leverage
         leverage = bad("unknown") if risk.leverage is None else number(risk.leverage, unit="×")
         return [
-            table(columns, rows, spare=("orders", "positions", "in LP", "delta")),
+            table(columns, rows, spare=("orders", "positions", lp, "delta")),
             facts(
                 ("leverage", leverage.with_tone(Tone.BAD) if over else leverage),
                 ("most leverage", number(risk.max_leverage, 1, unit="×")),

@@ -12,7 +12,8 @@ from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.doors.cli.render import render
 from zuno.kernel.numbers_text import time_text
 from zuno.lp.service.local_chains import ResetView
-from zuno.lp.service.to_views import pool_view, position_view
+from zuno.lp.service.position_past import Figures
+from zuno.lp.service.to_views import pool_view, position_view, summary_view
 from zuno.lp.service.views import PoolsView, PositionsView
 
 
@@ -27,7 +28,10 @@ async def test_no_width_loses_a_figure(
     monkeypatch.setenv("COLUMNS", str(width))
     chain = SimChain(SimFile(tmp_path))
     snapshot, pools = await chain.positions([1, 2]), await chain.pools()
-    shown = tuple(map(position_view, snapshot.positions))
+    shown = tuple(
+        position_view(position).model_copy(update={"summary": summary_view(position, Figures(), None)})
+        for position in snapshot.positions
+    )
     render(
         PositionsView(
             chain="sim", block=1, timestamp=1, wallet=None, complete=True, note="", positions=shown, missing=()
@@ -38,7 +42,7 @@ async def test_no_width_loses_a_figure(
     out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= width
-    figures = ("3,074.82", "3,327.57", "5.772 WETH", "1,435.96 USDC", "22,561.83", "9.1 % to edge", "3,097.28")
+    figures = ("3,074.82", "3,327.57", "5.772 WETH", "1,435.96 USDC", "22,561.83", "-0.7 %", "+7.4 %", "3,097.28")
     for figure in figures:
         assert figure in out
 

@@ -136,7 +136,17 @@ FORMS = {
     "create a position with 0,5 ETH": "lp recommend create --token ETH --amount 0.5",
     "i want to keep my eth exposure, 1.2 eth": "lp recommend create --token ETH --amount 1.2 --exposure long-token",
     "halve position 2": "lp remove 2 --percent 50",
-    "close everything": "lp close --all",
+    "close all positions": "lp close --all",
+    "close everything on base": "lp close --all --chain base",
+    "close all trades": "trade close all",
+    "put 1000 USDC between 2800 and 3400": "lp recommend create --token USDC --amount 1000 --range 2800 3400",
+    "put 1 ETH from 2800 to 3400 on base": (
+        "lp recommend create --token ETH --amount 1 --range 2800 3400 --chain base"
+    ),
+    "open 1.5k USDC in the range 2800-3400": "lp recommend create --token USDC --amount 1500 --range 2800 3400",
+    "put 0.5 ETH and 1000 USDC between $2800 and $3400": (
+        "lp recommend create --token ETH --amount 0.5 --with 1000 USDC --range 2800 3400"
+    ),
     "last five entries": "journal tail --count 5",
     "what if eth drops twenty percent on 2": "lp whatif 2 --price -20%",
     "what if position 1 rises by fifteen percent": "lp whatif 1 --price 15%",
@@ -543,3 +553,27 @@ def test_an_order_in_doubt_offers_no_other_order(line: str) -> None:
 )
 def test_exits_of_a_position_and_files_have_their_places(line: str, command: str) -> None:
     assert words(line) == command
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "put 1000 USDC between 3400 and 2800",
+        "put 1000 USDC between 2800 and 2800",
+        "put 1000 USDC between 2800 and 3400 USDC",
+        "put 1000 USDC between 2,800 and 3,400",
+        "put 1000 USDC from 2800",
+        "put 1000 between 2800 and 3400",
+        "put 1000 USDC 2800-3400",
+        "put 1000 USDC from 2800 to 3400 or from 2500 to 3000",
+    ],
+)
+def test_a_range_that_may_be_something_else_is_asked_back(line: str) -> None:
+    assert read(line).command() == ()
+
+
+@pytest.mark.parametrize("line", ["close everything", "exit everything", "close it all", "Close everything!"])
+def test_close_everything_asks_which_desk(line: str) -> None:
+    reading = read(line)
+    assert reading.command() == ()
+    assert [choice.template for choice in reading.choices] == [("lp", "close", "--all"), ("trade", "close", "all")]

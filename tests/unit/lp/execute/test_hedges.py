@@ -143,6 +143,18 @@ async def test_the_short_follows_the_liquidity_and_not_the_approval(world: World
     assert find_broken_invariant(world.market.gate.book) is None
 
 
+async def test_what_is_not_hedged_is_listed_by_position_and_nothing_is_ordered(world: World) -> None:
+    await world.approve()
+    assert await world.keeper.list_unhedged("sim") == {}
+    await world.end(PlanState.CONFIRMED)
+    off = await world.keeper.list_unhedged("sim")
+    assert off.keys() == {1}
+    assert f"{await world.held():f}" in off[1]
+    assert world.short == 0
+    await world.keep()
+    assert await world.keeper.list_unhedged("sim") == await world.keeper.list_unhedged("base") == {}
+
+
 async def test_a_second_round_and_a_new_process_order_nothing_twice(world: World) -> None:
     await world.approve()
     await world.end(PlanState.CONFIRMED)

@@ -40,7 +40,7 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
     @router.get("/positions", **document(PositionsView))
     async def list_positions(chain: Chain = None, wallet: Wallet = None, only: Text = None) -> Response:
         """A wallet's positions with exact amounts and uncollected fees."""
-        return await services.answer(lambda zuno: zuno.lp(chain).positions((), wallet, only))
+        return await services.answer(lambda zuno: zuno.lp(chain).list_positions((), wallet, only))
 
     @router.get("/closed", **document(ClosedPositionsView))
     async def list_closed(chain: Chain = None, wallet: Wallet = None) -> Response:
@@ -69,7 +69,7 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
 
     @router.get("/portfolio", **document(PortfolioView))
     async def get_portfolio(
-        chain: Chain = None, window: Annotated[str, Query(max_length=20)] = "24h", wallet: Wallet = None
+        chain: Chain = None, window: Annotated[str, Query(max_length=20)] = "7d", wallet: Wallet = None
     ) -> Response:
         """All watched positions in USD: worth, fees per day, fee and net APR, time in range."""
         wallets = () if wallet is None else (wallet,)

@@ -164,7 +164,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
 
         plans = await read(lambda zuno: zuno.archive().plans(MOST_PLANS))
         view = HomeView(
-            portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "24h", chain)),
+            portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "7d", chain)),
             trading=await read(lambda zuno: zuno.account(account).status()),
             performance=await read(lambda zuno: zuno.account(account).equity()),
             positions=await read(lambda zuno: zuno.account(account).positions()),

@@ -32,6 +32,11 @@ export function notes(document) {
   return (document?.notes ?? []).map((value) => notice(markCommands(value.text)));
 }
 
+/** The sentences a document opens with. */
+export function opening(document) {
+  return (document?.sections[0]?.sentences ?? []).map((value) => h("p", { class: TONES[value.tone] ?? null }, value.text));
+}
+
 /** What stands in backticks is a command. */
 function markCommands(text) {
   return text.split("`").map((part, place) => (place % 2 ? h("code", null, part) : part));

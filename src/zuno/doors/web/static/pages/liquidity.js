@@ -1,7 +1,8 @@
 // All positions of the wallet, what they earn, and the plans about them.
 import { h, replace } from "../dom.js";
-import { money, percent, shortTime, shorten, signed, signedPercent, time, tone } from "../format.js";
-import { collapse, fillWith, loading, notice, panel, sourceLine, stat, stats, table, timeAge } from "../widgets.js";
+import { shortTime, shorten, signed, time, tone } from "../format.js";
+import { figures, opening, urgent } from "../documents.js";
+import { collapse, fillWith, loading, notice, panel, sourceLine, table, timeAge } from "../widgets.js";
 import { rangesChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
@@ -24,7 +25,7 @@ export async function show(root, params, api) {
 
   const load = collapse(() => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api, { chain: params.chain }), (data) => {
-      replace(slots.totals, totals(data.portfolio, api));
+      replace(slots.totals, totals(data, api));
       fillWith(slots.ranges, () => fetchLiquidity(api, data.positions), (pools) => [
         pools.length ? pools.map(poolChart) : h("p", { class: "empty" }, "No position, no range."),
         sourceLine({ href: api.address(pools.length ? `/lp/pools/${encodeURIComponent(pools[0].pool.id)}/liquidity` : "/lp/pools"), at: data.positions.timestamp, text: `initialised ticks, ${data.positions.chain} block ${data.positions.block}` })], { keep: true });
@@ -44,17 +45,13 @@ export async function show(root, params, api) {
   api.every(REFRESH, load);
 }
 
-function totals(portfolio, api) {
+function totals({ portfolio, document }, api) {
   if (!portfolio) return null;
   const { totals: sum } = portfolio;
   return [
-    stats(portfolioSource(portfolio, api),
-      stat("Worth", money(sum.worth), { note: `${money(sum.uncollected)} uncollected` }),
-      stat("Fees, 24 h", money(sum.fees24h), { note: "of all positions" }),
-      stat("LVR, 24 h", money(sum.lvr24h), { note: "loss to arbitrage" }),
-      stat("Fee APR", percent(sum.feeApr), { note: "of its mean worth", title: "of its mean worth in the window, without uncollected fees" }),
-      stat("Net APR", signedPercent(sum.netApr), { tone: tone(sum.netApr), note: "after LVR" }),
-      stat("Positions", String(portfolio.positions.length), { note: `${portfolio.positions.filter((line) => line.inRange).length} in range` })),
+    urgent(document),
+    opening(document),
+    figures(document?.sections[0], portfolioSource(portfolio, api)),
     ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
   ];
 }

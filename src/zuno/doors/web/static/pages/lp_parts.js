@@ -1,6 +1,6 @@
 // What several liquidity pages show: the table of positions, states of plans, the words of a debate.
 import { h } from "../dom.js";
-import { money, number, percent, signedPercent, tone } from "../format.js";
+import { money, number, percent, signed, signedPercent, tone } from "../format.js";
 import { badge, table } from "../widgets.js";
 import { rangeBar } from "../charts.js";
 
@@ -46,6 +46,11 @@ export function positionRangeBar(position) {
   });
 }
 
+/** What a position made since it was opened. */
+function madeOf(summary) {
+  return summary?.result === null || summary === undefined ? "–" : h("span", { class: tone(summary.result) }, `${signed(summary.result, 2)} ${summary.unit}`, h("span", { class: "sub" }, signedPercent(summary.resultShare)));
+}
+
 export function positionsTable({ positions, portfolio }, { brief = false } = {}) {
   const yields = new Map((portfolio?.positions ?? []).map((line) => [`${line.chain}/${line.id}`, line]));
   const of = (position) => yields.get(`${position.chain}/${position.id}`) ?? {};
@@ -53,10 +58,10 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
     { name: "Position", cell: (position) => [poolName(position.pool), h("span", { class: "sub" }, `#${position.id} · ${position.chain} `, inRangeBadge(position))] },
     { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub" }, `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`)] },
     { name: "Price", number: true, hide: true, title: "now", cell: (position) => number(position.price) },
-    { name: "Worth", number: true, cell: (position) => [money(position.valueHuman, position.valueUnit), h("span", { class: "sub phone" }, "net APR ", h("span", { class: tone(of(position).netApr) }, signedPercent(of(position).netApr)))] },
-    { name: "Fees, 24 h", number: true, hide: true, cell: (position) => money(of(position).fees24h) },
-    { name: "Fee APR", number: true, hide: true, cell: (position) => percent(of(position).feeApr) },
-    { name: "Net APR", number: true, hide: true, title: "after LVR", cell: (position) => h("span", { class: tone(of(position).netApr) }, signedPercent(of(position).netApr)) },
+    { name: "Worth", number: true, cell: (position) => [money(position.valueHuman, position.valueUnit), h("span", { class: "sub phone" }, madeOf(of(position).summary))] },
+    { name: "Result", number: true, hide: true, title: "since it was opened", cell: (position) => madeOf(of(position).summary) },
+    { name: "Against holding", number: true, hide: true, cell: (position) => money(of(position).againstHolding) },
+    { name: "Fees a day", number: true, hide: true, title: "of the last week", cell: (position) => money(of(position).fees24h) },
     { name: "In range", number: true, hide: true, title: "share of the window", cell: (position) => percent(of(position).timeInRange) },
     { name: "Uncollected", number: true, hide: true, cell: (position) => [`${number(position.fees0Human)} ${position.pool.currency0.symbol}`, h("span", { class: "sub" }, `${number(position.fees1Human)} ${position.pool.currency1.symbol}`)] },
   ];

@@ -1,7 +1,7 @@
 // One position: its price and range, the pool's liquidity, what it earned, where the money went, what if the price moves.
 import { h, replace } from "../dom.js";
-import { isKnown, money, number, percent, signed, signedPercent, span, time, tone } from "../format.js";
-import { acts, figures, headline, notes, pairs, sectionOf, urgent, wordPairs } from "../documents.js";
+import { isKnown, money, number, percent, signed, span, time, tone } from "../format.js";
+import { acts, figures, headline, notes, opening, pairs, sectionOf, urgent, wordPairs } from "../documents.js";
 import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, stat, table } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
@@ -50,9 +50,9 @@ export async function show(root, params, api) {
     }, ({ position, document, line }) => {
       replace(slots.head, headline(document, { title: `Position ${params.id}` }), " ", poolName(position.pool), " ", inRangeBadge(position));
       replace(slots.acts, acts(document, { "lp recommend rebalance": root.querySelector("#ask"), "lp pnl": slots.attribution, "lp whatif": whatIf }));
-      replace(slots.urgent, urgent(document));
+      replace(slots.urgent, urgent(document), opening(document));
       replace(slots.market, marketTable(position), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
-      replace(slots.holds, facts([...wordPairs(document?.sections[0]), ...pairs(sectionOf(document, "On chain"))]), notes(document), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
+      replace(slots.holds, facts([...wordPairs(document?.sections[0]), ...pairs(sectionOf(document, "Detail"))]), notes(document), sourceLine({ href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` }));
       return positionFigures(document, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
     }, KEEP).then(() => known && fillWith(slots.liquidity,
       async () => ({ position: known, view: await api.get(`/lp/pools/${encodeURIComponent(known.pool.id)}/liquidity`, query) }),
@@ -83,9 +83,6 @@ async function showGone(root, params, api, at, query, error) {
 
 function positionFigures(document, line, source) {
   return figures(document?.sections[0], source,
-    stat("Fees, 24 h", money(line.fees24h), { note: `LVR ${money(line.lvr24h)}` }),
-    stat("Fee APR", percent(line.feeApr), { note: "by fee growth", title: line.how }),
-    stat("Net APR", signedPercent(line.netApr), { tone: tone(line.netApr), note: "after LVR" }),
     stat("Time in range", percent(line.timeInRange), { note: line.windowHours ? `of ${number(line.windowHours, 0)} h` : null }));
 }
 
