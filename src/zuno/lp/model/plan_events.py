@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zuno.amm.model import Block, LpPosition, PoolState, Range
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
 from zuno.kernel.units import Address, Wei
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, SecondHalf, Step, StepState
@@ -48,7 +48,7 @@ class PlanPosition(Wire):
 
 
 class SwapHome(Wire):
-    """After a close: what it pays of the other token is swapped into this one, in the position's own pool."""
+    """After a close: what it pays of the other token is swapped into this one."""
 
     to: Literal[0, 1]
     least_rate: Fraction
@@ -172,6 +172,8 @@ class Draft(Wire):
     notes: tuple[str, ...] = ()
     leftover: Annotated[Leftover | None, Field(exclude_if=lambda left: left is None)] = None
     """Absent where nothing is put to work, and in drafts from before it was recorded."""
+    route: Annotated[PoolKey | None, Field(exclude_if=lambda route: route is None)] = None
+    """The pool its main swap goes through; absent where that is its own."""
     others: Annotated[tuple[LpPosition, ...], Field(exclude_if=lambda others: not others)] = ()
     """Further positions that its steps are about, each in its own pool."""
     exits: Annotated[tuple[ExitWorth, ...], Field(exclude_if=lambda exits: not exits)] = ()

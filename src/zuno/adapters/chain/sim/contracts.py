@@ -141,6 +141,19 @@ class _Run:
                 case calls.TransferFrom(token, recipient, amount):
                     to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
                     self.move_permitted(sender, ROUTER, to, token, amount)
+                case calls.WrapEther(recipient, amount):
+                    have = self._ledger.of(ROUTER, NATIVE)
+                    if (wrapped := have if amount == _ALL_IT_HAS else amount) > have:
+                        raise ContractRevert("InsufficientETH")
+                    self._ledger.wrap(ROUTER, wrapped)
+                    to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
+                    self._ledger.pay(ROUTER, to, WETH.address, wrapped)
+                case calls.UnwrapEther(recipient, least):
+                    if (have := self._ledger.of(ROUTER, WETH.address)) < least:
+                        raise ContractRevert("InsufficientETH")
+                    self._ledger.unwrap(ROUTER, have)
+                    to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
+                    self.move(ROUTER, to, NATIVE, 0 if to == ROUTER else have)
                 case calls.ModifyLiquidities(actions) as modify:
                     if any(isinstance(act, calls.Increase | calls.Decrease | calls.Burn) for act in actions):
                         raise ContractRevert("OnlyMintAllowed")
@@ -404,6 +417,7 @@ ADDITION_GAS: Final = 33_000
 """What is added from credit in the call that opened the position or added to it."""
 DECREASE_GAS: Final = 154_621
 SWAP_GAS: Final = 99_048
+CONVERSION_GAS: Final = 30_000
 PERMITTED_TRANSFER_GAS: Final = 68_697
 BARE_CALL_GAS: Final = 46_525
 """A call that does nothing to any position: a sweep."""
@@ -447,6 +461,8 @@ def _command_gas(command: calls.Command) -> int:
             return SWAP_GAS
         case calls.TransferFrom():
             return PERMITTED_TRANSFER_GAS
+        case calls.WrapEther() | calls.UnwrapEther():
+            return CONVERSION_GAS
         case calls.ModifyLiquidities():
             return _modify_gas(command)
 
