@@ -43,7 +43,7 @@ async def find_route(
     if swap is None:
         return None
     way, kind = (swap.zero_for_one, swap.amount_in), _last_step_kind(plan)
-    price, wrapper = await _native_token1(context, pool), context.info.wrapper
+    price, wrapper = await native_token1(context, pool), context.info.wrapper
     if price is None:
         return None  # nobody can say whether the gas is worth it
     address = None if wrapper is None else wrapper.address
@@ -97,7 +97,7 @@ def _last_step_kind(plan: StepPlan) -> StepKind:
     return (plan.later.preview if plan.later else plan.steps)[-1].kind
 
 
-async def _native_token1(context: ExecutionContext, pool: PoolState) -> Fraction | None:
+async def native_token1(context: ExecutionContext, pool: PoolState) -> Fraction | None:
     """Base units of token1 for one wei."""
     own = native_token1_in_pool(pool, context.info.native_side(pool.key))
     if own is not None:
