@@ -1,5 +1,7 @@
 """Plans that swap through another pool of the pair, on the real contracts: what they cost, and where they stop."""
 
+# ruff: noqa: F401, F811
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -9,7 +11,7 @@ import pytest
 
 pytest.importorskip("eth", reason="py-evm is the devnet extra")
 
-from tests.scenario.test_plan_steps import Stage, around, outside, share_in, stage, world  # noqa: F401
+from tests.scenario.test_plan_steps import Stage, around, outside, share_in, stage, world
 from zuno.adapters.chain.world import DEPLOYMENT, OTHERS, USDC, WETH, pool_specs
 from zuno.amm.model import LpPosition, PoolKey
 from zuno.kernel.errors import Refused
@@ -31,11 +33,11 @@ IDS = ["same tokens", "ether wrapped", "wrapper unwrapped"]
 FOREVER = (1 << 48) - 1
 
 
-def policy(stage: Stage, steps: tuple[Step, ...], key: PoolKey, route: PoolKey | None) -> Policy:  # noqa: F811
+def policy(stage: Stage, steps: tuple[Step, ...], key: PoolKey, route: PoolKey | None) -> Policy:
     return replace(stage.policy(steps, key), route=route)
 
 
-def send(stage: Stage, steps: tuple[Step, ...], judged: Policy) -> dict[Address, int]:  # noqa: F811
+def send(stage: Stage, steps: tuple[Step, ...], judged: Policy) -> dict[Address, int]:
     """Judge and send each step; what the wallet gained, gas apart."""
     gained = dict.fromkeys(stage.tokens, 0)
     for step in steps:
@@ -46,11 +48,11 @@ def send(stage: Stage, steps: tuple[Step, ...], judged: Policy) -> dict[Address,
     return gained
 
 
-def route_to(stage: Stage, key: PoolKey, through: PoolKey) -> SwapRoute:  # noqa: F811
+def route_to(stage: Stage, key: PoolKey, through: PoolKey) -> SwapRoute:
     return build_route(stage.pool(key), stage.pool(through))
 
 
-def emptied(stage: Stage, key: PoolKey, *, above: bool) -> LpPosition:  # noqa: F811
+def emptied(stage: Stage, key: PoolKey, *, above: bool) -> LpPosition:
     """A position of the wallet that the price has left."""
     pool = stage.pool(key)
     ether, usdc = 5 * ETHER, 15_000 * 10**6
@@ -59,16 +61,14 @@ def emptied(stage: Stage, key: PoolKey, *, above: bool) -> LpPosition:  # noqa: 
     stage.forget_allowances()
     new = stage.position(stage.next_id() - 1)
     outside(stage, key, new.range, above=above)
-    for other in {CHEAP, DEAR, NATIVE_POOL} - {key}:  # the others follow, as arbitrage would have them
-        price = stage.pool(key).price if other.currency1 == key.currency1 else 1 / stage.pool(key).price
-        stage.push(
-            other,
-            stage.pool(key).sqrt_price_x96 if price == stage.pool(key).price else int(2**96 * float(price) ** 0.5),
-        )
+    price = stage.pool(key).sqrt_price_x96
+    for other in {CHEAP, DEAR, NATIVE_POOL} - {key}:  # as arbitrage would have them
+        same_order = (other.currency1 == USDC.address) == (key.currency1 == USDC.address)
+        stage.push(other, price if same_order else 2**192 // price)
     return stage.position(new.id)
 
 
-def first_half(stage: Stage, position: LpPosition, route: SwapRoute) -> tuple[SecondHalf, PoolKey, tuple[int, int]]:  # noqa: F811
+def first_half(stage: Stage, position: LpPosition, route: SwapRoute) -> tuple[SecondHalf, PoolKey, tuple[int, int]]:
     plan = positions.rebalance(stage.terms(), position, around(position.pool, 30, 30), route=route)
     assert plan.later is not None
     assert plan.route == route.key
@@ -82,7 +82,7 @@ def test_a_routed_rebalance_puts_all_to_work_and_cannot_be_sandwiched(
     stage: Stage,
     key: PoolKey,
     through: PoolKey,
-    above: bool,  # noqa: F811
+    above: bool,
 ) -> None:
     position = emptied(stage, key, above=above)
     half, route, paid = first_half(stage, position, route_to(stage, key, through))
@@ -121,7 +121,7 @@ def test_a_routed_exit_brings_one_token_home(
     stage: Stage,
     key: PoolKey,
     through: PoolKey,
-    to: int,  # noqa: F811
+    to: int,
 ) -> None:
     pool = stage.pool(key)
     amounts = (2 * ETHER, 6_000 * 10**6) if key.currency1 == USDC.address else (6_000 * 10**6, 2 * ETHER)
@@ -142,7 +142,7 @@ def test_a_routed_exit_brings_one_token_home(
     assert gained[pair[to]] >= steps[-1].least_in[0].amount > 0
 
 
-def cheapest_by_hand(stage: Stage, step: Step, key: PoolKey) -> Fraction:  # noqa: F811
+def cheapest_by_hand(stage: Stage, step: Step, key: PoolKey) -> Fraction:
     """What the same swap costs at least, all by itself, in base units of token1 at the pool's price."""
     call = decode(step.to, step.value, step.data, DEPLOYMENT.swap_struct).call
     assert isinstance(call, Execute)
@@ -155,7 +155,7 @@ def cheapest_by_hand(stage: Stage, step: Step, key: PoolKey) -> Fraction:  # noq
     return amount * price - got if first else amount - got * price
 
 
-def swap_by_hand(stage: Stage, through: PoolKey, sells_ether: bool, amount: int) -> int:  # noqa: F811
+def swap_by_hand(stage: Stage, through: PoolKey, sells_ether: bool, amount: int) -> int:
     """What a plain swap in one pool pays, all by itself."""
     ether = NATIVE if NATIVE in (through.currency0, through.currency1) else WETH.address
     paid, got = (ether, USDC.address) if sells_ether else (USDC.address, ether)

@@ -18,9 +18,9 @@ from zuno.lp.plan.inventory import QuoteSwap, estimate, market_without_us, quote
 from zuno.lp.plan.routing import SwapRoute, build_route, choose_route, trades_same_pair
 from zuno.lp.rules.carry import native_token1_in_pool
 
-ROUTE_GAS: Final[Mapping[StepKind, int]] = {StepKind.SWAP_AND_MINT: 75_000, StepKind.SWAP: 0}
+ROUTE_GAS: Final[Mapping[StepKind, int]] = {StepKind.SWAP_AND_MINT: 28_000, StepKind.SWAP: 0}
 """What a swap through another pool takes beyond one through the plan's own."""
-CONVERSION_GAS: Final = 50_000
+CONVERSION_GAS: Final = 26_000
 """What turning the native coin into its wrapper, or back, adds to that."""
 MOST_ROUTES: Final = 3
 """Of the pools that promise most by their liquidity at the price, as many are read whole."""
