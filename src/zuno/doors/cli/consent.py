@@ -57,7 +57,7 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
 
         if word == "approve":
             render(view)
-        asked = view.asked_words if word == "approve" else (word,)
+        asked = view.asks if word == "approve" else (word,)
         prompts = (view.summarise(), f"{view.cost.text}: more than it moves.")
         return all(
             _is_typed(typed, f"{prompt}\nType {typed} to {word} {view.plan_id}: ")

@@ -19,6 +19,7 @@ from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote
 from zuno.lp.model.market import Fact, GasQuote, Pair
+from zuno.lp.plan.sizing import check_tokens_used
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
@@ -141,7 +142,10 @@ async def observe_request(
     if not usable:
         raise Refused(f"No pool that fits the wish has a price history on {chain.info.name}; name another pair.")
     if start.own_range is not None:
-        place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
+        # `Refused` before anybody argues; beside the price a range takes one of the tokens alone.
+        for index, band in place_in_pools(start.own_range, [facts.pool for facts in usable]).items():
+            brought = enumerate((usable[index].capital0, usable[index].capital1))
+            check_tokens_used(usable[index].pool, band, {side: amount for side, amount in brought if amount})
     sources.notes = list(dict.fromkeys(sources.notes))  # what several pools share is noted once
     return _freeze(start, chain, survey.block, usable, sources)
 

@@ -338,8 +338,9 @@ def _build_steps(
     band = instruction.range
     match instruction.action, onchain.position, band:
         case Action.CREATE, None, band_ if band_ is not None:
-            capital, ether = (instruction.capital0, instruction.capital1), instruction.brings_ether
-            return minting.create(terms, onchain.pool, band_, *capital, brings_ether=ether, quotes=quote, route=route)
+            capital = (instruction.capital0, instruction.capital1)
+            how = pick(instruction, "brings_ether", "use_all")
+            return minting.create(terms, onchain.pool, band_, *capital, **how, quotes=quote, route=route)
         case Action.REBALANCE, LpPosition() as position, band_ if band_ is not None:
             return positions.rebalance(terms, position, band_, quotes=quote, route=route)
         case Action.CLOSE, LpPosition() as position, _:
@@ -398,7 +399,8 @@ def _check_steps_against_policy(plan: StepPlan, policy: Policy, proceeds: tuple[
 def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> None:
     """Every named token must be used at this block's price; one token alone may be swapped, so always is."""
     band = instruction.range if onchain.position is None else onchain.position.range
-    if band is not None and (instruction.action is Action.ADD or len(instruction.named_amounts) > 1):
+    added = instruction.action is Action.ADD
+    if band is not None and (added or (len(instruction.named_amounts) > 1 and not instruction.use_all)):
         check_tokens_used(onchain.pool, band, instruction.named_amounts)
 
 

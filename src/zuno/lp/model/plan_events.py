@@ -86,6 +86,8 @@ class Instruction(Wire):
     none, so that instructions from before it was recorded keep their bytes."""
     brings_ether: bool = False
     """The wrapped side's capital comes as ether."""
+    use_all: Annotated[bool, Field(exclude_if=lambda use_all: not use_all)] = False
+    """Of two tokens all goes in, after a swap (create)."""
     share: Fraction | None = None
     """Of the liquidity, to be removed."""
     others: Annotated[tuple[PlanPosition, ...], Field(exclude_if=lambda others: not others)] = ()
@@ -93,7 +95,7 @@ class Instruction(Wire):
     tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
     """Those of which nobody may take anything any more (revoke)."""
     anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
-    """The owner wants it at whatever price the pool has (remove, close)."""
+    """The owner wants it at whatever price the pool has (remove, close), or although it was vetoed."""
     swap_home: Annotated[SwapHome | None, Field(exclude_if=lambda swap: swap is None)] = None
     """Which token everything is to end in (close)."""
     in_a_crash: Annotated[bool, Field(exclude_if=lambda crash: not crash)] = False

@@ -34,13 +34,14 @@ def create(
     capital1: int,
     *,
     brings_ether: bool = False,
+    use_all: bool = False,
     quotes: inventory.QuoteSwap | None = None,
     route: SwapRoute | None = None,
 ) -> StepPlan:
-    """Open a range with this much of the wallet's tokens: one token alone is swapped in part, two are used as they are.
-    `brings_ether`: the capital of the pool's wrapped side comes as ether and is wrapped first."""
+    """Open a range with this much of the wallet's tokens: one token alone is swapped in part, two are used as they are
+    unless all of both is to be used. `brings_ether`: the pool's wrapped side comes as ether and is wrapped first."""
     slippage, capital = terms.bounds.slippage_bps, (capital0, capital1)
-    planned = plan_deposit(pool, None, band, capital, slippage, quotes, route)
+    planned = plan_deposit(pool, None, band, capital, slippage, quotes, route, use_all=use_all)
     swap: GuardedSwap | None = None
     drift = terms.drift(pool)
     if planned.prep is None:
@@ -50,7 +51,9 @@ def create(
     else:
         swap = guard_swap(pool, planned.prep, slippage, route=route)
         brought = (
-            capital if 0 in capital else _with_swap(most_used(pool, band, capital, slippage), planned.prep, capital)
+            capital
+            if use_all or 0 in capital
+            else _with_swap(most_used(pool, band, capital, slippage), planned.prep, capital)
         )
         step = swap_and_mint(terms, pool, band, *brought, swap, drift)
     first = _wrap(terms, pool, step) if brings_ether else ()
@@ -69,6 +72,8 @@ def plan_deposit(
     slippage_bps: int,
     quotes: inventory.QuoteSwap | None = None,
     route: SwapRoute | None = None,
+    *,
+    use_all: bool = False,
 ) -> Deposit:
     """What goes into a range and what stays home, as the transactions of a plan will make it.
 
@@ -79,12 +84,12 @@ def plan_deposit(
         inventory.market_without_us(pool, position),
         band,
         *have,
-        may_swap=position is not None or 0 in have,
+        may_swap=use_all or position is not None or 0 in have,
         room_bps=0 if position is not None else slippage_bps,
         slippage_bps=slippage_bps,
         exact=quotes if route is None else route.quote,
     )
-    if position is None and 0 not in have:
+    if position is None and 0 not in have and fitted.prep is None:
         fitted = _hold_by_swap(fitted, pool, band, have, slippage_bps)
     if fitted.prep is not None:
         return count_guard(fitted, guard_swap(pool, fitted.prep, slippage_bps, route=route), band)

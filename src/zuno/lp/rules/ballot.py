@@ -175,9 +175,11 @@ def owner_decides(
     profile: RiskProfile,
     *,
     doubts: Sequence[str] = (),
+    anyway: bool = False,
 ) -> Decision:
-    """The owner's own choice: any candidate that was not vetoed."""
-    _refuse_unless_open(index, candidates, judgments)
+    """The owner's own choice: any candidate that was not vetoed, or that is wanted anyway."""
+    if not anyway:
+        _refuse_unless_open(index, candidates, judgments)
     return _decide(index, DecidedBy.OWNER, candidates, judgments, profile, doubts)
 
 

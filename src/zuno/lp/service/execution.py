@@ -478,6 +478,8 @@ def _build_instruction(decided: DecidedPlan) -> Instruction:
         capital0=pool_facts.capital0 if creates else 0,
         capital1=pool_facts.capital1 if creates else 0,
         brings_ether=creates and bool(context.wish and to_wrap(context.wish, pool_facts.pool, context.chain)),
+        use_all=creates and bool(context.wish and context.wish.use_all),
+        anyway=decided.anyway,
         hedge=None if action is Action.HOLD or chosen.hedge is None else derive(InstructedHedge, chosen.hedge),
     )
 

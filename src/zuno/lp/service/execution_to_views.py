@@ -37,8 +37,12 @@ def approval_view(
     native: Fraction | None,
 ) -> views.ApprovalView:
     same = approval.model_dump(include={"plan_hash", "chain_id", "genesis", "who"}, by_alias=False)
-    shown = dict(simulation_view(execution, drafted, gas, native))
-    return views.ApprovalView(**shown, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval))
+    shown = simulation_view(execution, drafted, gas, native)
+    first = "anyway" if drafted.draft.instruction.anyway else "approve"
+    asks = (first, *(["costs-more"] if shown.cost.exceeds_moved else []))
+    return views.ApprovalView(
+        **dict(shown), asks=asks, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval)
+    )
 
 
 def simulation_view(

@@ -185,6 +185,8 @@ class ApprovalView(SimulationView):
     chain_id: int
     genesis: str
     who: str
+    asks: tuple[str, ...]
+    """The words that a terminal asks for, one after the other."""
 
     def to_document(self) -> Document:
         signed = facts(
@@ -196,11 +198,6 @@ class ApprovalView(SimulationView):
             ("who", self.who),
         )
         return self._write((), section("What is signed", signed))
-
-    @property
-    def asked_words(self) -> tuple[str, ...]:
-        """What has to be typed to approve it, one after the other."""
-        return ("anyway" if self.exits else "approve", *(["costs-more"] if self.cost.exceeds_moved else []))
 
     def summarise(self) -> str:
         """What is about to happen in two lines: id, amounts, bounds."""

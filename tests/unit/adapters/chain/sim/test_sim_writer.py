@@ -20,6 +20,7 @@ from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
 from zuno.adapters.chain.sim.gas import BLOCK_GAS, EARLIER, MEASURED, gas_needed
 from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.ledger import PROPOSER
+from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
