@@ -15,6 +15,7 @@ from tests.scenario.test_plan_steps import Stage, around, needs_no_swap, outside
 from zuno.adapters.chain.sim.gas import gas_needed
 from zuno.adapters.chain.world import DEPLOYMENT, USDC, WETH, pool_specs
 from zuno.amm.model import PoolKey
+from zuno.kernel.units import Address
 from zuno.lp.model.plan import Step
 from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import minting, positions
@@ -32,7 +33,7 @@ CHEAP, DEAR, NATIVE_POOL = (spec.key for spec in pool_specs())
 Sent = Iterator[tuple[str, int, int]]
 
 
-def send(stage: Stage, steps: tuple[Step, ...], permits: set[tuple[str, str]]) -> Sent:
+def send(stage: Stage, steps: tuple[Step, ...], permits: set[tuple[Address, Address]]) -> Sent:
     """Every step by its kind: what the contracts use, and what the table says."""
     for step in steps:
         before = {token: stage.balance(token) for token in stage.tokens}
