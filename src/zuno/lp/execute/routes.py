@@ -10,7 +10,7 @@ from zuno.kernel.errors import Malformed, PoolRefusal, Unavailable
 from zuno.kernel.units import HexId
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.plan import StepKind, StepPlan
+from zuno.lp.model.plan import Step, StepKind, StepPlan
 from zuno.lp.plan.calldata import key_tuple
 from zuno.lp.plan.calls import Execute, RouterSwap, SwapIn
 from zuno.lp.plan.decoding import decode
@@ -39,10 +39,11 @@ async def find_route(
     context: ExecutionContext, pool: PoolState, position: LpPosition | None, own: QuoteSwap | None, plan: StepPlan
 ) -> SwapRoute | None:
     """Where the main swap of a plan should go instead of its own pool; None where that is the best there is."""
-    swap = _main_swap(context, plan)
+    last = (plan.later.preview if plan.later else plan.steps)[-1]
+    swap = _main_swap(context, last)
     if swap is None:
         return None
-    way, kind = (swap.zero_for_one, swap.amount_in), _last_step_kind(plan)
+    way = (swap.zero_for_one, swap.amount_in)
     price, wrapper = await native_token1(context, pool), context.info.wrapper
     if price is None:
         return None  # nobody can say whether the gas is worth it
@@ -64,10 +65,10 @@ async def find_route(
     gas = (await context.chain.gas()).price * unit
     routes = []
     for through in usable[:MOST_ROUTES]:
-        converts = CONVERSION_GAS if {through.key.currency0, through.key.currency1} != _pair(pool.key) else 0
+        converts = CONVERSION_GAS * (key_tuple(through.key)[:2] != key_tuple(pool.key)[:2])
         exact = await load_swap_quotes(context, through, None)
         if exact is not None:
-            routes.append((build_route(pool, through, exact), (ROUTE_GAS[kind] + converts) * gas))
+            routes.append((build_route(pool, through, exact), (ROUTE_GAS[last.kind] + converts) * gas))
     try:
         return choose_route(own or estimate(market_without_us(pool, position)), routes, *way)
     except Unavailable:  # the swap leaves the ticks that were read
@@ -82,19 +83,14 @@ async def load_route(context: ExecutionContext, pool: PoolState, key: PoolKey | 
     return build_route(pool, through, await load_swap_quotes(context, through, None))
 
 
-def _main_swap(context: ExecutionContext, plan: StepPlan) -> SwapIn | None:
-    """The first swap of the last step; None where it swaps nothing but to hold the price, or nothing at all."""
-    step = (plan.later.preview if plan.later else plan.steps)[-1]
+def _main_swap(context: ExecutionContext, step: Step) -> SwapIn | None:
+    """The first swap of a plan's last step; None where it swaps nothing."""
     if step.kind not in ROUTE_GAS:
         return None
     call = decode(step.to, step.value, step.data, context.info.deployment.swap_struct).call
     commands = call.commands if isinstance(call, Execute) else ()
     actions = (action for command in commands if isinstance(command, RouterSwap) for action in command.actions)
     return next((action for action in actions if isinstance(action, SwapIn)), None)
-
-
-def _last_step_kind(plan: StepPlan) -> StepKind:
-    return (plan.later.preview if plan.later else plan.steps)[-1].kind
 
 
 async def native_token1(context: ExecutionContext, pool: PoolState) -> Fraction | None:
@@ -108,7 +104,3 @@ async def native_token1(context: ExecutionContext, pool: PoolState) -> Fraction 
     except (Unavailable, Malformed):
         return None
     return native.value * Fraction(10**pool.token1.decimals, 10**context.info.native.token.decimals)
-
-
-def _pair(key: PoolKey) -> set[str]:
-    return {key.currency0, key.currency1}

@@ -57,6 +57,10 @@ async def test_the_cost_is_gas_and_what_the_swap_loses(bench: Any) -> None:
     assert native is not None
     cost = weigh_cost(drafted, gas, native)
     wei = sum(drafted.gas_used) * gas.price
+    assert cost.gas is not None
+    assert cost.total is not None
+    assert cost.swap is not None
+    assert cost.percent is not None
     assert float(cost.gas) == pytest.approx(float(wei * native / 10**6), abs=0.01)
     assert float(cost.total) == pytest.approx(float(cost.gas) + float(cost.swap), abs=0.011)
     assert 0 < float(cost.percent) < 1

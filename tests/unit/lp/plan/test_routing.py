@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zuno.amm.model import PoolKey, PoolState, SqrtPriceX96
+from zuno.amm.model import PoolKey, PoolState
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE, Token
-from zuno.kernel.units import Address, Pips, Tick
+from zuno.kernel.units import Address, Pips, SqrtPriceX96, Tick
 from zuno.lp.model.chains import SwapStruct
 from zuno.lp.model.plan import Step
 from zuno.lp.model.plan_events import SwapHome
@@ -38,7 +38,7 @@ def cheaper(pool: PoolState, token0: Token, token1: Token, *, flipped: bool = Fa
     price = 2**192 // pool.sqrt_price_x96 if flipped else pool.sqrt_price_x96
     key = PoolKey(token0.address, token1.address, Pips(500), 10)
     tick = -pool.tick - 1 if flipped else pool.tick
-    moved = {"sqrt_price_x96": SqrtPriceX96(price), "tick": Tick(tick), "lp_fee": Pips(500)}
+    moved: dict[str, Any] = {"sqrt_price_x96": SqrtPriceX96(price), "tick": Tick(tick), "lp_fee": Pips(500)}
     return replace(pool, key=key, token0=token0, token1=token1, **moved)
 
 
@@ -108,7 +108,9 @@ def test_what_is_wrapped_is_what_the_swap_takes_and_pays_and_goes_nowhere_else(s
             if not isinstance(command, WrapEther | UnwrapEther):
                 continue
             seen += 1
-            amount = {"amount": command.amount - 1} if isinstance(command, WrapEther) else {"least": command.least - 1}
+            amount: dict[str, Any] = (
+                {"amount": command.amount - 1} if isinstance(command, WrapEther) else {"least": command.least - 1}
+            )
             for changed in (replace(command, recipient=STRANGER), replace(command, **amount)):
                 with pytest.raises(Refused):
                     check(with_commands(call, [*commands[:at], changed, *commands[at + 1 :]]), policy)
@@ -137,7 +139,7 @@ def test_the_pool_minted_into_is_guarded_on_both_sides(scene: Any) -> None:
         for small in swaps[1:]:
             kept = tuple(action for action in routed.actions if action is not small)
             elsewhere = tuple(
-                replace(action, key=policy.route) if action is small else action for action in routed.actions
+                replace(action, key=swaps[0].key) if action is small else action for action in routed.actions
             )
             loose = tuple(replace(action, amount_out_min=1) if action is small else action for action in routed.actions)
             for actions in (kept, elsewhere, loose):
