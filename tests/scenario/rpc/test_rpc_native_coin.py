@@ -148,7 +148,7 @@ async def test_pol_is_wrapped_and_paid_and_every_text_says_so(plans: Plans, stag
     capital[side] = 2 * ETHER
     told = (await plans.creation(key, capital[0], capital[1])).model_copy(update={"brings_ether": True})
     drafted = await plans.draft(told)
-    shown = simulation_view(plans.hands, drafted, await plans.hands.chain.gas())
+    shown = simulation_view(plans.hands, drafted, await plans.hands.chain.gas(), None)
     assert shown.ok
     assert (shown.gas_coin, shown.chain) == ("POL", "polygon")
     texts = [to_text(shown.to_document(), 120), str(shown.steps), shown.bounds.model_dump_json()]

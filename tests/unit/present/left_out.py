@@ -12,6 +12,10 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "AlertsView": "dropped trouble",
         "AllowancesView": "AllowanceView.amount AllowanceView.spender",
         "AnomalyView": "as_of label rule",
+        "ApprovalView": (
+            "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
+            "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing asks exits"
+        ),
         "ArmView": "carry_usd equity_usd moves",
         "zuno.trading.service.ledger_view.BalancesView": "assets",
         "zuno.lp.service.wallets.BalancesView": "BalanceView.amount",
@@ -37,6 +41,7 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         ),
         "ClosedTradeView": "gross_pnl mode opened",
         "CollectedView": "rows",
+        "CostView": "exceeds_moved gas percent stays_home_percent swap total unit",
         "CycleWhyView": (
             "LessonView.condition LessonView.expires LessonView.written MemoryView.setup RunView.as_of "
             "RunView.bundle_hash RunView.chart RunView.code RunView.live RunView.mode RunView.origin "

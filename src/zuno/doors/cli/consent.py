@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from zuno.lp.service.execution_view import ApprovalView
 
 
-def of(*, json: bool, yes: bool) -> Consent:
+def of(*, json: bool, yes: bool, costs_more: bool = False) -> Consent:
     """Consent by `--yes`, or by a person at this terminal."""
     from zuno.lp.service.execution import Consent
 
     if yes:
-        return Consent(lambda view: True, lambda view: True, scripted=True)
+        return Consent(lambda view: True, lambda view: True, scripted=True, costs_more=costs_more)
     return Consent(_ask_for_word("approve", json), _ask_for_word("apply", json))
 
 
@@ -57,8 +57,12 @@ def _ask_for_word(word: str, json: bool) -> Callable[[ApprovalView], bool]:
 
         if word == "approve":
             render(view)
-        typed = "anyway" if view.exits and word == "approve" else word
-        return _is_typed(typed, f"{view.summarise()}\nType {typed} to {word} {view.plan_id}: ")
+        asked = view.asks if word == "approve" else (word,)
+        prompts = (view.summarise(), f"{view.cost.text}: more than it moves.")
+        return all(
+            _is_typed(typed, f"{prompt}\nType {typed} to {word} {view.plan_id}: ")
+            for typed, prompt in zip(asked, prompts, strict=False)
+        )
 
     return ask
 

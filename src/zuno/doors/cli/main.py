@@ -72,6 +72,7 @@ OwnPrices = Annotated[
     tuple[str, str] | None, option("--range", "LOW HIGH", "Add your own range as a candidate, in prices: 2800 3400.")
 ]
 OwnTicks = Annotated[tuple[str, str] | None, option("--ticks", "LOW HIGH", "The same in ticks: -196640 -195360.")]
+AnywayOwn = Annotated[bool, flag("--anyway", "Take your own range, even if it is vetoed.")]
 Hedged = Annotated[bool, flag("--hedged", "With a short perpetual of what the range holds of its volatile token.")]
 Again = Annotated[str | None, argument("PLAN|REQUEST|RUN", "Plan, request or run id (default: the last decision).")]
 Percent = Annotated[str, option("--percent", "P", "ETH price change in %, e.g. -6.")]
@@ -216,6 +217,7 @@ def recommend_rebalance(
     candidate: Candidate = None,
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
+    anyway: AnywayOwn = False,
     hedged: Hedged = False,
     transport: Transport = None,
 ) -> Answer:
@@ -224,7 +226,14 @@ def recommend_rebalance(
 
     own = own_range(prices, ticks)
     return zuno.advice(transport=transport).rebalance(
-        position, chain=chain, profile=profile, candidate=candidate, own_range=own, hedged=hedged, listen=listen
+        position,
+        chain=chain,
+        profile=profile,
+        candidate=candidate,
+        own_range=own,
+        anyway=anyway,
+        hedged=hedged,
+        listen=listen,
     )
 
 
@@ -246,6 +255,8 @@ def recommend_create(
     candidate: Candidate = None,
     prices: OwnPrices = None,
     ticks: OwnTicks = None,
+    anyway: AnywayOwn = False,
+    use_all: Annotated[bool, flag("--use-all", "Of two tokens, swap so that all of both goes in.")] = False,
     hedged: Hedged = False,
     transport: Transport = None,
 ) -> Answer:
@@ -254,9 +265,17 @@ def recommend_create(
     from zuno.lp.service.create_request import Flags
 
     own = own_range(prices, ticks)
-    flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure)
+    flags = Flags(token=token, amount=amount, with_=with_, pair=pair, fee=fee, exposure=exposure, use_all=use_all)
     return zuno.advice(transport=transport).create(
-        wish, flags, chain=chain, profile=profile, candidate=candidate, own_range=own, hedged=hedged, listen=listen
+        wish,
+        flags,
+        chain=chain,
+        profile=profile,
+        candidate=candidate,
+        own_range=own,
+        anyway=anyway,
+        hedged=hedged,
+        listen=listen,
     )
 
 

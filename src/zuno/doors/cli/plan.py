@@ -32,9 +32,15 @@ def simulate(zuno: Zuno, plan_id: PlanId) -> Answer:
 
 
 @command(plan, "approve")
-def approve(zuno: Zuno, plan_id: PlanId, yes: Yes = False, json: Json = False) -> Answer:
+def approve(
+    zuno: Zuno,
+    plan_id: PlanId,
+    yes: Yes = False,
+    costs_more: Annotated[bool, flag("--costs-more", "With --yes: even if it costs more than it moves.")] = False,
+    json: Json = False,
+) -> Answer:
     """Show every call of a plan, ask for confirmation and sign the approval."""
-    return zuno.execution().approve(plan_id, consent.of(json=json, yes=yes))
+    return zuno.execution().approve(plan_id, consent.of(json=json, yes=yes, costs_more=costs_more))
 
 
 @command(plan, "apply")

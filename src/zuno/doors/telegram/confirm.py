@@ -39,7 +39,8 @@ class ActionCard:
     """Of everything that the action depends on."""
     verb: str
     real_money: bool
-    act: Callable[[ChatRequest], Awaitable[Reply]]
+    act: Callable[[ChatRequest], Awaitable["Reply | ActionCard"]]
+    """What is to be asked a second time answers with another card."""
     exact: bool = False
     """`act` does exactly what is shown; else the card is built anew when it is confirmed, and has to be the same."""
 
@@ -103,7 +104,7 @@ class Confirmations:
         marking = None if taken.message is None else asked.live.edit(taken.message, _mark_confirmed(card))
         beside = None if marking is None else asyncio.create_task(marking)  # a label does not keep the act waiting
         try:
-            return await card.act(again)
+            return await self._send_card(again, await card.act(again))
         finally:
             if beside is not None:
                 await beside

@@ -38,8 +38,15 @@ async def _approval_card(plan: str, asked: ChatRequest, zuno: Zuno) -> ActionCar
         return replace(reply, buttons=(*reply.buttons, Button("Apply", f"/apply {plan}")))
 
     view = offer.view
-    money = not view.play_money
-    return ActionCard(f"/approve {plan}", render(view), view.approval_hash, "Approve", money, sign, exact=True)
+    card = ActionCard(f"/approve {plan}", render(view), view.approval_hash, "Approve", not view.play_money, sign, True)
+    if not view.cost.exceeds_moved:
+        return card
+
+    async def ask_again(confirmed: ChatRequest) -> ActionCard:
+        why = Reply(text(f"{plan} {view.cost.text}: more than it moves."))
+        return replace(card, shown=why, verb="Approve all the same")
+
+    return replace(card, act=ask_again)
 
 
 async def _offer_apply(asked: ChatRequest, zuno: Zuno) -> ActionCard | Reply:

@@ -31,6 +31,10 @@ class ApprovalBody(ConfirmBody):
     ] = None
 
 
+class ApproveBody(ApprovalBody):
+    second_word: Word = None
+
+
 def is_word(typed: str | None, word: str) -> bool:
     return typed is not None and typed.strip().lower() == word
 

@@ -18,6 +18,7 @@ from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote, Start
 from zuno.lp.model.market import Fact, Pair
+from zuno.lp.plan.sizing import check_tokens_used
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
@@ -158,7 +159,10 @@ class Observer:
             chain = self.chain.info.name
             raise Refused(f"No pool that fits the wish has a price history on {chain}; name another pair.")
         if start.own_range is not None:
-            place_in_pools(start.own_range, [facts.pool for facts in usable])  # `Refused` before anybody argues
+            # `Refused` before anybody argues; beside the price a range takes one of the tokens alone.
+            for index, band in place_in_pools(start.own_range, [facts.pool for facts in usable]).items():
+                brought = enumerate((usable[index].capital0, usable[index].capital1))
+                check_tokens_used(usable[index].pool, band, {side: amount for side, amount in brought if amount})
         return survey.block, usable, sources
 
     def _open_sources(self, feed: str, block: Block, notes: Sequence[str] = ()) -> Sources:

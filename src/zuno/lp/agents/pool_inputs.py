@@ -28,6 +28,7 @@ def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, 
     variance = variance_24h(returns, hours) if cover is None or cover.variance is None else cover.variance
     return PoolInputs(
         **pick(facts, "pool", "position", "capital0", "capital1", "fees", "gas", "native_token1", "hedge"),
+        use_all=request is not None and request.use_all,
         wraps=request is not None and to_wrap(request, facts.pool, chain) is not None,
         paths=draw_paths(returns, variance=variance) if len(returns) >= BLOCK_HOURS else None,
         variance_24h=variance,

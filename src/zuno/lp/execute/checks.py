@@ -189,7 +189,8 @@ def check_policy(
     terms = onchain.terms(context, draft.bounds)
     revocable = frozenset(map(Address, draft.instruction.tokens))
     hooks, band, swap = context.limits.hooks, draft.instruction.range, draft.instruction.swap_home
-    verify_step(step, build_policy(terms, pool.key, allowed, position, hooks, revocable, approved, pool, band, swap))
+    about = (position, hooks, revocable, approved, pool, band, swap, draft.route)
+    verify_step(step, build_policy(terms, pool.key, allowed, *about))
 
 
 def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | None) -> None:

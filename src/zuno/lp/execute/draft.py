@@ -2,17 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Final
 
 from zuno.amm.model import LpPosition, PoolKey, PoolState, sqrt_price_for, whole_price
-from zuno.kernel.errors import Malformed, NotFound, PoolRefusal, Refused, Unavailable
+from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import NATIVE, base_and_quote, format_units
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.kernel.wire import pick
 from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.routes import find_route, load_swap_quotes
 from zuno.lp.model.chains import NativeCoin, SwapStruct, market_name, native_coin
 from zuno.lp.model.market import Fact, GasQuote, Pair
 from zuno.lp.model.plan import MEASURED_GAS, Bounds, Flow, Leftover, Owns, Step, StepKind, StepPlan, WalletState
@@ -23,8 +25,9 @@ from zuno.lp.plan.calls import DecodedCall, IncreaseFromDeltas, MintFromDeltas
 from zuno.lp.plan.context import PlanContext, amount_text, flows
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
-from zuno.lp.plan.inventory import QuoteSwap, quotes
+from zuno.lp.plan.inventory import QuoteSwap
 from zuno.lp.plan.policy import Policy, build_policy, max_outflow, verify_step
+from zuno.lp.plan.routing import SwapRoute
 from zuno.lp.plan.sizing import check_tokens_used, most_proceeds, weigh_exit
 from zuno.lp.ports.spending import Call, Fees, Simulation, SimulationMethod
 
@@ -244,6 +247,7 @@ async def build_draft(
         pool=pool,
         band=first.range,
         swap=first.swap_home,
+        route=plan.route,
     )
     _check_steps_against_policy(plan, policy, proceeds)
     others: list[LpPosition] = []
@@ -296,7 +300,7 @@ async def build_draft(
             units=_gas_limits(steps, simulation),
             data_fee=Wei(FEE_MARGIN * data_fee(steps, gas)),
         ),
-        **pick(plan, "steps", "later", "notes", "leftover"),
+        **pick(plan, "steps", "later", "notes", "leftover", "route"),
         others=tuple(others),
         exits=exits,
     )
@@ -311,38 +315,36 @@ async def _plan_steps(
     context: ExecutionContext, onchain: OnChainState, terms: PlanContext, instruction: Instruction
 ) -> StepPlan:
     quote = await load_swap_quotes(context, onchain.pool, onchain.position)
-    if quote is None:
-        return _add_note(_build_steps(onchain, terms, instruction, None), _ESTIMATED_QUOTE_NOTE)
     try:
-        return _build_steps(onchain, terms, instruction, quote)
+        plan = _build_steps(onchain, terms, instruction, quote)
     except Unavailable:  # the swap would leave the ticks that were read
-        return _add_note(_build_steps(onchain, terms, instruction, None), _ESTIMATED_QUOTE_NOTE)
+        plan, quote = _build_steps(onchain, terms, instruction, None), None
+    if (route := await find_route(context, onchain.pool, onchain.position, quote, plan)) is not None:
+        with suppress(Refused, Unavailable):  # then it goes through the own pool
+            return _build_steps(onchain, terms, instruction, quote, route)
+    return plan if quote is not None else _add_note(plan, _ESTIMATED_QUOTE_NOTE)
 
 
 _ESTIMATED_QUOTE_NOTE = "the swap is quoted from the liquidity at the price, not from the whole pool"
 
 
-async def load_swap_quotes(context: ExecutionContext, pool: PoolState, position: LpPosition | None) -> QuoteSwap | None:
-    """Exact quotes of the pool without our liquidity; None where its ticks cannot be read at that block."""
-    try:
-        depth = await context.writer.depth(pool.id)
-    except (Unavailable, PoolRefusal):
-        return None
-    return None if depth.pool.sqrt_price_x96 != pool.sqrt_price_x96 else quotes(depth, position)
-
-
 def _build_steps(
-    onchain: OnChainState, terms: PlanContext, instruction: Instruction, quote: QuoteSwap | None
+    onchain: OnChainState,
+    terms: PlanContext,
+    instruction: Instruction,
+    quote: QuoteSwap | None,
+    route: SwapRoute | None = None,
 ) -> StepPlan:
     band = instruction.range
     match instruction.action, onchain.position, band:
         case Action.CREATE, None, band_ if band_ is not None:
-            capital, ether = (instruction.capital0, instruction.capital1), instruction.brings_ether
-            return minting.create(terms, onchain.pool, band_, *capital, brings_ether=ether, quotes=quote)
+            capital = (instruction.capital0, instruction.capital1)
+            how = pick(instruction, "brings_ether", "use_all")
+            return minting.create(terms, onchain.pool, band_, *capital, **how, quotes=quote, route=route)
         case Action.REBALANCE, LpPosition() as position, band_ if band_ is not None:
-            return positions.rebalance(terms, position, band_, quotes=quote)
+            return positions.rebalance(terms, position, band_, quotes=quote, route=route)
         case Action.CLOSE, LpPosition() as position, _:
-            return positions.close(terms, position, instruction.swap_home, quotes=quote)
+            return positions.close(terms, position, instruction.swap_home, quotes=quote, route=route)
         case Action.COLLECT, LpPosition() as position, _:
             return positions.collect(terms, position)
         case Action.COMPOUND, LpPosition() as position, _:
@@ -397,7 +399,8 @@ def _check_steps_against_policy(plan: StepPlan, policy: Policy, proceeds: tuple[
 def check_named_tokens_used(instruction: Instruction, onchain: OnChainState) -> None:
     """Every named token must be used at this block's price; one token alone may be swapped, so always is."""
     band = instruction.range if onchain.position is None else onchain.position.range
-    if band is not None and (instruction.action is Action.ADD or len(instruction.named_amounts) > 1):
+    added = instruction.action is Action.ADD
+    if band is not None and (added or (len(instruction.named_amounts) > 1 and not instruction.use_all)):
         check_tokens_used(onchain.pool, band, instruction.named_amounts)
 
 

@@ -11,6 +11,7 @@ from zuno.lp.execute import checks
 from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
+from zuno.lp.execute.routes import load_route, load_swap_quotes
 from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
@@ -115,11 +116,12 @@ class PlanRun:
         try:
             if not self.progress.handed_out:  # one that a signer elsewhere sends gets a deadline of its own
                 checks.check_not_expired(self.draft, onchain.wallet_state.block.timestamp)
-            quote = await drafts.load_swap_quotes(self.context, onchain.pool, None)
+            quote = await load_swap_quotes(self.context, onchain.pool, None)
+            route = await load_route(self.context, onchain.pool, self.draft.route)
             if half.range is None:
-                steps = finish_close(half, terms, onchain.pool, (have[0], have[1]), quotes=quote)
+                steps = finish_close(half, terms, onchain.pool, (have[0], have[1]), quotes=quote, route=route)
             else:
-                steps = finish_rebalance(half, terms, onchain.pool, have[0], have[1], quotes=quote)
+                steps = finish_rebalance(half, terms, onchain.pool, *have, quotes=quote, route=route)
             for step in steps:
                 self._check_later(step)
         except checks.ApprovalExpired:
@@ -145,7 +147,7 @@ class PlanRun:
         commands = call.commands if isinstance(call, Execute) else ()
         called = [action for command in commands if isinstance(command, RouterSwap) for action in command.actions]
         if swaps := [action for action in called if isinstance(action, SwapIn)]:
-            _check_approved_swaps(swaps, self.draft.later)
+            _check_approved_swaps(swaps, self.draft)
 
     async def prepare_signing(self, index: int) -> SigningInputs:
         """Repeats every check just before a signature."""
@@ -381,15 +383,23 @@ def _last_kinds(half: SecondHalf) -> tuple[StepKind, ...]:
     return (StepKind.SWAP,) if half.range is None else (StepKind.MINT, StepKind.SWAP_AND_MINT)
 
 
-def _check_approved_swaps(swaps: Sequence[SwapIn], half: SecondHalf) -> None:
-    """One swap the approved way, then one back of no more than the first pays, each at its approved rate at least."""
-    if [swap.zero_for_one for swap in swaps] != [half.zero_for_one, not half.zero_for_one]:
+def _check_approved_swaps(swaps: Sequence[SwapIn], draft: Draft) -> None:
+    """One swap the approved way, then one back of no more than it pays, each at its approved rate at least; where the
+    first goes through another pool, a small one the same way in between."""
+    half = draft.later
+    if half is None:
+        raise Refused("no later steps were approved")
+    pair, way = (half.key.currency0, half.key.currency1), half.zero_for_one
+    rates = [half.least_rate, half.guard_rate]
+    if half.probe_rate is not None:  # of which two are left where nothing has to be swapped any more
+        rates = [half.least_rate, half.probe_rate, half.guard_rate][-len(swaps) :]
+    if [swap.sells_first(pair) for swap in swaps] != [*[way] * (len(rates) - 1), not way]:
         raise Refused("the swaps go another way round than was approved")
-    for swap, rate in zip(swaps, (half.least_rate, half.guard_rate), strict=True):
+    for swap, rate in zip(swaps, rates, strict=True):
         if rate is not None and Fraction(swap.amount_out_min, swap.amount_in) < rate:
             raise Refused(f"the swap takes {swap.amount_out_min} for {swap.amount_in}, less than the approved rate")
-    if swaps[1].amount_in > swaps[0].amount_out_min:
-        raise Refused(f"a swap back of {swaps[1].amount_in} is more than the {swaps[0].amount_out_min} there will be")
+    if swaps[-1].amount_in > swaps[-2].amount_out_min:
+        raise Refused(f"a swap back of {swaps[-1].amount_in} is more than the {swaps[-2].amount_out_min} there will be")
 
 
 def as_sentence(clause: str) -> str:

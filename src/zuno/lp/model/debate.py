@@ -109,6 +109,8 @@ class PositionRequest(Wire):
     fee: int | None = None
     """Pips."""
     exposure: Exposure | None = None
+    use_all: Annotated[bool, Field(exclude_if=lambda use_all: not use_all)] = False
+    """Two tokens are swapped so that all of both goes in."""
 
 
 class OwnRange(Wire):

@@ -265,6 +265,8 @@ class SecondHalf:
     guard_rate: Annotated[Fraction | None, Field(exclude_if=lambda rate: rate is None)] = None
     """The same of the small swap the other way round, which stops the mint at a price that moved in the first swap's
     favour. Absent in plans from before it was made."""
+    probe_rate: Annotated[Fraction | None, Field(exclude_if=lambda rate: rate is None)] = None
+    """The same of the small swap the first way, where the first itself goes through another pool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,3 +301,5 @@ class StepPlan:
     notes: tuple[str, ...] = ()
     leftover: Leftover | None = None
     """None where nothing is put to work."""
+    route: PoolKey | None = None
+    """The pool it swaps through, where that is not its own."""

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from zuno.amm.model import Block, LpPosition, PoolState, Range
+from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
 from zuno.kernel.units import Address, Wei
 from zuno.kernel.wire import Hex64, Wire
 from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, SecondHalf, Step, StepState
@@ -48,7 +48,7 @@ class PlanPosition(Wire):
 
 
 class SwapHome(Wire):
-    """After a close: what it pays of the other token is swapped into this one, in the position's own pool."""
+    """After a close: what it pays of the other token is swapped into this one."""
 
     to: Literal[0, 1]
     least_rate: Fraction
@@ -86,6 +86,8 @@ class Instruction(Wire):
     none, so that instructions from before it was recorded keep their bytes."""
     brings_ether: bool = False
     """The wrapped side's capital comes as ether."""
+    use_all: Annotated[bool, Field(exclude_if=lambda use_all: not use_all)] = False
+    """Of two tokens all goes in, after a swap (create)."""
     share: Fraction | None = None
     """Of the liquidity, to be removed."""
     others: Annotated[tuple[PlanPosition, ...], Field(exclude_if=lambda others: not others)] = ()
@@ -93,7 +95,7 @@ class Instruction(Wire):
     tokens: Annotated[tuple[str, ...], Field(exclude_if=lambda tokens: not tokens)] = ()
     """Those of which nobody may take anything any more (revoke)."""
     anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
-    """The owner wants it at whatever price the pool has (remove, close)."""
+    """The owner wants it at whatever price the pool has (remove, close), or although it was vetoed."""
     swap_home: Annotated[SwapHome | None, Field(exclude_if=lambda swap: swap is None)] = None
     """Which token everything is to end in (close)."""
     in_a_crash: Annotated[bool, Field(exclude_if=lambda crash: not crash)] = False
@@ -172,6 +174,8 @@ class Draft(Wire):
     notes: tuple[str, ...] = ()
     leftover: Annotated[Leftover | None, Field(exclude_if=lambda left: left is None)] = None
     """Absent where nothing is put to work, and in drafts from before it was recorded."""
+    route: Annotated[PoolKey | None, Field(exclude_if=lambda route: route is None)] = None
+    """The pool its main swap goes through; absent where that is its own."""
     others: Annotated[tuple[LpPosition, ...], Field(exclude_if=lambda others: not others)] = ()
     """Further positions that its steps are about, each in its own pool."""
     exits: Annotated[tuple[ExitWorth, ...], Field(exclude_if=lambda exits: not exits)] = ()

@@ -147,6 +147,8 @@ MINT_FROM_DELTAS: Final = 0x05
 CLOSE_CURRENCY: Final = 0x12
 
 PERMIT2_TRANSFER_FROM: Final = 0x02
+WRAP_ETH: Final = 0x0B
+UNWRAP_WETH: Final = 0x0C
 V4_POSITION_MANAGER_CALL: Final = 0x14
 
 _CHANGE: Final = ("uint256", "uint256", "uint128", "uint128", "bytes")
@@ -180,6 +182,14 @@ def close_currency(currency: str) -> EncodedAction:
 
 def permit2_transfer_from(token: str, recipient: str, amount: int) -> tuple[int, bytes]:
     return PERMIT2_TRANSFER_FROM, encode(("address", "address", "uint160"), (token, recipient, amount))
+
+
+def wrap_eth(recipient: str, amount: int) -> tuple[int, bytes]:
+    return WRAP_ETH, encode(("address", "uint256"), (recipient, amount))
+
+
+def unwrap_weth(recipient: str, least: int) -> tuple[int, bytes]:
+    return UNWRAP_WETH, encode(("address", "uint256"), (recipient, least))
 
 
 def position_manager_call(acts: Sequence[EncodedAction], deadline: int) -> tuple[int, bytes]:

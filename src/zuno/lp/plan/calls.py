@@ -70,6 +70,21 @@ class SwapIn:
     amount_in: int
     amount_out_min: int
 
+    @property
+    def currencies(self) -> tuple[Address, Address]:
+        """What it takes and what it pays."""
+        pair = (self.key.currency0, self.key.currency1)
+        return pair if self.zero_for_one else pair[::-1]
+
+    def sells_first(self, pair: tuple[Address, Address]) -> bool:
+        """Whether it takes the first token of a pair, wrapped or not."""
+        return self.zero_for_one != is_flipped(self.key, pair)
+
+
+def is_flipped(key: PoolKey, pair: tuple[Address, Address]) -> bool:
+    """Whether a pool of the same pair, perhaps of the wrapped coin, has its currencies the other way round."""
+    return key.currency0 == pair[1] or key.currency1 == pair[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Settle:
@@ -152,6 +167,22 @@ class TransferFrom:
 
 
 @dataclass(frozen=True, slots=True)
+class WrapEther:
+    """So much of the router's ether into its wrapper; 2^255 is all it has."""
+
+    recipient: Address
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnwrapEther:
+    """All wrapped ether that the router has."""
+
+    recipient: Address
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
 class ModifyLiquidities:
     """A call of PositionManager, by the wallet or by the router."""
 
@@ -159,7 +190,7 @@ class ModifyLiquidities:
     deadline: Seconds
 
 
-Command = RouterSwap | TransferFrom | ModifyLiquidities
+Command = RouterSwap | TransferFrom | WrapEther | UnwrapEther | ModifyLiquidities
 
 
 # -- calls

@@ -79,6 +79,10 @@ def _command(command: int, given: bytes, struct: SwapStruct) -> calls.Command:
             return calls.RouterSwap(_actions(given, struct))
         case 0x02:
             return calls.TransferFrom(*read_abi(("address", "address", "uint160"), given))
+        case 0x0B:
+            return calls.WrapEther(*read_abi(("address", "uint256"), given))
+        case 0x0C:
+            return calls.UnwrapEther(*read_abi(("address", "uint256"), given))
         case 0x14:
             return _modify(given, struct)
     # The flag that lets a command fail quietly is the top bit of this byte, and makes it unknown as well.

@@ -84,6 +84,13 @@ def describe_call(decoded: calls.DecodedCall, names: AddressBook, key: PoolKey) 
                     case calls.TransferFrom(token, recipient, amount):
                         to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
                         lines.append(f"send {names.amount(token, amount)} from {names.who(wallet)} to {to}")
+                    case calls.WrapEther(recipient, amount):
+                        what = names.token(NATIVE) if amount == WHOLE_BALANCE else names.amount(NATIVE, amount)
+                        to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
+                        lines.append(f"wrap {'all ' if amount == WHOLE_BALANCE else ''}{what} for {to}")
+                    case calls.UnwrapEther(recipient, least):
+                        to = names.who(resolve_recipient(recipient, wallet, at.universal_router))
+                        lines.append(f"unwrap at least {names.amount(NATIVE, least)} for {to}")
                     case calls.ModifyLiquidities(actions, inner):
                         lines += _lines(actions, names, key, at.universal_router, at.position_manager)
                         lines.append(f"the mint not after {names.moment(inner)}")

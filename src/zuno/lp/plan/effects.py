@@ -42,7 +42,7 @@ def sum_effects(
         pay(-cost0, -cost1)
 
     for decoded in decoded_calls:
-        before, brought, minted = dict(changes), _sum_brought(decoded), None
+        before, brought, minted = dict(changes), _sum_brought(decoded, (key.currency0, key.currency1)), None
         if isinstance(decoded.call, calls.Wrap):
             changes[NATIVE] -= decoded.value
             changes[decoded.to] = changes.get(decoded.to, 0) + decoded.value
@@ -71,26 +71,32 @@ def sum_effects(
                 case calls.Burn():
                     burned = touch()
                     pay(*worth(burned.range, burned.liquidity, round_up=False))
-                case calls.SwapIn(_, zero_for_one, amount_in, out_min):
-                    pay(*((-amount_in, out_min) if zero_for_one else (out_min, -amount_in)))
+                case calls.SwapIn(_, _, amount_in, out_min):
+                    first = action.sells_first((key.currency0, key.currency1))
+                    pay(*((-amount_in, out_min) if first else (out_min, -amount_in)))
                 case _:
                     pass
     return changes
 
 
-def _sum_brought(decoded: calls.DecodedCall) -> dict[Address, int]:
+def _sum_brought(decoded: calls.DecodedCall, pair: tuple[Address, Address]) -> dict[Address, int]:
     """What a call of the router brings to PositionManager: what is sent there, and what its swaps leave of it."""
     brought = {NATIVE: decoded.value}
     if isinstance(decoded.call, calls.Execute):
         for command in decoded.call.commands:
             match command:
-                case calls.TransferFrom(token, _, amount):
+                case calls.TransferFrom(token, recipient, amount) if recipient != decoded.to:
                     brought[token] = brought.get(token, 0) + amount
                 case calls.RouterSwap(actions):
                     paid, left = settle_swaps(actions)
                     brought[NATIVE] -= paid.get(NATIVE, 0)
+                    swap = next(action for action in actions if isinstance(action, calls.SwapIn))
+                    stands_for = dict(zip(swap.currencies, pair if swap.sells_first(pair) else pair[::-1], strict=True))
                     for currency, amount in left.items():
-                        brought[currency] = brought.get(currency, 0) + amount
+                        ours = currency if currency in pair else stands_for[currency]
+                        brought[ours] = brought.get(ours, 0) + amount
+                case calls.WrapEther(recipient, amount) if recipient == decoded.to:
+                    brought[NATIVE] -= amount
                 case _:
                     pass
     return brought

@@ -19,6 +19,7 @@ from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import GUARD_LIMIT
+from zuno.lp.plan.routing import MOST_IMPACT, trades_same_pair
 from zuno.lp.plan.sizing import least_principal, most_cost, most_proceeds
 
 ITSELF = Address("0x0000000000000000000000000000000000000002")
@@ -60,6 +61,8 @@ class Policy:
     """Further tokens, of which nothing may be allowed and everything taken back."""
     swap_home: SwapHome | None = None
     """What a close may swap into one token, and at what rate at least; None: nothing."""
+    route: PoolKey | None = None
+    """Another pool of the pair that the main swap may go through."""
 
     @property
     def pair(self) -> tuple[Address, Address]:
@@ -77,6 +80,7 @@ def build_policy(
     pool: PoolState | None = None,
     band: Range | None = None,
     swap: SwapHome | None = None,
+    route: PoolKey | None = None,
 ) -> Policy:
     """The policy of a plan in this pool, about this position where it has one already. `approved` is the position as it
     was when its plan was approved: the bounds of burning it are those of that price, not of one it has drifted to.
@@ -117,6 +121,7 @@ def build_policy(
         hooks,
         revocable,
         swap,
+        route,
     )
 
 
@@ -179,7 +184,11 @@ def recipients(decoded: calls.DecodedCall, at: Deployment, wallet: Address) -> I
                 match command:
                     case calls.RouterSwap(actions):
                         yield from _recipients(actions, caller=wallet, itself=at.universal_router)
-                    case calls.TransferFrom(recipient=recipient):
+                    case (
+                        calls.TransferFrom(recipient=recipient)
+                        | calls.WrapEther(recipient=recipient)
+                        | calls.UnwrapEther(recipient=recipient)
+                    ):
                         yield resolve_recipient(recipient, wallet, at.universal_router)
                     case calls.ModifyLiquidities(actions):
                         # PositionManager sees the router: "the sender" is not the wallet here.
@@ -224,6 +233,9 @@ def max_outflow(decoded: calls.DecodedCall, pair: tuple[Address, Address]) -> di
 def _check_pool(policy: Policy) -> None:
     hooks = policy.key.hooks
     _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")
+    if policy.route is not None:
+        same = trades_same_pair(policy.key, policy.route, policy.wrapper)
+        _require(same and policy.route.hooks == NO_HOOKS, f"{policy.route} is no pool to swap this pair in")
 
 
 def _check_outflow(decoded: calls.DecodedCall, policy: Policy) -> None:
@@ -283,6 +295,12 @@ def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
         match command:
             case calls.RouterSwap(actions):
                 parked |= _check_swap(actions, policy)
+            case calls.WrapEther() | calls.UnwrapEther():
+                pass  # looked at below, with the swap it is for
+            case calls.TransferFrom(recipient=recipient) if (
+                policy.route is not None and recipient == at.universal_router
+            ):
+                pass
             case calls.TransferFrom(token, recipient, _):
                 _check_token(token, policy)
                 _require(recipient == at.position_manager, f"{recipient} would receive what is the wallet's")
@@ -290,7 +308,10 @@ def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
             case calls.ModifyLiquidities():
                 raise Refused("PositionManager is called twice in one transaction")
     _check_deadline(last.deadline, policy)
-    main, guard = _guarded_swap(before)
+    main, probe, guard = _guarded_swaps(before, policy)
+    _check_conversions(before, main, policy, at.position_manager)
+    if main.currencies[1] not in policy.pair:  # in the other form it is converted for PositionManager
+        parked.add(policy.pair[1 if main.sells_first(policy.pair) else 0])
     *paid, minted, taken = last.actions if len(last.actions) > 1 else (None, None)
     for action in paid:
         if not isinstance(action, calls.Settle):
@@ -306,40 +327,81 @@ def _check_router_call(call: calls.Execute, value: int, policy: Policy) -> None:
     _require(got == policy.wallet, f"{got} would receive what is the wallet's")
     for currency in sorted(parked - {action.currency for action in paid if isinstance(action, calls.Settle)}):
         raise Refused(f"what is left of {currency} would stay in PositionManager, where anyone can take it")
-    brought = {currency: _sum_brought(before, currency, value) for currency in policy.pair}
-    _check_guard(main, guard, brought, policy)
-    _check_maxima(minted, _most_for_mint(main, guard, brought, policy))
+    brought = {currency: _sum_brought(before, currency, value, policy) for currency in policy.pair}
+    swapped = 0 if probe is None else main.amount_in
+    _check_guard(probe or main, guard, brought, policy, swapped)
+    if probe is not None:
+        _check_there_and_back(main, guard, policy)
+    _check_maxima(minted, _most_for_mint((main, *([probe] if probe else []), guard), brought, policy))
 
 
 def _check_swap_home(commands: Sequence[calls.Command], value: int, policy: Policy, approved: SwapHome) -> None:
     """One exact swap the approved way at the approved rate, paid by the wallet and taken to it whole."""
-    match commands:
-        case [calls.RouterSwap((calls.SwapIn() as swap, calls.Settle() as paid, calls.Take() as taken) as actions)]:
+    actions = [each for command in commands if isinstance(command, calls.RouterSwap) for each in command.actions]
+    match actions:
+        case [calls.SwapIn() as swap, calls.Settle() as paid, calls.Take() as taken]:
             parked = _check_swap(actions, policy)
         case _:
             raise Refused("the router is called for more than one swap into the wallet")
-    given, got = policy.pair if swap.zero_for_one else policy.pair[::-1]
-    _require(swap.zero_for_one == (approved.to == 1), "the swap goes another way round than was approved")
-    _require((paid.currency, taken.currency) == (given, got) and not parked, "what is swapped does not come home")
+    converted = _check_conversions(commands, swap, policy, policy.wallet)
+    _require(len(commands) == 1 + converted, "the router is called for more than one swap into the wallet")
+    sells_first = swap.sells_first(policy.pair)
+    given = policy.pair[0 if sells_first else 1]
+    _require(sells_first == (approved.to == 1), "the swap goes another way round than was approved")
+    _require((paid.currency, taken.currency) == swap.currencies and not parked, "what is swapped does not come home")
     rate = Fraction(swap.amount_out_min, swap.amount_in)
     least = approved.least_rate
     _require(rate >= least, f"the swap takes {float(rate):.6g} for one, less than the {float(least):.6g} approved")
     _require(value == (swap.amount_in if given == NATIVE else 0), f"a value of {value} is not what is swapped")
 
 
-def _check_swap(actions: tuple[calls.Action, ...], policy: Policy) -> set[Address]:
+def _check_conversions(commands: Sequence[calls.Command], main: calls.SwapIn, policy: Policy, receiver: Address) -> int:
+    """The native coin is turned into its wrapper, or back, as much as the main swap takes just before it and all that
+    it pays just after it, and nowhere else; by how many commands."""
+    router, (gives, gets) = policy.deployment.universal_router, main.currencies
+    paid, got = policy.pair if main.sells_first(policy.pair) else policy.pair[::-1]
+    before: list[calls.Command] = []
+    after: list[calls.Command] = []
+    if gives != paid:
+        moved = calls.TransferFrom(paid, router, main.amount_in)
+        before = [moved, calls.UnwrapEther(router, main.amount_in)]
+        if paid == NATIVE:
+            before = [calls.WrapEther(router, main.amount_in)]
+    if gets != got and got == NATIVE:
+        to = router if receiver == policy.deployment.position_manager else receiver
+        after = [calls.UnwrapEther(to, main.amount_out_min)]
+    elif gets != got:
+        after = [calls.WrapEther(receiver, WHOLE_BALANCE)]
+    converted = [
+        command
+        for command in commands
+        if isinstance(command, calls.WrapEther | calls.UnwrapEther)
+        or (isinstance(command, calls.TransferFrom) and command.recipient == router)
+    ]
+    at, behind = len(before), len(before) + 1 + len(after)
+    fits = not converted or [*commands[:at], *commands[at + 1 : behind]] == converted
+    _require(fits and converted == [*before, *after], "what is wrapped is not what the swap takes and pays")
+    return len(converted)
+
+
+def _check_swap(actions: Sequence[calls.Action], policy: Policy) -> set[Address]:
     """What the swap leaves with PositionManager."""
     at, parked = policy.deployment, set[Address]()
+    inside = set() if policy.route is None else {policy.route.currency0, policy.route.currency1} - set(policy.pair)
     for action in actions:
         match action:
             case calls.SwapIn(key, _, amount_in, amount_out_min):
-                _check_key(key, policy)
+                _require(key in (policy.key, policy.route), f"{key} is another pool than the plan's")
                 _require(amount_in > 0, "the swap would take whatever the router is owed")
                 _require(amount_out_min > 0, "the swap would take any price")
             case calls.Settle(currency, amount, payer_is_user):
-                _check_currency(currency, policy)
-                _require(payer_is_user, "the router would pay with what it happens to hold")
+                if payer_is_user or currency not in inside:  # what is converted in the router is paid from there
+                    _check_currency(currency, policy)
+                    _require(payer_is_user, "the router would pay with what it happens to hold")
                 _require(amount == OPEN_DELTA, f"a settlement of {amount} is not of what is owed")
+            case calls.Take(currency, recipient, amount) if currency in inside:
+                _require(recipient == at.universal_router, f"{recipient} would receive what is the wallet's")
+                _require(amount == OPEN_DELTA, f"taking {amount} is not taking what is due")
             case calls.Take(currency, recipient, amount):
                 _check_currency(currency, policy)
                 got = resolve_recipient(recipient, policy.wallet, at.universal_router)
@@ -353,38 +415,57 @@ def _check_swap(actions: tuple[calls.Action, ...], policy: Policy) -> set[Addres
     return parked
 
 
-def _guarded_swap(commands: Sequence[calls.Command]) -> tuple[calls.SwapIn, calls.SwapIn]:
-    """The swap and the one the other way round after it: their minima stop at a price that moved up or down."""
+def _guarded_swaps(
+    commands: Sequence[calls.Command], policy: Policy
+) -> tuple[calls.SwapIn, calls.SwapIn | None, calls.SwapIn]:
+    """The swap and the one the other way round after it: their minima stop at a price that moved up or down. Where the
+    first goes through another pool, a small one each way in the plan's own does."""
     swaps = [action for command in commands if isinstance(command, calls.RouterSwap) for action in command.actions]
     match [swap for swap in swaps if isinstance(swap, calls.SwapIn)]:
-        case [main, guard] if main.zero_for_one != guard.zero_for_one:
-            return main, guard
+        case [main, guard] if main.key == guard.key and main.zero_for_one != guard.zero_for_one:
+            return main, None, guard
+        case [main, probe, guard] if (main.key, probe.key, guard.key) == (
+            policy.route,
+            policy.key,
+            policy.key,
+        ) and main.sells_first(policy.pair) == probe.zero_for_one != guard.zero_for_one:
+            return main, probe, guard
         case _:
             raise Refused("no swap each way holds the price at which the router mints")
 
 
-def _sum_brought(commands: Sequence[calls.Command], currency: Address, value: int) -> int:
+def _sum_brought(commands: Sequence[calls.Command], currency: Address, value: int, policy: Policy) -> int:
     """What of a currency is brought beside what a swap pays; of ether, what is swapped is in the value as well."""
     if currency == NATIVE:
         return value
-    return sum(each.amount for each in commands if isinstance(each, calls.TransferFrom) and each.token == currency)
+    at = policy.deployment.position_manager
+    moved = (each for each in commands if isinstance(each, calls.TransferFrom) and each.recipient == at)
+    return sum(each.amount for each in moved if each.token == currency)
 
 
-def _check_guard(main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy) -> None:
+def _check_guard(
+    main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy, swapped: int
+) -> None:
     """The swap back is small beside the swap, or both are beside what is brought; and their minima leave no more room
-    between them than the slippage bound, on either side, and the fees."""
+    between them than the slippage bound, on either side, and the fees. `swapped`: in another pool before."""
     paid = policy.pair[0 if main.zero_for_one else 1]
-    whole = brought[paid] + (0 if paid == NATIVE else main.amount_in)
+    whole = brought[paid] + (0 if paid == NATIVE else main.amount_in + swapped)
     _require(
         guard.amount_in <= main.amount_out_min
         and (guard.amount_in * GUARD_LIMIT <= main.amount_out_min or main.amount_in * GUARD_LIMIT <= whole),
         f"{guard.amount_in} would be swapped back, more than one part in {GUARD_LIMIT} of {main.amount_out_min}",
     )
+    _check_there_and_back(main, guard, policy)
+
+
+def _check_there_and_back(main: calls.SwapIn, guard: calls.SwapIn, policy: Policy) -> None:
     if policy.key.dynamic_fee:
         return  # set by the pool's hook: what the fee is to be is not written in the key
-    kept = max(0, PIPS - policy.key.fee - MAX_PROTOCOL_FEE)
+    kept = Fraction(1) if main.key == policy.key else 1 - MOST_IMPACT
+    for key in (main.key, guard.key):
+        kept *= Fraction(max(0, PIPS - key.fee - MAX_PROTOCOL_FEE), PIPS)
     # The third of the room is for rounding, of which the builder allows a fifth to a unit.
-    least = Fraction(BPS - policy.bounds.slippage_bps, BPS) ** 3 * Fraction(kept, PIPS) ** 2
+    least = Fraction(BPS - policy.bounds.slippage_bps, BPS) ** 3 * kept
     there_and_back = Fraction(main.amount_out_min * guard.amount_out_min, main.amount_in * guard.amount_in)
     _require(
         there_and_back >= least,
@@ -392,16 +473,14 @@ def _check_guard(main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Addre
     )
 
 
-def _most_for_mint(
-    main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy
-) -> tuple[int, int]:
-    """The most of each token that a mint after the two swaps may cost: what is brought, and what they pay at best."""
+def _most_for_mint(swaps: Sequence[calls.SwapIn], brought: Mapping[Address, int], policy: Policy) -> tuple[int, int]:
+    """The most of each token that a mint after the swaps may cost: what is brought, and what they pay at best."""
     room = Fraction(BPS, BPS - policy.bounds.slippage_bps) ** 2
     most = dict(brought)
-    for swap in (main, guard):
-        given, got = policy.pair if swap.zero_for_one else policy.pair[::-1]
+    for swap in swaps:
+        given, got = policy.pair if swap.sells_first(policy.pair) else policy.pair[::-1]
         most[got] += ceil((swap.amount_out_min + 1) * room) + 1
-        if swap is main and given == NATIVE:
+        if swap is not swaps[-1] and given == NATIVE:
             most[given] -= swap.amount_in
     return most[policy.pair[0]], most[policy.pair[1]]
 
@@ -411,13 +490,13 @@ def settle_swaps(actions: tuple[calls.Action, ...]) -> tuple[dict[Address, int],
     paid, net = dict[Address, int](), dict[Address, int]()
     for action in actions:
         match action:
-            case calls.SwapIn(key, zero_for_one, amount_in, amount_out_min):
-                given, got = (key.currency0, key.currency1) if zero_for_one else (key.currency1, key.currency0)
+            case calls.SwapIn(_, _, amount_in, amount_out_min):
+                given, got = action.currencies
                 _add_amount(net, given, -amount_in)
                 _add_amount(net, got, amount_out_min)
-            case calls.Settle(currency):
+            case calls.Settle(currency, _, payer_is_user):
                 owed = max(0, -net.get(currency, 0))
-                _add_amount(paid, currency, owed)
+                _add_amount(paid, currency, owed if payer_is_user else 0)
                 _add_amount(net, currency, owed)
             case _:
                 pass

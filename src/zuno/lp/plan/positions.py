@@ -15,27 +15,43 @@ from zuno.lp.plan.calldata import close_currency, decrease, increase, increase_f
 from zuno.lp.plan.context import PlanContext, flows
 from zuno.lp.plan.inventory import QuoteSwap, burn_proceeds, fit, leftover_of, market_without_us, plan_swap_and_deposit
 from zuno.lp.plan.minting import GuardedSwap, guard_swap, mint, plan_deposit, probe_swap, swap_and_mint, swap_home
+from zuno.lp.plan.routing import SwapRoute
 
 
-def rebalance(terms: PlanContext, position: LpPosition, band: Range, *, quotes: QuoteSwap | None = None) -> StepPlan:
+def rebalance(
+    terms: PlanContext,
+    position: LpPosition,
+    band: Range,
+    *,
+    quotes: QuoteSwap | None = None,
+    route: SwapRoute | None = None,
+) -> StepPlan:
     """Move a position to another range: one transaction, or two where its tokens have to be swapped in between.
     `quotes` are of the pool without the position's liquidity; quoted with it, a swap looks better than it will be."""
     terms.check_owns(position)
     if band == position.range:
         raise Refused(f"position {position.id} lies in ticks {band.lower} to {band.upper} already")
     slippage = terms.bounds.slippage_bps
-    planned = plan_deposit(position.pool, position, band, burn_proceeds(position), slippage, quotes)
+    planned = plan_deposit(position.pool, position, band, burn_proceeds(position), slippage, quotes, route)
     leftover = leftover_of(planned, position.pool.sqrt_price_x96, slippage)
     if planned.prep is None:
         notes = (*_warnings(position), *planned.notes)
         step = _burn_and_mint(terms, position, band, planned)
         return StepPlan((step,), terms.bounds, notes=notes, leftover=leftover)
-    later = _second_half(terms, position, band, guard_swap(position.pool, planned.prep, slippage))
-    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), leftover)
+    swap = guard_swap(position.pool, planned.prep, slippage, route=route)
+    later = _second_half(terms, position, band, swap)
+    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), leftover, swap.route)
 
 
 def finish_rebalance(
-    half: SecondHalf, terms: PlanContext, pool: PoolState, paid0: int, paid1: int, *, quotes: QuoteSwap | None = None
+    half: SecondHalf,
+    terms: PlanContext,
+    pool: PoolState,
+    paid0: int,
+    paid1: int,
+    *,
+    quotes: QuoteSwap | None = None,
+    route: SwapRoute | None = None,
 ) -> tuple[Step, ...]:
     """The second half of a rebalance, from what the first half really paid. `Refused`, with the number, where the
     bounds of the approval no longer hold: then the tokens stay in the wallet."""
@@ -49,7 +65,13 @@ def finish_rebalance(
         )
     slippage, market = terms.bounds.slippage_bps, market_without_us(pool)
     planned = plan_swap_and_deposit(
-        market, half.range, paid0, paid1, may_swap=True, slippage_bps=slippage, exact=quotes
+        market,
+        half.range,
+        paid0,
+        paid1,
+        may_swap=True,
+        slippage_bps=slippage,
+        exact=route.quote if route else quotes,
     )
     # Where nothing has to be swapped any more, a small swap still holds the price.
     prep = planned.prep or probe_swap(pool, half.zero_for_one, paid0 if half.zero_for_one else paid1, slippage)
@@ -58,7 +80,10 @@ def finish_rebalance(
     elif prep.zero_for_one != half.zero_for_one:
         raise Refused("the tokens would now have to be swapped the other way round, which nobody approved")
     else:
-        swap = guard_swap(pool, prep, terms.bounds.slippage_bps, (half.least_rate, half.guard_rate))
+        routed = route if planned.prep else None
+        main_rate = half.least_rate if routed else half.probe_rate or half.least_rate
+        rates = (main_rate, half.guard_rate, half.probe_rate)
+        swap = guard_swap(pool, prep, terms.bounds.slippage_bps, rates, routed)
         step = swap_and_mint(terms, pool, half.range, paid0, paid1, swap, drift)
     return (*build_approvals(terms, step.to, step.most_out), step)
 
@@ -69,29 +94,42 @@ def close(
     swap: SwapHome | None = None,
     *,
     quotes: QuoteSwap | None = None,
+    route: SwapRoute | None = None,
 ) -> StepPlan:
     """Take everything home: BURN + CLOSE_CURRENCY ×2; with `swap` all of it in one token, by a second half."""
     terms.check_owns(position)
-    later = None if swap is None else _swap_after(terms, position.pool, swap, burn_proceeds(position), quotes)
-    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position))
+    later = None if swap is None else _swap_after(terms, position.pool, swap, burn_proceeds(position), quotes, route)
+    through = route.key if route and later else None
+    return StepPlan((_burn(terms, position),), terms.bounds, later, _warnings(position), route=through)
 
 
 def finish_close(
-    half: SecondHalf, terms: PlanContext, pool: PoolState, paid: tuple[int, int], *, quotes: QuoteSwap | None = None
+    half: SecondHalf,
+    terms: PlanContext,
+    pool: PoolState,
+    paid: tuple[int, int],
+    *,
+    quotes: QuoteSwap | None = None,
+    route: SwapRoute | None = None,
 ) -> tuple[Step, ...]:
     """The second half of a close, from what the burn really paid; nothing where all of it is the right token."""
     swap = SwapHome(to=1 if half.zero_for_one else 0, least_rate=half.least_rate)
-    made = _swap_after(terms, pool, swap, paid, quotes)
+    made = _swap_after(terms, pool, swap, paid, quotes, route)
     return () if made is None else made.preview
 
 
 def _swap_after(
-    terms: PlanContext, pool: PoolState, swap: SwapHome, paid: tuple[int, int], quotes: QuoteSwap | None
+    terms: PlanContext,
+    pool: PoolState,
+    swap: SwapHome,
+    paid: tuple[int, int],
+    quotes: QuoteSwap | None,
+    route: SwapRoute | None,
 ) -> SecondHalf | None:
     zero_for_one, amount_in = swap.to == 1, paid[1 - swap.to]
     if not amount_in:
         return None
-    step = swap_home(terms, pool, swap, amount_in, quotes)
+    step = swap_home(terms, pool, swap, amount_in, quotes, route)
     steps = (*build_approvals(terms, step.to, step.most_out), step)
     return SecondHalf(pool.id, pool.key, None, pool.tick, zero_for_one, swap.least_rate, steps)
 
@@ -293,6 +331,7 @@ def _second_half(terms: PlanContext, position: LpPosition, band: Range, swap: Gu
         Fraction(swap.main.least_out, swap.main.amount_in),
         (*build_approvals(terms, preview.to, preview.most_out), preview),
         Fraction(swap.guard.least_out, swap.guard.amount_in),
+        None if swap.probe is None else Fraction(swap.probe.least_out, swap.probe.amount_in),
     )
 
 

@@ -162,9 +162,12 @@ def with_arbiter_verdict(decision: Decision, verdict: PlanVerdict) -> Decision:
     return replace(decision, verdict=verdict)
 
 
-def owner_decides(index: int, round_: Round, profile: RiskProfile, *, doubts: Sequence[str] = ()) -> Decision:
-    """The owner's own choice: any candidate that was not vetoed."""
-    _refuse_unless_open(index, round_)
+def owner_decides(
+    index: int, round_: Round, profile: RiskProfile, *, doubts: Sequence[str] = (), anyway: bool = False
+) -> Decision:
+    """The owner's own choice: any candidate that was not vetoed, or that is wanted anyway."""
+    if not anyway:
+        _refuse_unless_open(index, round_)
     return _decide(index, DecidedBy.OWNER, round_, profile, doubts)
 
 

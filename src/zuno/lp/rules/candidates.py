@@ -32,6 +32,8 @@ class PoolInputs:
     capital1: int = 0
     wraps: bool = False
     """The capital comes as ether, and the pool trades its wrapper."""
+    use_all: bool = False
+    """Two tokens are swapped so that all of both goes in."""
     paths: StressPaths | None = None
     fees: FeeWindow | None = None
     variance_24h: float | None = None
@@ -143,7 +145,7 @@ def _hedge(inputs: PoolInputs, kind: CandidateKind, put_in: Deposit, band: Range
 
 
 def _move_candidate(inputs: PoolInputs, move: Move, index: int, hold: Candidate) -> Candidate:
-    put_in = plan_deposit(inputs.pool, inputs.position, move.range, inputs.have, SLIPPAGE_BPS)
+    put_in = plan_deposit(inputs.pool, inputs.position, move.range, inputs.have, SLIPPAGE_BPS, use_all=inputs.use_all)
     return _build_candidate(inputs, index, move.kind, put_in, hold, move.range, move.pool_index)
 
 

@@ -168,6 +168,8 @@ class DecidedPlan:
     chosen: Candidate
     rejected: str | None
     """Why the desk advises against it."""
+    anyway: bool = False
+    """The owner took a range that was vetoed."""
 
 
 PeerJournals = Callable[[], Sequence[Journal]]
@@ -267,7 +269,7 @@ class Archive:
                 view = read_view(PlanView, "" if plan is None else plan.hash, recorded.view)
                 rejected = "; ".join(map(sanitise, view.cautions)) or "no move passed its rules"
         chosen = ready.debate.rounds[-1].candidates[index]
-        return DecidedPlan(digest, context, chosen, rejected)
+        return DecidedPlan(digest, context, chosen, rejected, plan is not None and plan.anyway)
 
     async def why(self, reference: str) -> WhyView:
         journal = await self.open_journal()

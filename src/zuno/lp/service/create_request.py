@@ -84,6 +84,7 @@ class Flags:
     pair: str | None = None
     fee: str | None = None
     exposure: str | None = None
+    use_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,10 @@ def parse_create_request(text: str, flags: Flags | None = None) -> CreateRequest
         pair=pair,
         fee=parsed.fee if flags.fee is None else fee_of(flags.fee),
         exposure=exposure,
+        use_all=flags.use_all,
     )
+    if flags.use_all and len(position.capital) == 1:
+        raise UsageError("--use-all is for two tokens; one alone is swapped as the range needs it.")
     return CreateRequest(position, parsed.chain, parsed.profile, parsed.prices, tuple(parsed.notes))
 
 

@@ -14,7 +14,7 @@ from zuno.kernel.canonical import canonical, to_json
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.logs import logged_by_id
 from zuno.kernel.text import parse_units
-from zuno.kernel.units import Seconds, Wei
+from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.kernel.wire import derive
 from zuno.lp.agents.pool_choice import matches_token, to_wrap
 from zuno.lp.execute.checks import gas_usd, usd_value
@@ -24,9 +24,11 @@ from zuno.lp.execute.gate import ActReason, Gate
 from zuno.lp.execute.hedges import HedgeKeeper
 from zuno.lp.execute.mandates import check_act
 from zuno.lp.execute.plan_state import PlanProgress, append_event, catch_up, load_progress
+from zuno.lp.execute.routes import native_token1
 from zuno.lp.execute.send import Notify
 from zuno.lp.execute.verify_outcome import gas_spent
 from zuno.lp.model.ballot import CandidateKind
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Flow, PlanState
 from zuno.lp.model.plan_events import (
     Action,
@@ -66,6 +68,8 @@ class Consent:
     scripted: bool = False
     """A script confirms in the owner's place: `Refused` on networks with real money."""
     who: str = "cli"
+    costs_more: bool = False
+    """A script confirms as well that it may cost more than it moves."""
 
     @staticmethod
     def bound_to(approval: str, who: str) -> Consent:
@@ -111,10 +115,12 @@ class Execution:
         """Exact calldata on the latest block: balance changes, gas, price impact."""
         task, execution = await self._open_task(plan_id, current=True)
         drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
-        return simulation_view(execution, drafted, await execution.chain.gas())
+        return simulation_view(execution, drafted, *await _read_prices(execution, drafted.draft.pool))
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
         offer = await self.offer_approval(plan_id, consent.who, scripted=consent.scripted)
+        if offer.view.cost.exceeds_moved and consent.scripted and not consent.costs_more:
+            raise Refused(f"{plan_id} {offer.view.cost.text}: more than it moves. --costs-more approves it.")
         if not consent.to_approve(offer.view):
             raise Refused(f"{plan_id} was not approved: it was not confirmed.")
         return await offer.sign()
@@ -139,7 +145,10 @@ class Execution:
             raise Refused(f"The desk rejected {plan_id}: {task.reject}. Ask it again, or take another candidate.")
         drafted = await gate.draft(task.plan_id, task.plan_hash, task.instruction, task.progress)
         approval = gate.approval(drafted.draft, who, mandate)
-        shown = approval_view(execution, drafted, await execution.chain.gas(), approval)
+        gas, native = await _read_prices(execution, drafted.draft.pool)
+        shown = approval_view(execution, drafted, gas, approval, native)
+        if shown.cost.exceeds_moved and mandate is not None:
+            raise Refused(f"It {shown.cost.text}: more than it moves, which a mandate does not allow.")
 
         async def sign() -> ExecutionView:
             if drafted.draft.instruction.hedge is not None:
@@ -160,7 +169,8 @@ class Execution:
         drafted, approval = await Gate(execution).offer(task.progress)
         if task.progress.state is PlanState.HANDED_OUT:
             return unsigned_view(task.progress)
-        return approval_view(execution, drafted, await execution.chain.gas(), approval)
+        gas, native = await _read_prices(execution, drafted.draft.pool)
+        return approval_view(execution, drafted, gas, approval, native)
 
     @logged_by_id
     async def apply(
@@ -170,10 +180,11 @@ class Execution:
         task, execution = await self._open_task(plan_id, current=True)
         _check_scripted(execution, consent.scripted)
         gate = Gate(execution)
-        gas = await execution.chain.gas()
+        pool = await execution.chain.pool(HexId(task.instruction.pool_id))
+        gas, native = await _read_prices(execution, pool)
 
         def ask_owner(drafted: SimulatedDraft, approval: Approval) -> bool:
-            return consent.to_apply(approval_view(execution, drafted, gas, approval))
+            return consent.to_apply(approval_view(execution, drafted, gas, approval, native))
 
         try:
             named = None if tx is None else arguments.tx_hash(tx)
@@ -436,6 +447,11 @@ class Execution:
         await append_event(execution.journal, progress, outcome)
 
 
+async def _read_prices(execution: ExecutionContext, pool: PoolState) -> tuple[GasQuote, Fraction | None]:
+    """Of gas, and of a wei in base units of the pool's token1."""
+    return await execution.chain.gas(), await native_token1(execution, pool)
+
+
 def _check_scripted(execution: ExecutionContext, scripted: bool) -> None:
     if scripted and not execution.local:
         raise Refused(f"--yes is for sim, devnet and test networks; on {execution.info.name} type the confirmation.")
@@ -462,6 +478,8 @@ def _build_instruction(decided: DecidedPlan) -> Instruction:
         capital0=pool_facts.capital0 if creates else 0,
         capital1=pool_facts.capital1 if creates else 0,
         brings_ether=creates and bool(context.wish and to_wrap(context.wish, pool_facts.pool, context.chain)),
+        use_all=creates and bool(context.wish and context.wish.use_all),
+        anyway=decided.anyway,
         hedge=None if action is Action.HOLD or chosen.hedge is None else derive(InstructedHedge, chosen.hedge),
     )
 

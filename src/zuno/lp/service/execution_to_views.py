@@ -23,20 +23,32 @@ from zuno.lp.plan.calls import Mint, MintFromDeltas
 from zuno.lp.plan.describe import AddressBook, describe_call
 from zuno.lp.plan.unsigned import build_unsigned, safe_batch
 from zuno.lp.service import execution_view as views
+from zuno.lp.service.act_cost import weigh_cost
 from zuno.lp.service.to_views import key_view, leftover_view, price_unit, tick_prices
 
 IMPACT_DIGITS = 4
 
 
 def approval_view(
-    execution: ExecutionContext, drafted: drafts.SimulatedDraft, gas: GasQuote, approval: Approval
+    execution: ExecutionContext,
+    drafted: drafts.SimulatedDraft,
+    gas: GasQuote,
+    approval: Approval,
+    native: Fraction | None,
 ) -> views.ApprovalView:
     same = approval.model_dump(include={"plan_hash", "chain_id", "genesis", "who"}, by_alias=False)
-    shown = dict(simulation_view(execution, drafted, gas))
-    return views.ApprovalView(**shown, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval))
+    shown = simulation_view(execution, drafted, gas, native)
+    first = "anyway" if drafted.draft.instruction.anyway else "approve"
+    asks = (first, *(["costs-more"] if shown.cost.exceeds_moved else []))
+    return views.ApprovalView(
+        **dict(shown), asks=asks, **same, draft_hash=approval.draft, approval_hash=approval_hash(approval)
+    )
 
 
-def simulation_view(execution: ExecutionContext, drafted: drafts.SimulatedDraft, gas: GasQuote) -> views.SimulationView:
+def simulation_view(
+    execution: ExecutionContext, drafted: drafts.SimulatedDraft, gas: GasQuote, native: Fraction | None
+) -> views.SimulationView:
+    """`native`: base units of the pool's token1 for one wei, where it has a price."""
     draft, simulation = drafted.draft, drafted.simulation
     pool, tokens = draft.pool, draft_tokens(execution, draft)
     steps, used = drafts.all_steps(draft), [call.gas_used for call in simulation.calls]
@@ -79,6 +91,7 @@ def simulation_view(execution: ExecutionContext, drafted: drafts.SimulatedDraft,
         steps=tuple(_call_view(execution, draft, index, step, drafted, tokens) for index, step in enumerate(steps)),
         bounds=bounds_view(draft, tokens),
         hedge=_describe_hedge(draft),
+        cost=weigh_cost(drafted, gas, native),
     )
 
 

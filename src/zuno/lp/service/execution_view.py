@@ -10,6 +10,7 @@ from zuno.kernel.numbers_text import short_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
 from zuno.lp.model.plan_events import ExitWorth, SafeBatch, UnsignedTransaction
+from zuno.lp.service.act_cost import CostView
 from zuno.lp.service.views import LeftoverView, PoolKeyView, warn_unverified
 from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Block, Document, Mark, Part, Tone, Value, document, facts, lines, section, table
@@ -123,6 +124,8 @@ class SimulationView(View):
     notes: tuple[str, ...]
     hedge: Annotated[str | None, Field(exclude_if=lambda hedge: hedge is None)] = None
     """The second leg, in words: what is sold short once the first is done."""
+    cost: CostView
+    """What all of it costs, beside what it moves."""
 
     def to_document(self) -> Document:
         return self._write((Act("Approve…", f"plan approve {self.plan_id}"),) if self.ok else ())
@@ -163,6 +166,7 @@ class SimulationView(View):
             ),
             section("Steps", *(block for call in self.steps for block in call.blocks)),
             *more,
+            lines(words(self.cost.text)),
             context=f"{chain_label(self.chain)} · at block {self.block}{', play money' if self.play_money else ''}",
             notes=(*map(foreign, self.notes), *warn_unverified([self.pool])),
             acts=acts,
@@ -181,6 +185,8 @@ class ApprovalView(SimulationView):
     chain_id: int
     genesis: str
     who: str
+    asks: tuple[str, ...]
+    """The words that a terminal asks for, one after the other."""
 
     def to_document(self) -> Document:
         signed = facts(
@@ -205,7 +211,7 @@ class ApprovalView(SimulationView):
             f"gas at most {short_text(bounds.most_gas)} {self.gas_coin}.\n{then}"
             f"Bounds: ticks {bounds.tick_low} to {bounds.tick_high} "
             f"({self._format_span(bounds.price_low, bounds.price_high)}), slippage {bounds.slippage_bps} bps, "
-            f"until {bounds.expires_text}. Hash {self.approval_hash}"
+            f"until {bounds.expires_text}. Hash {self.approval_hash}\n{self.cost.text}"
         )
 
 

@@ -24,6 +24,7 @@ from zuno.lp.model.chains import native_coin
 from zuno.lp.model.debate import Context, PlanReady, Round
 from zuno.lp.plan.inventory import leftover_of
 from zuno.lp.rules.ballot import owner_decides
+from zuno.lp.rules.own_range import place_in_pools
 from zuno.lp.rules.stress import HORIZON_HOURS
 from zuno.lp.rules.worth import best_rival, edge_over_hold, is_worth_moving, least_edge, worth_token1
 from zuno.lp.service import plan_view as views
@@ -34,11 +35,23 @@ from zuno.provenance.slots import cite_round, list_cited, render
 HOURS_DIGITS = 6
 
 
-def chosen_by_owner(context: Context, ready: PlanReady, index: int) -> PlanReady:
-    """The same debate with the owner's own choice; a vetoed candidate is refused."""
+def find_own(context: Context, ready: PlanReady, index: int | None) -> int:
+    """The candidate that is the owner's own range, of which a veto is advice; `index` where it is in several pools."""
+    placed = place_in_pools(context.own_range, [facts.pool for facts in context.scenes])
+    last = ready.debate.rounds[-1].candidates
+    own = [each.index for each in last if each.range is not None and placed.get(each.pool_index) == each.range]
+    if index is None and len(own) == 1:
+        return own[0]
+    if index not in own:
+        raise Refused(f"--anyway takes a range of your own, by --range or --ticks: candidates {own} (--candidate N).")
+    return index
+
+
+def chosen_by_owner(context: Context, ready: PlanReady, index: int, *, anyway: bool = False) -> PlanReady:
+    """The same debate with the owner's own choice; a vetoed candidate is refused but where it is taken anyway."""
     last = ready.debate.rounds[-1]
     try:
-        decision = owner_decides(index, last, context.profile, doubts=data_cautions(context))
+        decision = owner_decides(index, last, context.profile, doubts=data_cautions(context), anyway=anyway)
     except Refused as error:
         raise Refused(render(str(error), facts_of(context, ready.debate.rounds), index)) from None
     return conclude(context, ready.debate, decision)
@@ -63,11 +76,21 @@ def decided_hash(context: Context, ready: PlanReady) -> str:
 
 
 def record_of(
-    plan: views.PlanView, owner_choice: int | None, message: Digest, doubts: Sequence[str] = ()
+    plan: views.PlanView,
+    owner_choice: int | None,
+    message: Digest,
+    doubts: Sequence[str] = (),
+    *,
+    anyway: bool = False,
 ) -> views.PlanRecord:
     same = plan.model_dump(include=set(views.PlanRecord.model_fields), by_alias=False)
     return views.PlanRecord(
-        **same, choice=plan.recommended.kind, owner_choice=owner_choice, message=message, doubts=tuple(doubts)
+        **same,
+        choice=plan.recommended.kind,
+        owner_choice=owner_choice,
+        message=message,
+        doubts=tuple(doubts),
+        anyway=anyway,
     )
 
 
@@ -173,7 +196,12 @@ def _own_range_text(context: Context) -> str | None:
         pool = context.scenes[move.pool_index].pool
         low, high = tick_prices(pool, move.range.lower, move.range.upper)
         ticks = f"ticks {move.range.lower} to {move.range.upper}"
-        placed[f"{low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks})"] = None
+        beside = (
+            ""
+            if move.range.contains(pool.tick)
+            else ", beside the price: like a limit order, it earns nothing until reached"
+        )
+        placed[f"{low} to {high} on the pool's grid of {pool.key.tick_spacing} ({ticks}){beside}"] = None
     return f"{context.own_range}: {'; '.join(placed)}"
 
 

@@ -129,6 +129,6 @@ def apply_owner_choice(recorded: RecordedRequest, context: Context, ready: PlanR
         return ready
     choice, taken = recorded.plan.owner_choice, ready
     if choice is not None:
-        taken = chosen_by_owner(context, ready, choice)
+        taken = chosen_by_owner(context, ready, choice, anyway=recorded.plan.anyway)
         taken = taken.model_copy(update={"confidence": ready.confidence}) if recorded.older else taken
     return with_doubts(taken, recorded.plan.doubts)

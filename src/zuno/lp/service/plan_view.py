@@ -43,6 +43,8 @@ class PlanRecord(Wire):
     choice: str
     decided_by: str
     owner_choice: int | None = None
+    anyway: Annotated[bool, Field(exclude_if=lambda anyway: not anyway)] = False
+    """The owner took a range that was vetoed."""
     message: Hex64 | None = None
     """The sha256 of the `plan_ready`, as it was signed, that was checked; an id alone could be given twice by whoever
     holds the key. None: written before this was recorded."""

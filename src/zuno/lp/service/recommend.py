@@ -33,7 +33,7 @@ from zuno.lp.model.debate import (
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments
 from zuno.lp.service.create_request import Flags, parse_create_request
-from zuno.lp.service.plan_record import build_plan, chosen_by_owner, record_of, with_doubts
+from zuno.lp.service.plan_record import build_plan, chosen_by_owner, find_own, record_of, with_doubts
 from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, PlanRecord, PlanView
 from zuno.lp.service.recorded_request import load_context
 from zuno.lp.service.wallets import BalancesView
@@ -242,13 +242,14 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
+        anyway: bool = False,
         hedged: bool = False,
         listen: Listen = ignore_event,
         request_id: str | None = None,
     ) -> PlanView:
         """Argue about a position; `candidate` is the owner's own choice among what was not vetoed, `own_range` a range
-        of the owner's that is judged beside the others. `request_id`: a new one that whoever asks names the debate by
-        while it is held. Where it is hedged it stays so."""
+        of the owner's that is judged beside the others, and taken `anyway`, a veto or not. `request_id`: a new one that
+        whoever asks names the debate by while it is held. Where it is hedged it stays so."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
         risk = _profile(profile or self.profile)
@@ -256,7 +257,7 @@ class RecommendService:
         terms = self._list_terms(chain or self.chain, risk, room, own_range)
         short = None if self.find_short is None else await self.find_short(chain or self.chain, position_id)
         start = FlowStart(position_id=position_id, **terms, hedged=hedged or short is not None, short=short or 0)
-        return await self._plan(room, start, candidate, listen)
+        return await self._plan(room, start, candidate, listen, anyway)
 
     async def create(
         self,
@@ -267,6 +268,7 @@ class RecommendService:
         profile: str | None = None,
         candidate: int | None = None,
         own_range: OwnRange | None = None,
+        anyway: bool = False,
         hedged: bool = False,
         listen: Listen = ignore_event,
         request_id: str | None = None,
@@ -283,7 +285,7 @@ class RecommendService:
         start = FlowCreateStart(wish=asked_for.position, **terms, hedged=hedged)
         if asked_for.notes:
             listen(Thought(role=Role.CLI, round=0, seq=0, text="; ".join(asked_for.notes), speaker="deterministic"))
-        return await self._plan(room, start, candidate, listen)
+        return await self._plan(room, start, candidate, listen, anyway)
 
     def _list_terms(self, chain: str, risk: RiskProfile, room: DebateRunner, own: OwnRange | None) -> dict[str, Any]:
         """What every debate starts with."""
@@ -310,28 +312,35 @@ class RecommendService:
                     )
 
     async def _plan(
-        self, room: DebateRunner, start: FlowStart | FlowCreateStart, candidate: int | None, listen: Listen
+        self,
+        room: DebateRunner,
+        start: FlowStart | FlowCreateStart,
+        candidate: int | None,
+        listen: Listen,
+        anyway: bool,
     ) -> PlanView:
         with log_under(room.request_id):
             async with tell_waiting(listen, Role.SCOUT) as hear:
-                return await record_plan(room, await room.debate(start, hear), candidate)
+                return await record_plan(room, await room.debate(start, hear), candidate, anyway=anyway)
 
 
-async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None) -> PlanView:
+async def record_plan(room: DebateRunner, end: DebateEnd, candidate: int | None, *, anyway: bool = False) -> PlanView:
     """The plan of a finished debate, on record. A request has one: whoever comes second finds it, and it is `Broken`
     where theirs is another."""
     ready = end.ready
     context = await load_context(room.journal, ready.debate.context)
+    if anyway:
+        candidate = find_own(context, ready, candidate)
     if candidate is not None:
         try:
-            ready = chosen_by_owner(context, ready, candidate)
+            ready = chosen_by_owner(context, ready, candidate, anyway=anyway)
         except Refused as error:
             await _record_refusal(room, end, candidate, str(error))
             raise Refused(f"{error} `zuno why {room.request_id}` shows the last ballot.") from None
 
     def plan_with(doubts: Sequence[str]) -> tuple[PlanView, Facts, PlanRecord]:
         plan, facts = build_plan(room.request_id, context, with_doubts(ready, doubts))
-        return plan, facts, record_of(plan, candidate, end.message, doubts)
+        return plan, facts, record_of(plan, candidate, end.message, doubts, anyway=anyway)
 
     plan, facts, record = plan_with(end.doubts)
     author = Author(Role.CLI.value)

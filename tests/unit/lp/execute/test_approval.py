@@ -100,6 +100,7 @@ async def test_a_changed_byte_of_the_draft_is_not_what_was_approved(bench: Any) 
         "later": None,
         "notes": ("a note",),
         "leftover": Leftover(1, 2, 3, 4, 5, "because"),
+        "route": draft.pool.key,
         "others": (draft.position,),
         "exits": (ExitWorth(**dict.fromkeys(ExitWorth.model_fields, "1")),),
         "block": replace(draft.block, number=draft.block.number + 1),

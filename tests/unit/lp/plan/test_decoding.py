@@ -109,6 +109,10 @@ def _command(said: calls.Command, struct: SwapStruct) -> tuple[int, bytes]:
             return calldata.v4_swap([written(act, struct) for act in acts])
         case calls.TransferFrom(token, recipient, amount):
             return calldata.permit2_transfer_from(token, recipient, amount)
+        case calls.WrapEther(recipient, amount):
+            return calldata.wrap_eth(recipient, amount)
+        case calls.UnwrapEther(recipient, least):
+            return calldata.unwrap_weth(recipient, least)
         case calls.ModifyLiquidities(acts, deadline):
             return calldata.position_manager_call([written(act, struct) for act in acts], deadline)
 

@@ -314,9 +314,10 @@ class TestFlags:
             ({"token": "ETH", "amount": "1", "exposure": "short"}, "no exposure"),
             ({"token": "ETH", "amount": "1", "with_": "USDC"}, "--with"),
             ({"token": "ETH", "amount": "1", "with_": "2 eth"}, "named twice"),
+            ({"token": "ETH", "amount": "1", "use_all": True}, "two tokens"),
         ],
     )
-    def test_what_cannot_be_read_is_named(self, flags: dict[str, str], said: str) -> None:
+    def test_what_cannot_be_read_is_named(self, flags: dict[str, Any], said: str) -> None:
         with pytest.raises(UsageError, match=said):
             parse_create_request("", Flags(**flags))
 

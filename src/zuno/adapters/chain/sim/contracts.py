@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from zuno.adapters.chain.sim.gas import MEASURED, GasTable, data_floor, gas_needed
 from zuno.adapters.chain.sim.ledger import MAX_UINT160, VAULT
 from zuno.adapters.chain.sim.state import Nft, PoolEvent, PositionChange, SimState, Trade
 from zuno.adapters.chain.world import DEPLOYMENT, LIQUIDITY_ROUTER, SWAP_ROUTER, USDC, WETH, PoolSpec, furthest_price
@@ -16,7 +17,7 @@ from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.errors import Panic, PoolRefusal, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, Seconds
-from zuno.lp.model.plan import MEASURED_GAS, Grant, StepKind
+from zuno.lp.model.plan import Grant
 from zuno.lp.plan import calls
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call
@@ -65,7 +66,13 @@ class CallOutcome:
 
 
 def attempt(
-    books: SimState, specs: Sequence[PoolSpec], sender: Address, call: Call, now: Seconds, gas: int | None = None
+    books: SimState,
+    specs: Sequence[PoolSpec],
+    sender: Address,
+    call: Call,
+    now: Seconds,
+    gas: int | None = None,
+    table: GasTable = MEASURED,
 ) -> CallOutcome:
     """Run a call in a block of that time, with so much gas (None: as much as it takes)."""
     floor, decoded = data_floor(call.data), None
@@ -73,15 +80,24 @@ def attempt(
     try:
         if call.to in CONTRACTS:
             decoded = _decode_call(call)
-            need = max(floor, gas_needed(decoded.call))
+            need = max(floor, gas_needed(decoded.call, table))
         run = _Run(books.copy(), specs, now)
         run.call(sender, call, decoded)
+        if decoded is not None:
+            need = max(floor, _gas_of(run, books, sender, decoded.call, table))
     except (ContractRevert, PoolRefusal) as refusal:
         spent = floor + (need - floor) // 2  # half, because where in the call it reverts is not followed
         return CallOutcome(books, spent if gas is None else min(spent, gas), need, _refusal_text(refusal))
     if gas is not None and gas < need:
         return CallOutcome(books, gas, need, OUT_OF_GAS)
     return CallOutcome(run.books, need, need, None, tuple(run.pool_events), tuple(run.minted), tuple(run.burnt))
+
+
+def _gas_of(run: "_Run", books: SimState, sender: Address, call: calls.Call, table: GasTable) -> int:
+    known = isinstance(call, calls.Permit) and (sender, call.token, call.spender) in books.permissions.granted
+    changes = [event for event in run.pool_events if isinstance(event, PositionChange)]
+    pays_one = bool(changes) and all(0 in (change.owed0, change.owed1) for change in changes)
+    return gas_needed(call, table, permitted_before=known, pays_one=pays_one)
 
 
 def _refusal_text(refusal: ContractRevert | PoolRefusal) -> str:
@@ -141,6 +157,19 @@ class _Run:
                 case calls.TransferFrom(token, recipient, amount):
                     to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
                     self.move_permitted(sender, ROUTER, to, token, amount)
+                case calls.WrapEther(recipient, amount):
+                    have = self._ledger.of(ROUTER, NATIVE)
+                    if (wrapped := have if amount == _ALL_IT_HAS else amount) > have:
+                        raise ContractRevert("InsufficientETH")
+                    self._ledger.wrap(ROUTER, wrapped)
+                    to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
+                    self._ledger.pay(ROUTER, to, WETH.address, wrapped)
+                case calls.UnwrapEther(recipient, least):
+                    if (have := self._ledger.of(ROUTER, WETH.address)) < least:
+                        raise ContractRevert("InsufficientETH")
+                    self._ledger.unwrap(ROUTER, have)
+                    to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
+                    self.move(ROUTER, to, NATIVE, 0 if to == ROUTER else have)
                 case calls.ModifyLiquidities(actions) as modify:
                     if any(isinstance(act, calls.Increase | calls.Decrease | calls.Burn) for act in actions):
                         raise ContractRevert("OnlyMintAllowed")
@@ -389,73 +418,3 @@ class _ManagerLock(_Lock):
 def _takes_ether(payee: Address, payer: Address) -> bool:
     """People take it from anyone, the two periphery contracts from the pools alone, and no other contract at all."""
     return payee not in CONTRACTS or (payee in (MANAGER, ROUTER) and payer == VAULT)
-
-
-BLOCK_GAS: Final = 60_000_000
-"""As much as the devnet puts in a block."""
-_TRANSFER: Final = 21_000
-_FLOOR_PER_TOKEN: Final = 10
-_TOKENS_PER_NONZERO: Final = 4
-# Gas of a call, measured on the devnet like the table of `lp.rules.carry`, which knows the steps of a candidate alone.
-INCREASE_GAS: Final = 162_037
-SWAP_AND_FIXED_MINT_GAS: Final = 418_000
-"""As plans were made before they minted from credit: worlds that hold such a transaction are played again."""
-ADDITION_GAS: Final = 33_000
-"""What is added from credit in the call that opened the position or added to it."""
-DECREASE_GAS: Final = 154_621
-SWAP_GAS: Final = 99_048
-PERMITTED_TRANSFER_GAS: Final = 68_697
-BARE_CALL_GAS: Final = 46_525
-"""A call that does nothing to any position: a sweep."""
-
-
-def gas_needed(call: calls.Call) -> int:
-    """Units a call takes when it goes through; combinations that no plan makes are the sum of their parts."""
-    match call:
-        case calls.Wrap():
-            return MEASURED_GAS[StepKind.WRAP]
-        case calls.Approve():
-            return MEASURED_GAS[StepKind.APPROVE_PERMIT2]
-        case calls.Permit():
-            return MEASURED_GAS[StepKind.PERMIT2_APPROVE]
-        case calls.ModifyLiquidities():
-            return max(BARE_CALL_GAS, _modify_gas(call))
-        case calls.Execute(commands):
-            modified = [command for command in commands if isinstance(command, calls.ModifyLiquidities)]
-            if modified and any(isinstance(command, calls.RouterSwap) for command in commands):
-                fixed = any(isinstance(action, calls.Mint) for command in modified for action in command.actions)
-                return SWAP_AND_FIXED_MINT_GAS if fixed else MEASURED_GAS[StepKind.SWAP_AND_MINT]
-            return max(BARE_CALL_GAS, sum(map(_command_gas, commands)))
-
-
-def data_floor(data: bytes) -> int:
-    """Calldata is never cheaper than this, whatever the execution costs (EIP-7623); a node takes no lower limit."""
-    zeros = data.count(0)
-    return _TRANSFER + _FLOOR_PER_TOKEN * (zeros + _TOKENS_PER_NONZERO * (len(data) - zeros))
-
-
-def _modify_gas(call: calls.ModifyLiquidities) -> int:
-    kinds = [type(action) for action in call.actions]
-    if kinds.count(calls.Burn) == kinds.count(calls.Mint) + kinds.count(calls.MintFromDeltas) == 1:
-        return MEASURED_GAS[StepKind.BURN_AND_MINT]
-    return sum(_BY_ACTION.get(kind, 0) for kind in kinds)
-
-
-def _command_gas(command: calls.Command) -> int:
-    match command:
-        case calls.RouterSwap():
-            return SWAP_GAS
-        case calls.TransferFrom():
-            return PERMITTED_TRANSFER_GAS
-        case calls.ModifyLiquidities():
-            return _modify_gas(command)
-
-
-_BY_ACTION: Final[dict[type[calls.Action], int]] = {
-    calls.Mint: MEASURED_GAS[StepKind.MINT],
-    calls.MintFromDeltas: MEASURED_GAS[StepKind.MINT],
-    calls.Burn: MEASURED_GAS[StepKind.BURN],
-    calls.IncreaseFromDeltas: ADDITION_GAS,
-    calls.Increase: INCREASE_GAS,
-    calls.Decrease: DECREASE_GAS,
-}

@@ -67,8 +67,11 @@ class SentTransaction:
     raw: bytes
     sender: Address
     timestamp: Seconds
+    gas_table: int = 0
+    """Which of `gas.TABLES` it paid by."""
 
 
+NEWEST_TABLE = 1
 WorldEvent = PriceShift | SentTransaction
 
 
@@ -169,7 +172,7 @@ class SimWorld:
         else:
             from zuno.adapters.chain.sim.transactions import parse_transaction
 
-            self.transact(parse_transaction(event.raw, SIM.id, event.sender), event.timestamp)
+            self.transact(parse_transaction(event.raw, SIM.id, event.sender), event.timestamp, event.gas_table)
 
     def apply(self, move: PriceShift) -> None:
         """Swap every pool to the new reference, in one block."""
@@ -187,7 +190,7 @@ class SimWorld:
 
     def admit(self, tx: SimTransaction) -> SendResult:
         """Check signed bytes before anything is done with them; `Refused` in a node's own words."""
-        from zuno.adapters.chain.sim.contracts import BLOCK_GAS, data_floor
+        from zuno.adapters.chain.sim.gas import BLOCK_GAS, data_floor
         from zuno.lp.ports.spending import SendResult
 
         if tx.hash in self.mined:
@@ -223,14 +226,15 @@ class SimWorld:
                 break
         return tried
 
-    def transact(self, tx: SimTransaction, timestamp: Seconds) -> None:
+    def transact(self, tx: SimTransaction, timestamp: Seconds, gas_table: int = NEWEST_TABLE) -> None:
         """Mine an admitted transaction, in a block of its own."""
         from zuno.adapters.chain.sim.contracts import attempt
+        from zuno.adapters.chain.sim.gas import TABLES
         from zuno.lp.ports.spending import Mined
 
-        self.events.append(SentTransaction(tx.raw, tx.sender, timestamp))
+        self.events.append(SentTransaction(tx.raw, tx.sender, timestamp, gas_table))
         self._begin(timestamp)
-        done = attempt(self.books, self.specs, tx.sender, tx.call, timestamp, tx.gas)
+        done = attempt(self.books, self.specs, tx.sender, tx.call, timestamp, tx.gas, TABLES[gas_table])
         before, self.books = self.ledger, done.books
         moved = self.ledger.changes_since(before)
         tip = Wei(min(tx.tip, tx.max_fee - BASE_FEE))

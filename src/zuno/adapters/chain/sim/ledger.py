@@ -60,6 +60,12 @@ class Ledger:
         self.pay(holder, WETH.address, NATIVE, amount)
         self._put(holder, WETH.address, amount)
 
+    def unwrap(self, holder: Address, amount: int) -> None:
+        self._take(holder, WETH.address, amount)
+        # Counted from zero: what was wrapped before the story lies there as well and is on no book.
+        self._put(WETH.address, NATIVE, -amount)
+        self._put(holder, NATIVE, amount)
+
     def changes_since(self, before: Ledger) -> dict[tuple[Address, Address], int]:
         """By holder and currency, what balances have gained."""
         moved = ((entry, self.of(*entry) - before.of(*entry)) for entry in {**before._balances, **self._balances})

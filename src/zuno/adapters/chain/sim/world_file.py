@@ -7,6 +7,7 @@ from typing import Any
 
 from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
+from zuno.adapters.chain.sim.gas import TABLES
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -90,14 +91,17 @@ class SimFile:
 def _format_event(event: WorldEvent) -> dict[str, Any]:
     if isinstance(event, PriceShift):
         return {"reference": str(event.reference), "timestamp": event.timestamp}
-    return {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
+    sent = {"transaction": "0x" + event.raw.hex(), "from": event.sender, "timestamp": event.timestamp}
+    return {**sent, "gasTable": event.gas_table} if event.gas_table else sent
 
 
 def _parse_event(entry: dict[str, Any]) -> WorldEvent:
     at = Seconds(int(entry["timestamp"]))
     if "transaction" in entry:
         raw = bytes.fromhex(entry["transaction"].removeprefix("0x"))
-        return SentTransaction(raw, Address(str(entry["from"])), at)
+        if (table := int(entry.get("gasTable", 0))) not in range(len(TABLES)):
+            raise ValueError(f"there is no gas table {table}")
+        return SentTransaction(raw, Address(str(entry["from"])), at, table)
     move = PriceShift(int(entry["reference"]), at)
     if move.reference <= 0:
         raise ValueError("a price is positive")

@@ -4,7 +4,17 @@ from functools import partial
 
 from fastapi import APIRouter, Response
 
-from zuno.doors.web.confirm import WHO, ApprovalBody, Body, ConfirmBody, Offers, is_word, mark_shown, need_word
+from zuno.doors.web.confirm import (
+    WHO,
+    ApprovalBody,
+    ApproveBody,
+    Body,
+    ConfirmBody,
+    Offers,
+    is_word,
+    mark_shown,
+    need_word,
+)
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.look_route import Cursor, Id, Limit, LookRoute
@@ -61,8 +71,9 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         return await services.answer(lambda zuno: zuno.execution().simulate(plan))
 
     @router.post("/{plan}/approve", **document(ApprovalView | ExecutionView))
-    async def approve_plan(plan: Id, body: ApprovalBody) -> Response:
-        """Without a word everything that an approval is bound to; with the word `approve` and its hash, sign that."""
+    async def approve_plan(plan: Id, body: ApproveBody) -> Response:
+        """Without a word everything that an approval is bound to; with the word `approve` and its hash, sign that. What
+        costs more than it moves needs `costs-more` as the second word."""
         if body.approval_hash is None:
             offer = await services.fetch(lambda zuno: zuno.execution().offer_approval(plan, WHO))
             offers.keep(offer)
@@ -70,6 +81,9 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
         if not is_word(body.word, "approve"):
             raise need_word("approve", f"{sanitise(plan)} is approved as it was shown.")
         shown = offers.take(plan, body.approval_hash)
+        if shown.view.cost.exceeds_moved and not is_word(body.second_word, "costs-more"):
+            offers.keep(shown)
+            raise need_word("costs-more", f"It {shown.view.cost.text}: more than it moves.")
         return respond(await jobs.finish(jobs.new_id("job_"), "approve", plan, lambda zuno: shown.sign()))
 
     @router.post("/{plan}/apply", **document(ApprovalView | ExecutionView | UnsignedView))

@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from zuno.adapters.chain.sim.chain import SimChain
-from zuno.adapters.chain.sim.contracts import BLOCK_GAS, gas_needed
 from zuno.adapters.chain.sim.engine import SentTransaction, SimWorld
+from zuno.adapters.chain.sim.gas import BLOCK_GAS, EARLIER, MEASURED, gas_needed
 from zuno.adapters.chain.sim.history import position_history
 from zuno.adapters.chain.sim.ledger import PROPOSER
+from zuno.adapters.chain.sim.transactions import parse_transaction
 from zuno.adapters.chain.sim.world_file import SimFile
 from zuno.adapters.chain.sim.writer import SimWriter
 from zuno.adapters.chain.world import DEFAULT_SEED, DEPLOYMENT, OTHERS, SIM, USDC, WALLET, WETH, pool_specs
@@ -28,7 +29,7 @@ from zuno.kernel.errors import Broken, DiskFull, NotFound, Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Tick
 from zuno.lp.model.history import JournaledPlans, PositionEvent, PositionHistory, WalletSwap
-from zuno.lp.model.plan import MEASURED_GAS, Grant, StepKind
+from zuno.lp.model.plan import Grant
 from zuno.lp.plan import calldata
 from zuno.lp.plan.decoding import decode
 from zuno.lp.ports.spending import Call, SendResult
@@ -155,20 +156,22 @@ async def test_the_wallet_is_born_with_the_devnets_permissions(writer: SimWriter
 def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
     world = SimWorld.play(DEFAULT_SEED)
     burn, mint = calldata.burn_position(EDGE, 0, 0), minted(world, 0)
-    for call, step in (
-        (acting(mint, *closing(PAIR)), StepKind.MINT),
-        (acting(burn, *closing(PAIR)), StepKind.BURN),
-        (acting(burn, mint, *closing(PAIR)), StepKind.BURN_AND_MINT),
-        (Call(WETH.address, 5, calldata.wrap()), StepKind.WRAP),
-        (Call(USDC.address, 0, calldata.approve(PERMIT2, 5)), StepKind.APPROVE_PERMIT2),
-        (Call(PERMIT2, 0, calldata.permit2_approve(USDC.address, ROUTER, 5, 5)), StepKind.PERMIT2_APPROVE),
+    for call, units in (
+        (acting(mint, *closing(PAIR)), MEASURED.mint),
+        (acting(burn, *closing(PAIR)), MEASURED.burn),
+        (acting(burn, mint, *closing(PAIR)), MEASURED.burn_and_mint),
+        (Call(WETH.address, 5, calldata.wrap()), MEASURED.wrap),
+        (Call(USDC.address, 0, calldata.approve(PERMIT2, 5)), MEASURED.approve),
+        (Call(USDC.address, 0, calldata.approve(PERMIT2, 0)), MEASURED.revoke),
+        (Call(PERMIT2, 0, calldata.permit2_approve(USDC.address, ROUTER, 5, 5)), MEASURED.permit),
+        (Call(PERMIT2, 0, calldata.permit2_approve(USDC.address, MANAGER, 5, 5)), MEASURED.permit_again),
     ):
         (tried,) = world.attempt(WALLET, [call])
-        assert (tried.error, tried.gas_used, tried.gas_needed) == (None, MEASURED_GAS[step], MEASURED_GAS[step])
+        assert (tried.error, tried.gas_used, tried.gas_needed) == (None, units, units)
     swap = calldata.swap_exact_in_single(NATIVE_SPEC.key, True, 10**15, 0, DEPLOYMENT.swap_struct)
     band = Range(Tick(-6_000), Tick(6_000))
     from_credit = calldata.mint_from_deltas(NATIVE_SPEC.key, band, 1, 1, WALLET)
-    for opened, units in ((from_credit, MEASURED_GAS[StepKind.SWAP_AND_MINT]), (minted(world, 2), 418_000)):
+    for opened, units in ((from_credit, MEASURED.swap_and_mint), (minted(world, 2), MEASURED.swap_and_fixed_mint)):
         both = [calldata.v4_swap([swap]), calldata.position_manager_call([opened], 1 << 48)]
         whole = decode(ROUTER, 0, calldata.execute(both, 1 << 48), DEPLOYMENT.swap_struct)
         assert gas_needed(whole.call) == units
@@ -176,7 +179,7 @@ def test_a_plans_steps_cost_what_was_measured(acting: Act) -> None:
 
 @pytest.mark.soak(every=2)
 @pytest.mark.slow
-@pytest.mark.parametrize("limit", [40_000, 70_000, 153_577, 153_578, 500_000])
+@pytest.mark.parametrize("limit", [40_000, 70_000, 136_999, 137_000, 500_000])
 async def test_gas_is_never_more_than_the_limit_and_too_little_is_lost(
     chain: SimChain, writer: SimWriter, sign: Sign, acting: Act, limit: int
 ) -> None:
@@ -185,13 +188,27 @@ async def test_gas_is_never_more_than_the_limit_and_too_little_is_lost(
     await writer.send(sign(good, FIRST + 1, gas=limit))
     reverted, burnt = (mined for _, mined in chain.latest().mined.values())
     assert not reverted.success
-    assert 21_000 < reverted.gas_used <= min(limit, 153_578)
-    enough = limit >= 153_578
-    assert (burnt.success, burnt.gas_used) == (enough, min(limit, 153_578))
+    assert 21_000 < reverted.gas_used <= min(limit, 137_000)
+    enough = limit >= 137_000
+    assert (burnt.success, burnt.gas_used) == (enough, min(limit, 137_000))
     assert (EDGE in chain.latest().nfts) != enough
 
 
 # -- on disk
+
+
+@pytest.mark.slow
+async def test_a_world_from_before_the_table_was_measured_is_played_as_it_was(
+    chain: SimChain, writer: SimWriter, sign: Sign, acting: Act, tmp_path: Path
+) -> None:
+    tx = parse_transaction(sign(acting(calldata.burn_position(EDGE, 0, 0), *closing(PAIR)), FIRST), SIM.id)
+    world = SimWorld.play(DEFAULT_SEED)
+    world.transact(tx, world.next_time, gas_table=0)
+    SimFile(tmp_path).save(world)
+    assert "gasTable" not in (tmp_path / "sim.json").read_text()
+    await writer.send(sign(acting(calldata.burn_position(INSIDE, 0, 0), *closing(PAIR)), FIRST + 1))
+    again = SimFile(tmp_path).load()
+    assert [mined.gas_used for _, mined in again.mined.values()] == [EARLIER.burn, MEASURED.burn]
 
 
 @pytest.mark.slow

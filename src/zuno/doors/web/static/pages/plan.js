@@ -263,6 +263,7 @@ function simulationPart(view) {
     h("h3", null, "Every call"),
     h("ol", { class: "calls" }, view.steps.map((step) => h("li", null, h("b", null, step.kind.replaceAll("_", " ")), " ", step.later ? badge("built again later") : null, h("ul", null, step.words.map((text) => h("li", null, text))), step.error ? notice(step.error, "bad") : null))),
     view.notes.map((text) => notice(text)),
+    h("p", null, view.cost.text),
   ];
 }
 
@@ -289,7 +290,9 @@ async function approve(api, at, result, reload) {
     facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Signed hash", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
   replace(result);
   if (!yes) return;
-  await api.post(`${at}/approve`, { word: "approve", approvalHash: offer.approvalHash });
+  const more = offer.cost.exceedsMoved;
+  if (more && !(await askForWord({ title: "It costs more than it moves", word: "costs-more", action: "Approve", danger: true, content: [h("p", null, offer.cost.text)] }))) return;
+  await api.post(`${at}/approve`, { word: "approve", approvalHash: offer.approvalHash, ...(more ? { secondWord: "costs-more" } : {}) });
   toast("Approved. Apply it before the approval ends.", "good");
   await reload();
 }
