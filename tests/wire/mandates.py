@@ -11,7 +11,7 @@ from typing import Any
 from zuno.kernel.notify import Notice
 from zuno.kernel.units import Millis
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.mandates import MandateBook, load_mandates
+from zuno.lp.execute.mandate_book import MandateBook, load_mandates
 from zuno.lp.execute.plan_state import PlanProgress, load_progress
 from zuno.lp.service.mandate_acts import MandateActor
 from zuno.lp.service.mandates import LpMandatesView, MandateRequest

@@ -51,6 +51,11 @@ def plain_text(raw: str, limit: int) -> str:
     return text or "?"
 
 
+def to_clause(error: Exception) -> str:
+    """An error inside a sentence; part of it may be a node's own words."""
+    return plain_text(str(error), 300).rstrip(".")
+
+
 def format_units(amount: int, decimals: int) -> str:
     """Base units as an exact decimal string without trailing zeros: human(1500000, 6) == "1.5"."""
     return plain_digits(_EXACT.scaleb(Decimal(amount), -decimals))

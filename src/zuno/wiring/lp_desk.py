@@ -102,8 +102,8 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.desk_state import DeskStateReader
 
         return DeskStateReader(
-            open_journal=self._read_journal,
-            archive=self.archive(),
+            open_journal=self._journal_as_it_is,
+            open_archive=self.archive,
             list_unhedged=self._list_unhedged,
             killed=self.kill_lock.why_locked,
             now=unix_millis,
@@ -119,7 +119,10 @@ class LpWiring(SharedWiring):
         """The trading desk is loaded where it keeps a hedge, and nowhere else."""
         from zuno.lp.model.hedges import HedgeApproved
 
-        return bool(await (await self._read_journal()).latest(1, kind=HedgeApproved.kind))
+        return bool(await self._journal_to_read().latest(1, kind=HedgeApproved.kind))
+
+    async def _journal_as_it_is(self) -> Journal:
+        return self._journal_to_read()
 
     def advice(self, *, offline: bool = False, transport: str | None = None) -> RecommendService:
         from zuno.lp.service.recommend import RecommendService
@@ -178,7 +181,11 @@ class LpWiring(SharedWiring):
         return Archive(self._read_journal, self._open_replay, code_version, lambda: self._meshes.journals())
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
+        from zuno.lp.model.plan_events import StepMined
+
         try:
+            if not await self._journal_to_read().latest(1, kind=StepMined.kind):
+                return JournaledPlans()
             return await self.archive().journaled_plans(chain)
         except ZunoError as error:
             return JournaledPlans(note=f"the journal was not read: {str(error).rstrip('.')}")

@@ -20,6 +20,8 @@ from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, Seco
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
 PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
+PLAN_KIND = "plan"
+"""The journal's kind of an entry that says which plan came of a request."""
 
 
 class Action(StrEnum):

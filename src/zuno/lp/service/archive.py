@@ -26,6 +26,7 @@ from zuno.lp.model.debate import Arguing, Context, Debate, PlanReady, Role, Thou
 from zuno.lp.model.history import JournaledPlans
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import (
+    PLAN_KIND,
     Action,
     PlanApplying,
     PlanApproved,
@@ -36,7 +37,7 @@ from zuno.lp.model.plan_events import (
     StepMined,
 )
 from zuno.lp.service import plan_replay, recorded_request
-from zuno.lp.service.plan_view import PLAN_KIND, PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
+from zuno.lp.service.plan_view import PlanRecord, PlanView, SourceView, ThoughtView, describe_sources
 from zuno.lp.service.stress_fan import StressFanView, build_stress_fan
 from zuno.present.document import Document, Tone, Value, document, lines, table
 from zuno.present.values import bad, foreign, id_, when

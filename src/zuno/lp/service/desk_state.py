@@ -1,19 +1,23 @@
 """What stands above the figures of positions: locks, mandates that do nothing, hedges that are off, plans that wait."""
 
+from __future__ import annotations
+
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zuno.amm.model import Block
 from zuno.journal.port import Journal
 from zuno.kernel.errors import ZunoError
+from zuno.kernel.text import to_clause
 from zuno.kernel.units import Millis
-from zuno.lp.execute.mandates import load_mandates
+from zuno.lp.execute.mandate_book import load_mandates
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import PlanApproved
-from zuno.lp.service.archive import Archive, PlanLine
+from zuno.lp.model.plan_events import PLAN_KIND, PlanApproved, PlanInstructed
 from zuno.lp.service.summary_view import PlannedView
-from zuno.lp.watch.monitor import to_clause
+
+if TYPE_CHECKING:
+    from zuno.lp.service.archive import Archive, PlanLine
 
 MOST_PLANS: Final = 20
 """The newest, that are looked through for each position's own."""
@@ -35,7 +39,8 @@ class DeskStateReader:
     """Reads the journal and the account of hedges; nothing is changed."""
 
     open_journal: Callable[[], Awaitable[Journal]]
-    archive: Archive
+    open_archive: Callable[[], Archive]
+    """Where there are plans: loading what can show them takes as long as all the rest."""
     list_unhedged: Callable[[str], Awaitable[Mapping[int, str]]]
     """By position of a chain, what its short is off by."""
     killed: Callable[[], str | None]
@@ -54,7 +59,8 @@ class DeskStateReader:
                 urgent.append("acts under mandates are paused; `zuno lp resume` lets them go on")
             if any(mandate.expires <= self.now() for mandate in standing):
                 urgent.append(f"the mandate on {chain} has expired: nothing is done under it")
-            for line in (await self.archive.plans(MOST_PLANS)).plans:
+            has_plans = [await journal.latest(1, kind=kind) for kind in (PLAN_KIND, PlanInstructed.kind)]
+            for line in (await self.open_archive().plans(MOST_PLANS)).plans if any(has_plans) else ():
                 if line.chain == chain and line.position_id is not None and int(line.position_id) not in plans:
                     planned = await self._read_plan(journal, line, head)
                     plans |= {} if planned is None else {int(line.position_id): planned}
@@ -76,7 +82,7 @@ class DeskStateReader:
         own, old = line.verdict is None, (self.now() - line.at) // 1_000
         planned = PlannedView(plan_id=line.plan_id, choice=choice, state=state, by_owner=own)
         if not own:
-            plan = await self.archive.plan(line.plan_id)
+            plan = await self.open_archive().plan(line.plan_id)
             old, chosen = head.timestamp - plan.timestamp, plan.recommended
             moves = choice not in ("hold", "close")
             edges = {"price_lower": chosen.price_lower, "price_upper": chosen.price_upper} if moves else {}

@@ -19,16 +19,8 @@ from zuno.kernel.units import Millis
 from zuno.lp.execute.checks import check_reference
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.gate import ActReason
-from zuno.lp.execute.mandates import (
-    MONITOR,
-    MandateBook,
-    append_mandate_event,
-    check_standing,
-    find_end,
-    is_covered,
-    list_opened,
-    load_mandates,
-)
+from zuno.lp.execute.mandate_book import MandateBook, load_mandates
+from zuno.lp.execute.mandates import MONITOR, append_mandate_event, check_standing, find_end, is_covered, list_opened
 from zuno.lp.execute.plan_state import load_progress
 from zuno.lp.model.mandate import BLOCKED_ENTRY, ActBlocked, DeskAsked, LevelSeen, MandatedAct, MandateGranted
 from zuno.lp.rules.limits import CRASH_LIMIT, REFERENCE_LIMIT

@@ -19,7 +19,8 @@ from zuno.kernel.units import Millis, Seconds, Wei
 from zuno.kernel.view import IsoTime, View
 from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.mandates import append_mandate_event, count_worth, load_mandates
+from zuno.lp.execute.mandate_book import load_mandates
+from zuno.lp.execute.mandates import append_mandate_event, count_worth
 from zuno.lp.model.chains import chain_named, native_coin
 from zuno.lp.model.mandate import (
     ActsPaused,

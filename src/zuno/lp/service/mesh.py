@@ -13,10 +13,11 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.kernel.wire import derive
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
+from zuno.lp.model.plan_events import PLAN_KIND
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
 from zuno.lp.ports.transport import NodeHealth, NodeState
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, add_node, other_editions
-from zuno.lp.service.plan_view import PLAN_KIND, PlanView
+from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen, ignore_event, record_plan, tell_waiting
 from zuno.present.document import Document, Tone, Value, document, lines, table
 from zuno.present.values import bad, count, foreign, good, id_, number, quiet, when

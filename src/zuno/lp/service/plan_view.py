@@ -18,8 +18,6 @@ from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Document, Mark, Section, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, foreign, id_, number, quiet, share
 
-PLAN_KIND = "plan"
-"""The journal's kind of an entry that says which plan came of a request."""
 REFUSED_KIND = "choice_refused"
 _PICTURE_WIDTH: Final = 38
 _NAME_WIDTH: Final = 9

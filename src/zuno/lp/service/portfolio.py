@@ -12,7 +12,7 @@ from zuno.amm.model import LpPosition, quote_worth
 from zuno.kernel.arguments import parse_span
 from zuno.kernel.errors import Malformed, Unavailable, UsageError, ZunoError
 from zuno.kernel.numbers_text import decimal_text, money_text, short_text
-from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text
+from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text, to_clause
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import derive
@@ -32,7 +32,7 @@ from zuno.lp.service.views import (
     warn_unverified,
 )
 from zuno.lp.watch.alerts import chain_label
-from zuno.lp.watch.monitor import Watch, to_clause
+from zuno.lp.watch.monitor import Watch
 from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, hours, id_, quiet, share
 

@@ -10,6 +10,7 @@ from typing import Final
 from zuno.amm.identity import pool_id
 from zuno.amm.model import LpPosition, price_of
 from zuno.kernel.errors import Broken, Malformed, NotFound, Unavailable
+from zuno.kernel.text import to_clause
 from zuno.kernel.units import HexId, Seconds
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.hedges import ShortResult
@@ -28,7 +29,6 @@ from zuno.lp.rules.portfolio import (
     figures_of_window,
     list_lineage,
 )
-from zuno.lp.watch.monitor import to_clause
 
 LEAST_SECONDS: Final = 3_600
 """A rate of less time than this is noise."""

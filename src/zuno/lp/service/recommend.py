@@ -30,11 +30,12 @@ from zuno.lp.model.debate import (
     Role,
     Thought,
 )
+from zuno.lp.model.plan_events import PLAN_KIND
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments
 from zuno.lp.service.create_request import Flags, parse_create_request
 from zuno.lp.service.plan_record import build_plan, chosen_by_owner, find_own, record_of, with_doubts
-from zuno.lp.service.plan_view import PLAN_KIND, REFUSED_KIND, ChoiceRefused, PlanRecord, PlanView
+from zuno.lp.service.plan_view import REFUSED_KIND, ChoiceRefused, PlanRecord, PlanView
 from zuno.lp.service.recorded_request import load_context
 from zuno.lp.service.wallets import BalancesView
 

@@ -17,7 +17,7 @@ from zuno.kernel.errors import Broken, Malformed, Unavailable, UsageError, ZunoE
 from zuno.kernel.lock import ProcessLock
 from zuno.kernel.notify import NoticeKind, Outbox
 from zuno.kernel.numbers_text import time_text
-from zuno.kernel.text import plain_text
+from zuno.kernel.text import to_clause
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import View
 from zuno.kernel.wire import pick
@@ -430,11 +430,6 @@ class Monitor:
         rest.failures = rest.failures + 1 if failed else 0
         pause = Backoff(self.period, LONGEST_BACKOFF).delay(rest.failures - self.limits.failures + 1)
         rest.until = asyncio.get_running_loop().time() + pause
-
-
-def to_clause(error: ZunoError) -> str:
-    """An error inside a sentence; part of it may be a node's own words."""
-    return plain_text(str(error), 300).rstrip(".")
 
 
 def _pool_samples(seen: _ChainRead) -> list[PoolSample]:

@@ -11,7 +11,7 @@ from zuno.kernel.errors import Broken
 from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Severity
 from zuno.kernel.units import Millis, Seconds
 from zuno.lp.execute.checks import DAY_MILLIS
-from zuno.lp.execute.mandates import load_mandates
+from zuno.lp.execute.mandate_book import load_mandates
 from zuno.lp.model.mandate import (
     BLOCKED_ENTRY,
     MANDATE_ENTRY,
