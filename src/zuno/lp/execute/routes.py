@@ -15,7 +15,7 @@ from zuno.lp.plan.calldata import key_tuple
 from zuno.lp.plan.calls import Execute, RouterSwap, SwapIn
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import QuoteSwap, estimate, market_without_us, quotes
-from zuno.lp.plan.routing import SwapRoute, build_route, choose_route, trades_same_pair
+from zuno.lp.plan.routing import SwapRoute, build_route, choose_route, may_route
 from zuno.lp.rules.carry import native_token1_in_pool
 
 ROUTE_GAS: Final[Mapping[StepKind, int]] = {StepKind.SWAP_AND_MINT: 28_000, StepKind.SWAP: 0}
@@ -53,12 +53,7 @@ async def find_route(
     except Unavailable:
         return None
     usable = [
-        each
-        for each in found
-        if each.key != pool.key
-        and trades_same_pair(each.key, pool.key, address)
-        and not (each.key.has_hooks or each.key.dynamic_fee)
-        and each.liquidity > 0
+        each for each in found if each.key != pool.key and may_route(pool.key, each.key, address) and each.liquidity > 0
     ]
     usable.sort(key=lambda each: -build_route(pool, each).quote(*way).amount_out)
     unit = price if swap.zero_for_one else price / pool.price

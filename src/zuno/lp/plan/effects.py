@@ -88,11 +88,11 @@ def _sum_brought(decoded: calls.DecodedCall, pair: tuple[Address, Address]) -> d
                 case calls.TransferFrom(token, recipient, amount) if recipient != decoded.to:
                     brought[token] = brought.get(token, 0) + amount
                 case calls.RouterSwap(actions):
-                    paid, left = settle_swaps(actions)
+                    paid, taken = settle_swaps(actions)
                     brought[NATIVE] -= paid.get(NATIVE, 0)
                     swap = next(action for action in actions if isinstance(action, calls.SwapIn))
                     stands_for = dict(zip(swap.currencies, pair if swap.sells_first(pair) else pair[::-1], strict=True))
-                    for currency, amount in left.items():
+                    for currency, amount in taken.items():
                         ours = currency if currency in pair else stands_for[currency]
                         brought[ours] = brought.get(ours, 0) + amount
                 case calls.WrapEther(recipient, amount) if recipient == decoded.to:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import ceil
 
 from zuno.amm.fees import MAX_PROTOCOL_FEE, PIPS
-from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey, PoolState, Range
+from zuno.amm.model import NO_HOOKS, LpPosition, PoolKey, PoolState, Range, price_of
 from zuno.amm.ticks import MAX_TICK, MIN_TICK, sqrt_price_at_tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
@@ -19,7 +19,7 @@ from zuno.lp.plan.calldata import OPEN_DELTA, SENDER, WHOLE_BALANCE
 from zuno.lp.plan.context import PlanContext
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.inventory import GUARD_LIMIT
-from zuno.lp.plan.routing import MOST_IMPACT, trades_same_pair
+from zuno.lp.plan.routing import MOST_IMPACT, may_route
 from zuno.lp.plan.sizing import least_principal, most_cost, most_proceeds
 
 ITSELF = Address("0x0000000000000000000000000000000000000002")
@@ -52,8 +52,8 @@ class Policy:
     """What adding so much liquidity to it costs of each token at the worst price in the bounds."""
     range: Range | None = None
     """Where the plan opens a position; None where it is not said."""
-    most_mint: Callable[[Range, int], tuple[int, int]] | None = None
-    """What opening so much liquidity there costs of each token at the worst price in bounds and tick drift."""
+    drift: tuple[int, int] | None = None
+    """The lowest and the highest square-root price in the tick drift around the approved one."""
     wrapper: Address | None = None
     hooks: frozenset[Address] = frozenset()
     """Hooks the owner has reviewed; a pool with any other hook is shown and not touched."""
@@ -96,12 +96,10 @@ def build_policy(
     def most_increase(liquidity: int) -> tuple[int, int]:
         return (0, 0) if bound is None else most_cost(bound.pool.sqrt_price_x96, bound.range, liquidity, slippage)
 
-    def most_mint(opened: Range, liquidity: int) -> tuple[int, int]:
-        tick, drift = (0, 0) if pool is None else (pool.tick, terms.bounds.tick_drift)
-        low = sqrt_price_at_tick(max(MIN_TICK, tick - drift))
-        high = sqrt_price_at_tick(min(MAX_TICK, tick + drift + 1))
-        return (most_cost(low, opened, liquidity, slippage)[0], most_cost(high, opened, liquidity, slippage)[1])
-
+    drift: tuple[int, int] | None = None
+    if pool is not None:
+        low, high = pool.tick - terms.bounds.tick_drift, pool.tick + terms.bounds.tick_drift + 1
+        drift = sqrt_price_at_tick(max(MIN_TICK, low)), sqrt_price_at_tick(min(MAX_TICK, high))
     return Policy(
         terms.deployment,
         terms.wallet,
@@ -116,7 +114,7 @@ def build_policy(
         dict(zip(pair, earned, strict=True)),
         most_increase,
         band,
-        None if pool is None else most_mint,
+        drift,
         terms.wrapper,
         hooks,
         revocable,
@@ -234,8 +232,8 @@ def _check_pool(policy: Policy) -> None:
     hooks = policy.key.hooks
     _require(hooks == NO_HOOKS or hooks in policy.hooks, f"nobody has allowed the hook {hooks}")
     if policy.route is not None:
-        same = trades_same_pair(policy.key, policy.route, policy.wrapper)
-        _require(same and policy.route.hooks == NO_HOOKS, f"{policy.route} is no pool to swap this pair in")
+        usable = may_route(policy.key, policy.route, policy.wrapper)
+        _require(usable, f"{policy.route} is no pool to swap this pair in")
 
 
 def _check_outflow(decoded: calls.DecodedCall, policy: Policy) -> None:
@@ -372,15 +370,17 @@ def _check_conversions(commands: Sequence[calls.Command], main: calls.SwapIn, po
         after = [calls.UnwrapEther(to, main.amount_out_min)]
     elif gets != got:
         after = [calls.WrapEther(receiver, WHOLE_BALANCE)]
+    swapping = [at for at, command in enumerate(commands) if isinstance(command, calls.RouterSwap)]
+    _require(len(swapping) == 1, "the router swaps at several times")
     converted = [
         command
         for command in commands
         if isinstance(command, calls.WrapEther | calls.UnwrapEther)
         or (isinstance(command, calls.TransferFrom) and command.recipient == router)
     ]
-    at, behind = len(before), len(before) + 1 + len(after)
-    fits = not converted or [*commands[:at], *commands[at + 1 : behind]] == converted
-    _require(fits and converted == [*before, *after], "what is wrapped is not what the swap takes and pays")
+    at = swapping[0]
+    beside = [*commands[at - len(before) : at], *commands[at + 1 : at + 1 + len(after)]]
+    _require(converted == [*before, *after] == beside, "what is wrapped is not what the swap takes and pays")
     return len(converted)
 
 
@@ -422,7 +422,7 @@ def _guarded_swaps(
     first goes through another pool, a small one each way in the plan's own does."""
     swaps = [action for command in commands if isinstance(command, calls.RouterSwap) for action in command.actions]
     match [swap for swap in swaps if isinstance(swap, calls.SwapIn)]:
-        case [main, guard] if main.key == guard.key and main.zero_for_one != guard.zero_for_one:
+        case [main, guard] if main.key == guard.key == policy.key and main.zero_for_one != guard.zero_for_one:
             return main, None, guard
         case [main, probe, guard] if (main.key, probe.key, guard.key) == (
             policy.route,
@@ -446,16 +446,31 @@ def _sum_brought(commands: Sequence[calls.Command], currency: Address, value: in
 def _check_guard(
     main: calls.SwapIn, guard: calls.SwapIn, brought: Mapping[Address, int], policy: Policy, swapped: int
 ) -> None:
-    """The swap back is small beside the swap, or both are beside what is brought; and their minima leave no more room
-    between them than the slippage bound, on either side, and the fees. `swapped`: in another pool before."""
+    """The swap back is small beside the swap, or both are beside what is brought, as they are where there is a route;
+    and their minima leave no more room between them than the slippage bound, on either side, and the fees, around a
+    price in the drift. `swapped`: in another pool before."""
     paid = policy.pair[0 if main.zero_for_one else 1]
     whole = brought[paid] + (0 if paid == NATIVE else main.amount_in + swapped)
+    both_small = main.amount_in * GUARD_LIMIT <= whole
+    small = both_small or (policy.route is None and guard.amount_in * GUARD_LIMIT <= main.amount_out_min)
     _require(
-        guard.amount_in <= main.amount_out_min
-        and (guard.amount_in * GUARD_LIMIT <= main.amount_out_min or main.amount_in * GUARD_LIMIT <= whole),
+        small and guard.amount_in <= main.amount_out_min,
         f"{guard.amount_in} would be swapped back, more than one part in {GUARD_LIMIT} of {main.amount_out_min}",
     )
     _check_there_and_back(main, guard, policy)
+    for swap in (main, guard) if both_small else (guard,):  # a large one moves the price before its guard meets it
+        _check_in_drift(swap, policy)
+
+
+def _check_in_drift(swap: calls.SwapIn, policy: Policy) -> None:
+    """In the pool minted into it takes no worse price than those around the approved one."""
+    if policy.drift is None or policy.key.dynamic_fee:
+        return
+    low, high = map(price_of, policy.drift)
+    kept = Fraction(max(0, PIPS - swap.key.fee - MAX_PROTOCOL_FEE), PIPS)
+    kept *= Fraction(BPS - policy.bounds.slippage_bps, BPS) ** 2
+    rate, least = Fraction(swap.amount_out_min, swap.amount_in), kept * (low if swap.zero_for_one else 1 / high)
+    _require(rate >= least, f"the swap takes {float(rate):.6g} for one, less than the {float(least):.6g} in the drift")
 
 
 def _check_there_and_back(main: calls.SwapIn, guard: calls.SwapIn, policy: Policy) -> None:
@@ -486,8 +501,8 @@ def _most_for_mint(swaps: Sequence[calls.SwapIn], brought: Mapping[Address, int]
 
 
 def settle_swaps(actions: tuple[calls.Action, ...]) -> tuple[dict[Address, int], dict[Address, int]]:
-    """What the swaps of one command, at their minima, make the wallet pay of each currency, and what they leave."""
-    paid, net = dict[Address, int](), dict[Address, int]()
+    """What the swaps of one command, at their minima, make the wallet pay of each currency, and what is taken."""
+    paid, taken, net = dict[Address, int](), dict[Address, int](), dict[Address, int]()
     for action in actions:
         match action:
             case calls.SwapIn(_, _, amount_in, amount_out_min):
@@ -498,9 +513,11 @@ def settle_swaps(actions: tuple[calls.Action, ...]) -> tuple[dict[Address, int],
                 owed = max(0, -net.get(currency, 0))
                 _add_amount(paid, currency, owed if payer_is_user else 0)
                 _add_amount(net, currency, owed)
+            case calls.Take(currency):
+                _add_amount(taken, currency, max(0, net.pop(currency, 0)))
             case _:
                 pass
-    return paid, net
+    return paid, taken
 
 
 def paid_beforehand(actions: Sequence[calls.Action]) -> dict[Address, int]:
@@ -540,8 +557,9 @@ def _check_change_bounds(
             most0, most1 = policy.most_increase(liquidity)
             within = amount0 <= most0 and amount1 <= most1
             _require(within, f"an addition for {amount0} and {amount1} at most holds no price")
-        case calls.Mint(_, band, liquidity, amount0, amount1) if policy.most_mint is not None:
-            most0, most1 = policy.most_mint(band, liquidity)
+        case calls.Mint(_, band, liquidity, amount0, amount1) if policy.drift is not None:
+            at_edges = (most_cost(edge, band, liquidity, policy.bounds.slippage_bps) for edge in policy.drift)
+            (most0, _), (_, most1) = at_edges
             within = amount0 <= most0 and amount1 <= most1
             _require(within, f"a mint for {amount0} and {amount1} at most holds no price")
         case calls.Burn(_, amount0, amount1) | calls.Decrease(_, _, amount0, amount1):

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from zuno.amm.model import PoolKey, PoolState
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.plan.calls import is_flipped
@@ -13,6 +14,8 @@ from zuno.lp.plan.inventory import Quote, QuoteSwap, estimate, market_without_us
 
 MOST_IMPACT: Final = Fraction(1, 100)
 """Of a routed swap, beside fees and slippage: the policy holds it to the price of the pool that is minted into."""
+MOST_FEE: Final = 10_000
+"""Of a pool to route through, in pips: whoever owns one of 90 % would take what is swapped there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,11 @@ def build_route(pool: PoolState, through: PoolState, quote: QuoteSwap | None = N
     return SwapRoute(through.key, quote_route)
 
 
-def trades_same_pair(key: PoolKey, other: PoolKey, wrapper: Address | None) -> bool:
-    """Whether two pools trade the same pair, where the native coin and its wrapper count as one."""
+def may_route(key: PoolKey, other: PoolKey, wrapper: Address | None) -> bool:
+    """Whether plans of a pool may swap through another: it trades the same pair, where the native coin and its wrapper
+    count as one, without a hook and for a common fee."""
     first, second = ({NATIVE if each == wrapper else each for each in _pair(pool)} for pool in (key, other))
-    return first == second and len(first) == 2
+    return first == second and len(first) == 2 and not other.has_hooks and other.fee <= MOST_FEE
 
 
 def choose_route(
@@ -47,7 +51,10 @@ def choose_route(
     None where the own pool pays as much. One that would not fill the swap is left out."""
     best, most = None, Fraction(own(zero_for_one, amount_in).amount_out)
     for route, gas in routes:
-        quoted = route.quote(zero_for_one, amount_in)
+        try:
+            quoted = route.quote(zero_for_one, amount_in)
+        except Unavailable:  # the swap leaves the ticks that were read
+            continue
         if quoted.amount_in == amount_in and quoted.amount_out - gas > most:
             best, most = route, quoted.amount_out - gas
     return best

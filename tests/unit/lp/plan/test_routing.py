@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.amm.model import PoolKey, PoolState
-from zuno.kernel.errors import Refused
+from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE, Token
 from zuno.kernel.units import Address, Pips, SqrtPriceX96, Tick
 from zuno.lp.model.chains import SwapStruct
@@ -20,12 +20,22 @@ from zuno.lp.model.plan import Step
 from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.calldata import WHOLE_BALANCE
-from zuno.lp.plan.calls import DecodedCall, Execute, ModifyLiquidities, RouterSwap, SwapIn, UnwrapEther, WrapEther
+from zuno.lp.plan.calls import (
+    DecodedCall,
+    Execute,
+    MintFromDeltas,
+    ModifyLiquidities,
+    RouterSwap,
+    Settle,
+    SwapIn,
+    UnwrapEther,
+    WrapEther,
+)
 from zuno.lp.plan.decoding import decode
 from zuno.lp.plan.effects import sum_effects
 from zuno.lp.plan.inventory import Quote
 from zuno.lp.plan.policy import Policy, check, verify_step
-from zuno.lp.plan.routing import SwapRoute, build_route, choose_route, trades_same_pair
+from zuno.lp.plan.routing import SwapRoute, build_route, choose_route, may_route
 
 FIVE = SwapStruct.FIVE_FIELDS
 STRANGER = Address("0x" + "66" * 20)
@@ -149,13 +159,138 @@ def test_the_pool_minted_into_is_guarded_on_both_sides(scene: Any) -> None:
                     check(with_commands(call, commands), policy)
 
 
+def minting_calls(scene: Any) -> Iterator[tuple[str, DecodedCall, list[Any], int, Policy]]:
+    """Every router call that mints: its commands, and where among them it swaps. What may be minted at most is next to
+    nothing, so that no forgery is refused for that."""
+    for name, step, policy, pool in routed_steps(scene):
+        call = decoded(step)
+        assert isinstance(call.call, Execute)
+        if isinstance(last := call.call.commands[-1], ModifyLiquidities):
+            commands = list(call.call.commands[:-1])
+            acts = [
+                replace(act, amount0_max=1, amount1_max=1) if isinstance(act, MintFromDeltas) else act
+                for act in last.actions
+            ]
+            commands.append(replace(last, actions=tuple(acts)))
+            (at,) = [index for index, each in enumerate(commands) if isinstance(each, RouterSwap)]
+            yield (
+                name,
+                with_commands(call, commands),
+                commands,
+                at,
+                replace(policy, drift=scene.policy(pool.key, ()).drift),
+            )
+
+
+def test_what_is_wrapped_before_the_swap_would_stay_in_the_router(scene: Any) -> None:
+    """Ether that the swap pays would go into PositionManager unwrapped, and be anyone's."""
+    seen = 0
+    for _, call, commands, at, policy in minting_calls(scene):
+        check(call, policy)
+        behind = commands[at + 1]
+        if not isinstance(behind, WrapEther | UnwrapEther):
+            continue
+        seen += 1
+        others = [each for each in commands if each not in (behind, commands[at])]
+        for forged in (
+            [RouterSwap(()), behind, *others[:-1], commands[at], others[-1]],
+            [*others[:-1], behind, commands[at], others[-1]],
+            [*commands[: at + 1], RouterSwap(()), *commands[at + 1 :]],
+        ):
+            with pytest.raises(Refused):
+                check(with_commands(call, forged), policy)
+    assert seen == 3
+
+
+def test_two_swaps_in_the_route_hold_no_price_of_the_pool_minted_into(scene: Any) -> None:
+    for name, call, commands, at, policy in minting_calls(scene):
+        if not name.startswith("same"):
+            continue
+        (main, probe, *rest) = commands[at].actions
+        elsewhere = [replace(each, key=policy.route) if isinstance(each, SwapIn) else each for each in rest]
+        for actions in ((main, *elsewhere), (main, replace(probe, key=policy.route), *elsewhere)):
+            forged = [*commands[:at], RouterSwap(actions), *commands[at + 1 :]]
+            with pytest.raises(Refused, match="no swap each way"):
+                check(with_commands(call, forged), policy)
+
+
+def test_nothing_large_is_swapped_in_the_own_pool_where_a_route_was_approved(scene: Any) -> None:
+    for name, call, commands, at, policy in minting_calls(scene):
+        if not name.startswith("same"):
+            continue
+        main, probe, *rest = commands[at].actions
+        rate = Fraction(probe.amount_out_min, probe.amount_in)
+        large = replace(probe, amount_in=main.amount_in, amount_out_min=int(main.amount_in * rate) + 1)
+        bigger = replace(probe, amount_in=probe.amount_in * 200, amount_out_min=probe.amount_out_min * 200)
+        for actions in ((large, *rest), (main, bigger, *rest)):
+            forged = [*commands[:at], RouterSwap(actions), *commands[at + 1 :]]
+            with pytest.raises(Refused):
+                check(with_commands(call, forged), policy)
+
+
+def test_the_guard_is_paid_by_the_swap_and_not_by_the_wallet(scene: Any) -> None:
+    """What a swap pays is taken away first, so that the swap back would have to be settled by the wallet."""
+    for name, call, commands, at, policy in minting_calls(scene):
+        if not name.startswith("same"):
+            continue
+        main, probe, settled, guard, *taken = commands[at].actions
+        (got,) = [each for each in taken if each.currency == guard.currencies[0]]
+        drawn = Settle(got.currency, 0, payer_is_user=True)
+        actions = (main, probe, settled, got, guard, drawn, *(each for each in taken if each is not got))
+        forged = with_commands(call, [*commands[:at], RouterSwap(actions), *commands[at + 1 :]])
+        with pytest.raises(Refused, match="may be taken"):
+            check(forged, policy)
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(98, 100), Fraction(102, 100), Fraction(2)])
+def test_a_window_of_prices_lies_around_the_approved_one(scene: Any, factor: Fraction) -> None:
+    """All minima moved together leave the same room between them, at a price that somebody would have to make."""
+    for _, call, commands, at, policy in minting_calls(scene):
+        moved = [
+            replace(each, amount_out_min=int(each.amount_out_min * way) + 1)
+            for each in commands[at].actions
+            if isinstance(each, SwapIn)
+            for way in [factor if each.sells_first(policy.pair) == commands[at].actions[0].sells_first(policy.pair)
+                        else 1 / factor]
+        ]  # fmt: skip
+        swaps = iter(moved)
+        actions = tuple(next(swaps) if isinstance(each, SwapIn) else each for each in commands[at].actions)
+        least, after = moved[0].amount_out_min, []
+        for each in commands[at + 1 :]:
+            after.append(replace(each, least=least) if isinstance(each, UnwrapEther) else each)
+        with pytest.raises(Refused):
+            check(with_commands(call, [*commands[:at], RouterSwap(actions), *after]), policy)
+
+
+def test_a_pool_that_keeps_what_is_swapped_is_no_route(scene: Any) -> None:
+    native, wrapped, weth = scene.native.key, scene.wrapped.key, scene.weth.address
+    for fee in (10_001, 900_000, 1 << 23):
+        assert not may_route(native, replace(wrapped, fee=Pips(fee)), weth)
+    assert may_route(native, replace(wrapped, fee=Pips(10_000)), weth)
+    assert not may_route(native, replace(wrapped, hooks=STRANGER), weth)
+
+
+def test_a_route_whose_ticks_were_not_read_leaves_the_others(scene: Any) -> None:
+    def unread(way: bool, amount: int) -> Quote:
+        raise Unavailable("the swap leaves the ticks that were read")
+
+    def pays(way: bool, amount: int) -> Quote:
+        return Quote(amount, 2 * amount, 0, 1)
+
+    key = scene.wrapped.key
+    routes = [(SwapRoute(key, unread), Fraction(0)), (SwapRoute(replace(key, fee=Pips(500)), pays), Fraction(0))]
+    chosen = choose_route(lambda way, amount: Quote(amount, amount, 0, 1), routes, True, 10**18)
+    assert chosen is not None
+    assert chosen.key.fee == 500
+
+
 def test_only_the_native_coin_and_its_wrapper_stand_for_each_other(scene: Any) -> None:
     native, wrapped, weth = scene.native.key, scene.wrapped.key, scene.weth.address
-    assert trades_same_pair(native, wrapped, weth)
-    assert not trades_same_pair(native, wrapped, None)
-    assert not trades_same_pair(native, replace(wrapped, currency1=LOW.address), weth)
+    assert may_route(native, wrapped, weth)
+    assert not may_route(native, wrapped, None)
+    assert not may_route(native, replace(wrapped, currency1=LOW.address), weth)
     both = PoolKey(NATIVE, weth, Pips(500), 10)
-    assert not trades_same_pair(both, both, weth)
+    assert not may_route(both, both, weth)
 
 
 amounts = st.integers(0, 10**24)
