@@ -169,6 +169,36 @@ class RecommendedView(CandidateView):
     """What stays in the wallet; None where nothing is put to work."""
     prep_action: str | None
 
+    @property
+    def cost_text(self) -> str:
+        """The debate's cost in one line; the route, found when the transactions are built, makes the swap cheaper."""
+        cost, worth = Decimal(self.carry.cost or 0), self._worth
+        if not cost:
+            return ""
+        swaps = "swap " in (self.prep_action or "")
+        hedge = "" if self.hedge is None else f", hedge {short_text(self.hedge.begin_cost)}"
+        share = "" if worth is None else f" ({100 * float(cost) / worth:.3f} %)"
+        what = "gas, swap fee and impact in its own pool" if swaps else "gas"
+        left = "" if self.leftover is None else f"; stays home {100 * self.leftover.share:.2f} %"
+        most = "at most " if swaps else ""
+        return f"costs {most}{short_text(str(cost))} {self.carry.token}{share}: {what}{hedge}{left}"
+
+    @property
+    def _worth(self) -> float | None:
+        """Of what is moved, in whole token1, at the price at which a range takes these amounts; None where one token
+        alone goes in and says no price."""
+        amount0, amount1 = float(self.amount0_human), float(self.amount1_human)
+        moved = 1 - (0.0 if self.leftover is None else self.leftover.share)
+        if not amount0 and amount1 and moved:
+            return amount1 / moved
+        if not amount0 or not amount1 or not moved or self.tick_lower is None or self.tick_upper is None:
+            return None
+        unit = 10.0 ** (self.pool.currency0.decimals - self.pool.currency1.decimals)
+        lower, upper = (math.sqrt(1.0001**tick * unit) for tick in (self.tick_lower, self.tick_upper))
+        half = (amount0 * lower - amount1 / upper) / 2
+        root = (half + math.sqrt(half * half + amount0 * amount1)) / amount0
+        return (amount0 * root * root + amount1) / moved
+
 
 class RecordView(View):
     """Fields of a record under their own names, safe to print; `model_validate` reads them off it."""
@@ -327,6 +357,7 @@ class PlanView(RecordedView):
             self._candidates,
             section("The debate", lines(*self._transcript, mark=Mark.QUOTE)),
             describe_sources(self.sources),
+            lines(words(chosen.cost_text)) if chosen.cost_text else None,
             context=f"{chain_label(self.chain)} · {about} on {self.chain} at block {self.block}, {self.request_id}",
             urgent=map(foreign, self.cautions),
             notes=(
