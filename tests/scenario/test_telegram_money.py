@@ -14,6 +14,7 @@ import pytest_asyncio
 
 from tests.crash.learning import open_position
 from tests.wire.accounts import open_account
+from tests.wire.dust import plan_dust
 from tests.wire.telegram_api import ALICE, BOB, GROUP, WAIT_SECONDS, TelegramApi, telegram_api
 from tests.wire.telegram_side import RunningBot, running_bot
 from zuno.adapters.chain.world import WALLET
@@ -85,6 +86,30 @@ async def test_a_trade_is_closed_by_the_person_who_asked_and_once(api: TelegramA
     assert "used" in (await api.next()).text
     assert len(await list_events(bot)) == closed
     assert await count_open(bot) == 0
+
+
+async def test_what_costs_more_than_it_moves_is_confirmed_by_a_second_card(api: TelegramApi, bot: RunningBot) -> None:
+    dust = await plan_dust(bot.zuno)
+
+    async def state() -> str:
+        return str((await bot.zuno.execution().status(dust)).state)
+
+    api.say(ALICE, f"/approve {dust}")
+    first = await api.next()
+    api.tap(ALICE, first, "Approve")
+    second = await api.next()
+    assert second.labels == ["Approve all the same", "Cancel"]
+    assert await state() == "drafted", "one card is not enough"
+    api.say(ALICE, "/confirm 000000")
+    assert (await api.next()).labels == []
+    api.tap(BOB, second, "Approve all the same")
+    await api.next()
+    api.press(ALICE, first, first.data_of("Approve"))
+    await api.next()
+    assert await state() == "drafted"
+    api.tap(ALICE, second, "Approve all the same")
+    assert "Apply" in (await api.next()).labels
+    assert await state() == "approved"
 
 
 async def test_a_kill_locks_and_an_unlock_is_confirmed_too(api: TelegramApi, bot: RunningBot) -> None:

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from tests.paths import CHECKOUT
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_zuno
+from tests.wire.dust import plan_dust
 from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, log_in, open_page_app
 from zuno.adapters.chain.world import SIM
 from zuno.doors.web.access import MOST_BODY_BYTES
@@ -338,6 +339,28 @@ def test_a_stale_tab_cannot_approve_or_apply_what_has_run_out(tmp_path: Path, mo
         assert problem(act(seen, "approve", second)) == (409, "refused")
         waiting = client.get(f"{API}/lp/plans/waiting").json()["plans"]
         assert [plan["planId"] for plan in waiting] == [seen]
+
+
+@pytest.mark.slow
+def test_what_costs_more_than_it_moves_needs_its_second_word(tmp_path: Path) -> None:
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+        dust = page.ask(plan_dust)
+        at = f"{API}/lp/plans/{dust}"
+        shown = client.post(f"{at}/approve", json={}).json()
+        assert (shown["cost"]["exceedsMoved"], shown["asks"]) == (True, ["approve", "costs-more"])
+        signed = {"approvalHash": shown["approvalHash"]}
+        for words, missing in (
+            ({"word": "approve"}, "costs-more"),
+            ({"word": "approve", "secondWord": "approve"}, "costs-more"),
+            ({"word": "no", "secondWord": "costs-more"}, "approve"),
+            ({"secondWord": "costs-more"}, "approve"),
+        ):
+            asked = client.post(f"{at}/approve", json={**signed, **words})
+            assert problem(asked) == (409, "confirmation")
+            assert asked.json()["word"] == missing
+            assert client.get(f"{at}/status").json()["state"] == "drafted"
+        agreed = client.post(f"{at}/approve", json={**signed, "word": "approve", "secondWord": "costs-more"})
+        assert (agreed.status_code, agreed.json()["state"]) == (200, "approved")
 
 
 @pytest.mark.slow

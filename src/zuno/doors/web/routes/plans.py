@@ -72,18 +72,19 @@ def build_plan_routes(services: Services, feed: EventFeed, jobs: Jobs, helper: H
 
     @router.post("/{plan}/approve", **document(ApprovalView | ExecutionView))
     async def approve_plan(plan: Id, body: ApproveBody) -> Response:
-        """Without a word everything that an approval is bound to; with the word `approve` and its hash, sign that. What
-        costs more than it moves needs `costs-more` as the second word."""
+        """Without a hash everything that an approval is bound to; with it and the words it asks for, sign that. They
+        are `approve`, or `anyway`, and `costs-more` as the second for what costs more than it moves."""
         if body.approval_hash is None:
             offer = await services.fetch(lambda zuno: zuno.execution().offer_approval(plan, WHO))
             offers.keep(offer)
             return mark_shown(respond(offer.view))
-        if not is_word(body.word, "approve"):
+        if body.word is None:
             raise need_word("approve", f"{sanitise(plan)} is approved as it was shown.")
         shown = offers.take(plan, body.approval_hash)
-        if shown.view.cost.exceeds_moved and not is_word(body.second_word, "costs-more"):
-            offers.keep(shown)
-            raise need_word("costs-more", f"It {shown.view.cost.text}: more than it moves.")
+        for typed, word in zip((body.word, body.second_word), shown.view.asks, strict=False):
+            if not is_word(typed, word):
+                offers.keep(shown)
+                raise need_word(word, f"{sanitise(plan)} is approved as it was shown. It {shown.view.cost.text}.")
         return respond(await jobs.finish(jobs.new_id("job_"), "approve", plan, lambda zuno: shown.sign()))
 
     @router.post("/{plan}/apply", **document(ApprovalView | ExecutionView | UnsignedView))

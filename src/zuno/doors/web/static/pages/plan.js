@@ -27,7 +27,7 @@ export async function show(root, params, api) {
     h("div", { class: "grid" },
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
-      panel("What was decided", { source }, facts(wordPairs(decided)), notes(document)),
+      panel("What was decided", { source }, facts(wordPairs(decided)), (document?.sections.at(-1)?.sentences ?? []).map((value) => h("p", null, value.text)), notes(document)),
       panel("Carry of the choice", { wide: "half", source }, carryPart(plan)),
       panel(plan.positionId ? "Against holding" : "Against opening nothing", { wide: "half", source }, edgePart(plan)),
       panel("The ballot", { source }, candidatesTable(plan), earlierTable(plan)),
@@ -286,13 +286,13 @@ async function cancel(api, at, result, reload) {
 
 async function approve(api, at, result, reload) {
   const offer = await api.post(`${at}/approve`, {});
-  const yes = await askForWord({ title: offer.playMoney ? "Approve with play money" : "Approve: this moves real money", word: "approve", action: "Approve", danger: !offer.playMoney, content: [
+  const [word, secondWord] = offer.asks;
+  const yes = await askForWord({ title: offer.playMoney ? "Approve with play money" : "Approve: this moves real money", word, action: "Approve", danger: !offer.playMoney, content: [
     facts([["Plan", h("span", { class: "mono" }, offer.planId)], ["Chain", `${offer.chain} (${offer.chainId})`], ["Signed hash", h("span", { class: "mono", title: offer.approvalHash }, shorten(offer.approvalHash, 12, 8))]]), simulationPart(offer)] });
   replace(result);
   if (!yes) return;
-  const more = offer.cost.exceedsMoved;
-  if (more && !(await askForWord({ title: "It costs more than it moves", word: "costs-more", action: "Approve", danger: true, content: [h("p", null, offer.cost.text)] }))) return;
-  await api.post(`${at}/approve`, { word: "approve", approvalHash: offer.approvalHash, ...(more ? { secondWord: "costs-more" } : {}) });
+  if (secondWord && !(await askForWord({ title: "It costs more than it moves", word: secondWord, action: "Approve", danger: true, content: [h("p", null, offer.cost.text)] }))) return;
+  await api.post(`${at}/approve`, { word, secondWord, approvalHash: offer.approvalHash });
   toast("Approved. Apply it before the approval ends.", "good");
   await reload();
 }
