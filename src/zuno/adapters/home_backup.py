@@ -148,12 +148,14 @@ def _choose(home: Path, left_out: set[str]) -> set[str]:
 
 
 def _add(archive: ZipFile, name: str, path: Path) -> SavedFile:
+    digest, size = hashlib.sha256(), 0
     archive.compression = ZIP_STORED if path.suffix == ".parquet" else ZIP_DEFLATED
     with open(path, "rb") as source, archive.open(name, "w", force_zip64=True) as out:
-        digest = hashlib.file_digest(source, "sha256")
-        source.seek(0)
-        shutil.copyfileobj(source, out)
-    return SavedFile(name=name, size=path.stat().st_size, sha256=digest.hexdigest())
+        while chunk := source.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+            out.write(chunk)
+    return SavedFile(name=name, size=size, sha256=digest.hexdigest())
 
 
 def find_manifest(path: Path) -> Manifest | None:

@@ -19,7 +19,7 @@ RunTasks: TypeAlias = Callable[[Sequence[T], int, Callable[[M], None], asyncio.E
 
 def write_command(name: str, options: Mapping[str, object], *, models: bool = False) -> str:
     """As it is typed, with the options that were given."""
-    words = [f"--{option} {given}" for option, given in options.items() if given]
+    words = [f"--{option} {given}" for option, given in options.items() if given not in (None, "")]
     return " ".join(["zuno lab", name, *words, *(["--models"] if models else [])])
 
 

@@ -12,6 +12,7 @@ from zuno.kernel.canonical import Digest
 from zuno.kernel.errors import Broken, NotFound
 from zuno.lab.report_page import bar_chart, build_page, draw_down, heat_map, interval_chart, line_chart
 from zuno.lab.reports import LabReport, LabReports, ReportRow, report_id, trial_id
+from zuno.lab.workers import write_command
 from zuno.present.document import document, facts, lines, section, table
 from zuno.present.values import bad
 
@@ -144,3 +145,8 @@ def test_a_page_needs_nothing_but_itself_and_runs_nothing_it_is_given() -> None:
 
 def test_drawdown_is_measured_from_the_highest_value_so_far() -> None:
     assert draw_down([(0, 100.0), (1, 50.0), (2, 200.0), (3, 190.0)]) == [(0, 0.0), (1, -50.0), (2, 0.0), (3, -5.0)]
+
+
+def test_a_command_names_every_option_that_was_given() -> None:
+    options = {"seeds": 0, "from": "", "until": None, "funding": "0"}
+    assert write_command("trade", options, models=True) == "zuno lab trade --seeds 0 --funding 0 --models"

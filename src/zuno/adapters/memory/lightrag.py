@@ -228,7 +228,7 @@ class LightRagMemoryIndex(VectorIndex):
         logging.getLogger("lightrag").setLevel(logging.CRITICAL + 1)  # its import sets it to INFO; we raise
 
         async def embed(texts: list[str]) -> NDArray[np.float32]:
-            words = [text.partition("\n")[2] if text.startswith(_MEMORY) else text for text in texts]
+            words = [text.partition("\n")[2] or text if text.startswith(_MEMORY) else text for text in texts]
             vectors = await self._embedder.embed(words)
             return np.array([unpack_vector(vector) for vector in vectors], dtype=np.float32)
 

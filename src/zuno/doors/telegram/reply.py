@@ -99,7 +99,7 @@ def _read_tokens(html: str) -> Iterator[_Token]:
         if tag := found.group("tag"):
             yield _Token(raw, tag, closes=bool(found.group("closes")))
         else:
-            yield _Token(raw, size=len(unescape(raw).encode("utf-16-le")) // 2)
+            yield _Token(raw, size=len(unescape(raw).encode("utf-16-le", "surrogatepass")) // 2)
 
 
 def _find_end(tokens: list[_Token], start: int, limit: int, tags: int) -> tuple[int, int]:

@@ -258,6 +258,7 @@ class RiskChecker:
     async def why_no_mandate(
         self, intent: TradeIntent, places: Mapping[Venue, ExchangeState], order: RulingToExecute | None = None
     ) -> str | None:
+        """Why the mandate does not cover an entry with money, if so. `order`: of the debate."""
         account, mark, book = self.account, intent.mark, self.account.book
         place = intent.symbol, intent.sleeve
         midnight = account.now() // DAY_MS * DAY_MS

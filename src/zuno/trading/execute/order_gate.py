@@ -613,11 +613,8 @@ class OrderGate:
 
     def _describe_intent(self, id: str) -> ExecutionResult:
         tracked = self._account.book.intents[id]
-        working, closing, intent = (
-            tracked.state == "open",
-            tracked.intent.kind is trade_events.IntentKind.CLOSE,
-            tracked.intent,
-        )
+        working, intent = tracked.state == "open", tracked.intent
+        closing = intent.kind is trade_events.IntentKind.CLOSE
         places = ((leg.exchange, intent.symbol, intent.sleeve) for leg in intent.legs)
         state: ExecutionState = "closed" if closing else "ended"
         if tracked.state == "refused":
