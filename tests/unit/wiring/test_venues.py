@@ -158,7 +158,7 @@ async def test_demo_trading_goes_to_its_own_address(tmp_path: Path) -> None:
     )
     assert venue.paper
     assert not venue.simulated
-    opened = venue._client._open()  # type: ignore[attr-defined]
+    opened = venue._client.opened  # type: ignore[attr-defined]
     assert {url.split("/")[2] for name, url in opened.urls["api"].items() if name.startswith("fapi")} == {
         "demo-fapi.binance.com"
     }

@@ -169,7 +169,8 @@ class _Run:
                         raise ContractRevert("InsufficientETH")
                     self._ledger.unwrap(ROUTER, have)
                     to = {_CALLER: sender, _CONTRACT: ROUTER}.get(recipient, recipient)
-                    self.move(ROUTER, to, NATIVE, 0 if to == ROUTER else have)
+                    if to != ROUTER:
+                        self.move(ROUTER, to, NATIVE, have)
                 case calls.ModifyLiquidities(actions) as modify:
                     if any(isinstance(act, calls.Increase | calls.Decrease | calls.Burn) for act in actions):
                         raise ContractRevert("OnlyMintAllowed")
