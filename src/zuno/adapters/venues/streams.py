@@ -153,12 +153,12 @@ class VenueTape:
                             for proof in minutes.values():
                                 proof.begin()
                         case StreamMessage(at, own, rows):
-                            read = self.steady()
+                            read = None if at is None else self.steady()
                             if stream.hello is None and own in minutes:
                                 minutes[own].begin()
                             for row in rows:
                                 yield row
-                            if at is not None:
+                            if at is not None and read is not None:
                                 fresh = {
                                     symbol: proof.prove_by_stamp(at, read, own=symbol == own)
                                     for symbol, proof in minutes.items()

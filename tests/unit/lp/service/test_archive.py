@@ -19,7 +19,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry, Journal
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Refused, Unavailable
-from zuno.llm.port import ModelRegistry, RoleModels
+from zuno.llm.port import RoleModels
 from zuno.lp.mesh.envelope import Envelope
 from zuno.lp.model.debate import Kind
 from zuno.lp.service.archive import Archive
@@ -27,7 +27,7 @@ from zuno.lp.service.plan_replay import ReplayDebateRunner
 from zuno.lp.service.plan_view import PlanView, plan_id_of
 from zuno.lp.service.recorded_request import RecordedRequest, read_request
 from zuno.provenance.facts import Figure
-from zuno.settings import read_settings
+from zuno.settings import Settings, read_settings
 from zuno.wiring import Application
 from zuno.wiring.version import code_version
 
@@ -35,9 +35,10 @@ from zuno.wiring.version import code_version
 class Seated(Application):
     """A house with a scout of its own."""
 
-    def _registry(self) -> ModelRegistry:
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
         scout = ScriptedModel(lambda request: scout_says(), "a scout")
-        return ModelTable(RoleModels((), "no key"), {"scout": RoleModels((scout,))})
+        self._models._registry = ModelTable(RoleModels((), "no key"), {"scout": RoleModels((scout,))})
 
 
 @pytest.fixture

@@ -42,7 +42,10 @@ async def test_capital_and_results_of_each_sleeve_are_its_equity_and_all_of_them
     status, balance = await desk.status(), await desk.balance()
     assert status.sleeves == balance.sleeves == view.sleeves
     assert status.risk.rows[0].positions == pytest.approx(0.01)
-    assert status.risk.gross_usd == pytest.approx(0.02 / 0.01 * (status.risk.delta_usd or 0))
+    liquidity = status.risk.rows[0].lp  # of the simulated chain
+    assert status.risk.rows[0].gross_usd == pytest.approx(
+        (0.02 + liquidity) / (0.01 + liquidity) * (status.risk.rows[0].delta_usd or 0)
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.sim.state",
     "zuno.adapters.chain.sim.contracts",
     "zuno.adapters.chain.sim.engine",
+    "zuno.adapters.chain.sim.gas",
     "zuno.adapters.chain.sim.transactions",
     "zuno.adapters.chain.states",
     "zuno.amm.model",
