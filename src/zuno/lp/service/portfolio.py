@@ -143,7 +143,7 @@ class PortfolioPositionView(View):
 
     @property
     def detail(self) -> tuple[Value, ...]:
-        fee_yield = share(self.fee_apr) if self.fee_apr is not None else quiet("too young" if self.fees24h else "–")
+        fee_yield = share(self.fee_apr) if self.fee_apr is not None else quiet("under 7 d" if self.fees24h else "–")
         return (id_(self.id), fee_yield, bare_amount(self.lvr24h, CURRENCY), share(self.net_apr))
 
 
@@ -190,25 +190,25 @@ class PortfolioTotalsView(View):
     """Those of seven days or more."""
 
     def to_facts(self) -> Facts:
-        def sum_of(text: str | None, count: int) -> Value:
-            value = amount(text, self.currency)
-            return replace(value, text=f"{value.text}, {self._count(count)}")
-
-        rate = quiet("too young for a yield") if self.fee_apr is None else share(self.fee_apr)
+        none = quiet("none under 7 d" if self.fees24h_of else "unknown")
+        sums = (
+            ("worth", self.worth, self.worth_of),
+            ("result", self.result, self.result_of),
+            ("against holding", self.against_holding, self.result_of),
+            ("fees in all", self.fees, self.result_of),
+            ("uncollected fees", self.uncollected, self.worth_of),
+            ("fees per day", self.fees24h, self.fees24h_of),
+        )
         return facts(
-            ("worth", sum_of(self.worth, self.worth_of)),
-            ("result", sum_of(self.result, self.result_of)),
-            ("against holding", sum_of(self.against_holding, self.result_of)),
-            ("fees in all", sum_of(self.fees, self.result_of)),
-            ("uncollected fees", sum_of(self.uncollected, self.worth_of)),
-            ("fees per day", sum_of(self.fees24h, self.fees24h_of)),
-            ("fee yield", replace(rate, text=f"{rate.text}, {self._count(self.yield_of)}") if self.yield_of else rate),
+            *((label, self._count(amount(text, self.currency), counted)) for label, text, counted in sums),
+            ("fee yield", none if self.fee_apr is None else self._count(share(self.fee_apr), self.yield_of)),
             ("window", hours(self.window_hours)),
         )
 
-    def _count(self, count: int) -> str:
+    def _count(self, value: Value, counted: int) -> Value:
+        """Said with how many of the positions it is of."""
         whole = f"{self.positions} position{'' if self.positions == 1 else 's'}"
-        return f"of {whole}" if count == self.positions else f"of {count} of {whole}"
+        return replace(value, text=f"{value.text}, of {'' if counted == self.positions else f'{counted} of '}{whole}")
 
     def to_detail(self) -> Facts:
         return facts(
