@@ -74,6 +74,7 @@ def test_the_portfolio_adds_up_and_agrees_with_attribution(zuno: Any) -> None:
     day = zuno("lp", "portfolio", "--window", "24h", "--json").document
     assert (day["totals"]["windowHours"], day["totals"]["feeApr"], day["totals"]["yieldOf"]) == (24, None, 0)
     assert {line["feeApr"] for line in day["positions"]} == {None}  # never a day times 365
+    assert "young" not in zuno("lp", "portfolio", "--window", "24h").out  # it is the window that is short
 
 
 def test_a_position_opens_with_its_result_and_the_plan_that_waits(zuno: Any) -> None:
@@ -85,6 +86,7 @@ def test_a_position_opens_with_its_result_and_the_plan_that_waits(zuno: Any) -> 
     pnl = zuno("lp", "pnl", "1", "--json").document["inToken1"]
     document, before = look("1")
     assert (before["state"], before["plan"], document["urgent"]) == ("out_of_range", None, [])
+    assert before["why"] == ""  # nothing is missing
     assert (before["result"], before["openedAt"]) == (pnl["result"], 1_768_953_600)
     assert before["resultShare"] == pytest.approx(float(before["result"]) / 20_000, rel=1e-3)
     kept = sum(Decimal(pnl[term]) * sign for term, sign in (("fees", 1), ("divergenceLoss", -1), ("gas", -1)))

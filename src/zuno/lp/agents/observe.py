@@ -7,13 +7,13 @@ from fractions import Fraction
 from statistics import median
 from typing import Any, TypeVar
 
-from zuno.amm.model import Block, LpPosition, PoolState, price_of
+from zuno.amm.model import Block, LpPosition, PoolState
 from zuno.kernel.errors import Broken, Malformed, NotFound, Refused, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import HexId, Seconds, Wei
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import choose_pools, pool_label
-from zuno.lp.agents.pool_past import WINDOWS, Growth, Reference, add_rewards, hold_against, read_growth
+from zuno.lp.agents.pool_past import OWN_PRICE, WINDOWS, Growth, Reference, add_rewards, hold_against, read_growth
 from zuno.lp.model.ballot import HedgeTerms
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.debate import Context, FeeWindow, FlowCreateStart, FlowStart, PoolCover, PoolFacts, SourceNote, Start
@@ -23,7 +23,6 @@ from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.carry import native_token1_in_pool
-from zuno.lp.rules.fee_cover import log_of
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, WEEK
 from zuno.lp.rules.limits import find_volatile_side, reference_gap
 from zuno.lp.rules.own_range import place_in_pools, place_own_range
@@ -284,8 +283,7 @@ class Observer:
         if feeds.reference is not None:
             fact = await sources.ask(feed, feeds.reference.path(pair, since, sources.now))
             if fact is not None and not fact.stale:
-                path = [(point.at, log_of(point.price)) for point in fact.value.points]
-                return Reference(path, fact.source, fact.value.minutes)
+                return Reference.by_feed(fact)
         try:
             swapped = await self.chain.price_path(pool.id, since, PATH_STEP)
         except (Unavailable, Malformed, Broken) as error:
@@ -294,9 +292,8 @@ class Observer:
         notes = ["no reference price: returns are as long as the fee asks"]
         if pool.key.dynamic_fee or pool.key.has_hooks:
             notes.append(f"the fee may change, it is {pool.lp_fee} pips now")
-        sources.plain(feed, "the pool's own price", pool.block.timestamp, notes)
-        logs = [(priced.block.timestamp, log_of(price_of(priced.sqrt_price_x96))) for priced in swapped]
-        return Reference(logs, "the pool's own price", own=True)
+        sources.plain(feed, OWN_PRICE, pool.block.timestamp, notes)
+        return Reference.by_pool(swapped)
 
     async def _gas_samples(self, sources: Sources) -> tuple[Wei, ...]:
         if self.samples is None:

@@ -1,11 +1,11 @@
 """A pool's last days: its fee growth from the best source there is, held against the LVR of a reference price."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import Final
+from typing import Final, Self
 
 from zuno.amm.integers import Q128
 from zuno.amm.model import PoolState, price_of
@@ -13,7 +13,8 @@ from zuno.kernel.errors import Broken, Malformed, Unavailable
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.lp.model.debate import FeeWindow, PoolCover
-from zuno.lp.model.history import GrowthSample
+from zuno.lp.model.history import GrowthSample, PricedBlock
+from zuno.lp.model.market import Fact, PricePath
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.samples import Samples
 from zuno.lp.rules.fee_cover import (
@@ -28,6 +29,7 @@ from zuno.lp.rules.fee_cover import (
 from zuno.lp.rules.fee_yield import DAY, FORTNIGHT, LEAST_COVERED, WEEK, fee_window, find_sample, reach_of, sample_of
 
 WINDOWS: Final = ((FORTNIGHT, "14 d"), (WEEK, "7 d"), (DAY, "24 h"))
+OWN_PRICE: Final = "the pool's own price"
 LATE: Final = DAY // 4
 """Seconds of a day that the reference may miss at its beginning."""
 
@@ -59,6 +61,16 @@ class Reference:
     minutes: int | None = None
     own: bool = False
     """The pool's own: it stands idle inside its fee."""
+
+    @classmethod
+    def by_feed(cls, fact: Fact[PricePath]) -> Self:
+        path = [(point.at, log_of(point.price)) for point in fact.value.points]
+        return cls(path, fact.source, fact.value.minutes)
+
+    @classmethod
+    def by_pool(cls, path: Iterable[PricedBlock]) -> Self:
+        steps = [(step.block.timestamp, log_of(price_of(step.sqrt_price_x96))) for step in path]
+        return cls(steps, OWN_PRICE, own=True)
 
 
 Marks = tuple[tuple[GrowthSample, ...], str, tuple[str, ...]]

@@ -172,9 +172,12 @@ def attribute(history: PositionHistory, hedge: HedgeAmounts | None = None) -> At
 def _terms(history: PositionHistory, value: Value) -> PnlTerms:
     terms = PnlTerms()
     legs: dict[int, _Leg] = {}
-    if history.start is not None:
-        legs[history.start.position_id] = _leg_standing(history.start)
-        terms.nav_start = _worth(history.start, value)
+    put_in0 = put_in1 = all_gas = price = 0
+    if (start := history.start) is not None:
+        legs[start.position_id] = _leg_standing(start)
+        put_in0, put_in1, price = start.worth0, start.worth1, start.sqrt_price_x96
+        terms.nav_start = terms.most_put_in = _worth(start, value)
+    worth_put_in = terms.nav_start
     for event in history.events:
         if isinstance(event, WalletSwap):
             # It adds nothing to the position: what it gave beyond what it got, at the price before it, is cost.
@@ -183,9 +186,12 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
         else:
             price = event.sqrt_price_x96
             _apply_liquidity_change(terms, legs, event, value)
-        gas_paid = _gas_paid(event)
+        gas_paid, paid = event.gas if event.gas_paid is None else event.gas_paid, value(event.paid0, event.paid1, price)
         terms.gas += _gas_value(history, event.gas, price, value)
-        terms.flows += value(event.paid0, event.paid1, price) + _gas_value(history, gas_paid, price, value)
+        terms.flows += paid + _gas_value(history, gas_paid, price, value)
+        put_in0, put_in1, all_gas = put_in0 + event.paid0, put_in1 + event.paid1, all_gas + gas_paid
+        worth_put_in += paid
+        terms.most_put_in = max(terms.most_put_in, worth_put_in)
     for other in history.externals:
         terms.external += value(other.amount0, other.amount1, other.sqrt_price_x96)
     if history.end is not None:
@@ -194,26 +200,13 @@ def _terms(history: PositionHistory, value: Value) -> PnlTerms:
         if leg is None or leg.liquidity != end.liquidity:
             raise Broken(f"position {end.position_id} ends with liquidity that its own history does not explain")
         growth = (end.fee_growth_inside0_x128, end.fee_growth_inside1_x128)
-        _accrue_to_price(terms, leg, end.sqrt_price_x96, growth, value)
+        price = end.sqrt_price_x96
+        _accrue_to_price(terms, leg, price, growth, value)
         terms.nav_end = _worth(end, value)
     if any(leg.liquidity for leg in legs.values()):
         raise Broken(f"positions {sorted(legs)} are still open though the record says that nothing is left")
-    most, held = _put_in(history, value)
-    return replace(terms, most_put_in=most, worth_if_held=held)
-
-
-def _put_in(history: PositionHistory, value: Value) -> tuple[Fraction, Fraction]:
-    """The most that was in it at a time, and what all that was put in and not taken out is worth at the end."""
-    start, end = history.start, history.end
-    held0, held1, gas, price = (0, 0, 0, 0) if start is None else (start.worth0, start.worth1, 0, start.sqrt_price_x96)
-    total = most = ZERO if start is None else _worth(start, value)
-    for event in history.events:
-        held0, held1, gas = held0 + event.paid0, held1 + event.paid1, gas + _gas_paid(event)
-        price = event.sqrt_price_before_x96 if isinstance(event, WalletSwap) else event.sqrt_price_x96
-        total += value(event.paid0, event.paid1, price)
-        most = max(most, total)
-    price = price if end is None else end.sqrt_price_x96
-    return most, value(held0, held1, price) + _gas_value(history, gas, price, value)
+    terms.worth_if_held = value(put_in0, put_in1, price) + _gas_value(history, all_gas, price, value)
+    return terms
 
 
 def _leg_standing(start: PositionSnapshot) -> _Leg:
@@ -256,10 +249,6 @@ def principal_exchanged(touch: PositionEvent) -> tuple[int, int]:
     delta = touch.liquidity_delta
     amount0, amount1 = _amounts(touch.range, abs(delta), touch.sqrt_price_x96, round_up=delta > 0)
     return (amount0, amount1) if delta > 0 else (-amount0, -amount1)
-
-
-def _gas_paid(event: PositionEvent | WalletSwap) -> int:
-    return event.gas if event.gas_paid is None else event.gas_paid
 
 
 def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: Value) -> Fraction:

@@ -21,6 +21,8 @@ from zuno.lp.rules.carry import rebalancing_gain_token1
 YEAR: Final = 365 * 86_400
 Legs = tuple[tuple[Range, int], ...]
 """Ranges held at a moment, with their liquidity."""
+Mark = tuple[PricedBlock, Legs]
+"""A price, and what was held from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +66,11 @@ class LifeFigures:
     """None: in range."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    at: Seconds
-    sqrt_price_x96: int
-    legs: Legs
-    """Held from then on."""
-
-
 def figures_of_window(
     position: LpPosition, fees: tuple[int, int], path: Sequence[PricedBlock], how: str
 ) -> WindowFigures | None:
     """Of a position whose liquidity stayed the same. None where there is no time to speak of."""
-    legs: Legs = ((position.range, position.liquidity),)
-    marks = [_Mark(point.block.timestamp, point.sqrt_price_x96, legs) for point in path]
-    pool = position.pool
+    marks, pool = [(point, ((position.range, position.liquidity),)) for point in path], position.pool
     return _figures(marks, fees, pool.sqrt_price_x96, (pool.token0, pool.token1), (position.id,), how)
 
 
@@ -149,7 +141,7 @@ def annual_rate(gain: Fraction, mean_worth: Fraction, seconds: int) -> Fraction 
     return gain / mean_worth * Fraction(YEAR, seconds)
 
 
-def _marks(history: PositionHistory) -> Iterator[_Mark]:
+def _marks(history: PositionHistory) -> Iterator[Mark]:
     """The path with what was held along it; a touch counts from the next price on record."""
     upcoming = iter([event for event in history.events if isinstance(event, PositionEvent)])
     touch = next(upcoming, None)
@@ -161,11 +153,11 @@ def _marks(history: PositionHistory) -> Iterator[_Mark]:
             held[touch.position_id] = (touch.range, touch.liquidity_after)
             touch = next(upcoming, None)
         legs = tuple((span, liquidity) for span, liquidity in held.values() if liquidity)
-        yield _Mark(point.block.timestamp, point.sqrt_price_x96, legs)
+        yield point, legs
 
 
 def _figures(
-    marks: Sequence[_Mark],
+    marks: Sequence[Mark],
     fees: tuple[int, int],
     sqrt_price_x96: int,
     tokens: tuple[Token, Token],
@@ -173,15 +165,15 @@ def _figures(
     how: str,
 ) -> WindowFigures | None:
     seconds, worth_time, lvr, inside_time = 0, Fraction(0), 0.0, Fraction(0)
-    for before, after in pairwise(marks):
-        span = after.at - before.at
-        if not before.legs or span <= 0:
+    for (before, legs), (after, _) in pairwise(marks):
+        span = after.block.timestamp - before.block.timestamp
+        if not legs or span <= 0:
             continue
         seconds += span
         ends = (before.sqrt_price_x96, after.sqrt_price_x96)
-        worth_time += span * sum((_worth(before.legs, price, tokens) for price in ends), Fraction(0)) / 2
-        inside_time += Fraction(span * sum(_is_inside(before.legs, price) for price in ends), 2)
-        lvr += sum(_lvr_in_quote(leg, ends, tokens) for leg in before.legs)
+        worth_time += span * sum((_worth(legs, price, tokens) for price in ends), Fraction(0)) / 2
+        inside_time += Fraction(span * sum(_is_inside(legs, price) for price in ends), 2)
+        lvr += sum(_lvr_in_quote(leg, ends, tokens) for leg in legs)
     if seconds == 0:
         return None
     return WindowFigures(

@@ -22,7 +22,7 @@ from zuno.kernel.units import Address, HexId, Seconds
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import depth_in, select_pools
-from zuno.lp.agents.pool_past import Growth, Reference, find_variances, measure_days
+from zuno.lp.agents.pool_past import OWN_PRICE, Growth, Reference, find_variances, measure_days
 from zuno.lp.model.chains import market_name
 from zuno.lp.model.cover import FeeCover
 from zuno.lp.model.market import HOUR, Pair
@@ -30,7 +30,6 @@ from zuno.lp.ports.chain import SurveyedChain, SurveyedPool
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import ReadBefore
 from zuno.lp.rules import pool_rank
-from zuno.lp.rules.fee_cover import log_of
 from zuno.lp.rules.fee_yield import DAY
 from zuno.lp.rules.pool_rank import COVER_DAYS, RANGE_PERCENT, WEEK_DAYS, WINDOW_DAYS, WORTH, PastDay, RankFault
 from zuno.lp.service import arguments, to_views
@@ -43,24 +42,23 @@ CHUNK: Final = 50
 DEPTH_TICKS: Final = 198
 """A price 2 % higher, or lower."""
 PER: Final = 10_000.0
-OWN_PRICE: Final = "the pool's own price"
 
 
 class RankedPoolView(View):
     """Figures that are not known are null. Sums are per $10,000 in range, in dollars."""
 
     pool: PoolKeyView
-    fees_over_lvr: float | None
-    ci80: tuple[float, float] | None
-    pays: bool | None
+    fees_over_lvr: float | None = None
+    ci80: tuple[float, float] | None = None
+    pays: bool | None = None
     not_ranked: RankFault | None
     fees_per10k7d: Annotated[float | None, Field(alias="feesPer10k7d")]
     lvr_per10k7d: Annotated[float | None, Field(alias="lvrPer10k7d")]
     fees_per10k30d: Annotated[float | None, Field(alias="feesPer10k30d")]
     lvr_per10k30d: Annotated[float | None, Field(alias="lvrPer10k30d")]
-    depth_usd: float | None
+    depth_usd: float | None = None
     """Of both tokens, within 2 % of the price."""
-    volume_usd7d: Annotated[float | None, Field(alias="volumeUsd7d")]
+    volume_usd7d: Annotated[float | None, Field(alias="volumeUsd7d")] = None
     """By the fees and today's liquidity."""
     age_days: int | None
     """Finished days; 30: that or more."""
@@ -156,8 +154,7 @@ class Measured:
         if len(marks) < 2:
             return None
         if reference is None:
-            path = [(step.block.timestamp, log_of(price_of(step.sqrt_price_x96))) for step in read.path or ()]
-            reference = Reference(path, OWN_PRICE, own=True)
+            reference = Reference.by_pool(read.path or ())
         growth, variances, _ = find_variances(self.pool, Growth(marks, "", ""), reference)
         joined = growth.marks[0].at <= self.until + HOUR
         if not variances or (joined and self.source != reference.source) or (reference.own and read.path is None):
@@ -188,19 +185,18 @@ class PoolRanking:
         pools, notes = select_pools(names, found.pools, info), dict.fromkeys(found.notes)
         midnight = found.block.timestamp // DAY * DAY
         moments = [Seconds(midnight - day * DAY) for day in range(WINDOW_DAYS, -1, -1)]
-        prices, rows = price_in_dollars(found.pools), list[tuple[RankedPoolView, FeeCover | None]]()
+        prices, measured = price_in_dollars(found.pools), list[Measured]()
         for begin in range(0, len(pools), CHUNK):
             chunk = [Measured(pool) for pool in pools[begin : begin + CHUNK]]
             await self._measure(chunk, moments, notes)
-            rows += [(_build_row(each, prices, float(size)), each.cover) for each in chunk]
+            measured += chunk
             if len(pools) > CHUNK:
-                tell(len(rows), len(pools))
-        ranked = sum(cover is not None for _, cover in rows)
-        rows.sort(key=lambda each: -1.0 if each[1] is None else each[1].low, reverse=True)
-        judged = ((row, None if cover is None else pool_rank.pays(cover, ranked)) for row, cover in rows)
+                tell(len(measured), len(pools))
+        ranked = sum(each.cover is not None for each in measured)
+        measured.sort(key=lambda each: -1.0 if each.cover is None else each.cover.low, reverse=True)
         return PoolRankingView(
             **to_views.place(info.name, found.block),
-            pools=tuple(row.model_copy(update={"pays": pays}) for row, pays in judged),
+            pools=tuple(_build_row(each, prices, float(size), ranked) for each in measured),
             ranked=ranked,
             amount_usd=f"{size:f}",
             range_percent=RANGE_PERCENT,
@@ -238,46 +234,47 @@ class PoolRanking:
     async def _read_references(
         self, pools: Sequence[PoolState], since: Seconds, notes: dict[str, None]
     ) -> dict[HexId, Reference]:
-        references: dict[Pair, Reference | None] = {}
-        pairs = {pool.id: Pair(*map(market_name, base_and_quote(pool.token0, pool.token1))) for pool in pools}
+        by_pair: dict[Pair, list[PoolState]] = {}
         for pool in pools:
-            pair = pairs[pool.id]
-            if pair in references or (feed := self.feeds_of(pool.id).reference) is None:
+            by_pair.setdefault(Pair(*map(market_name, base_and_quote(pool.token0, pool.token1))), []).append(pool)
+        references: dict[HexId, Reference] = {}
+        for pair, traded in by_pair.items():
+            if (feed := self.feeds_of(traded[0].id).reference) is None:
                 continue
-            references[pair] = None
             try:
-                fact = await feed.path(pair, since, pool.block.timestamp)
+                fact = await feed.path(pair, since, traded[0].block.timestamp)
             except (Unavailable, Malformed) as error:
                 notes[f"no reference price of {pair}: {error}"] = None
                 continue
             if not fact.stale:
-                path = [(point.at, log_of(point.price)) for point in fact.value.points]
-                references[pair] = Reference(path, fact.source, fact.value.minutes)
-        return {id_: reference for id_, pair in pairs.items() if (reference := references.get(pair)) is not None}
+                references |= dict.fromkeys((pool.id for pool in traded), Reference.by_feed(fact))
+        return references
 
 
-def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float) -> RankedPoolView:
+def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float, ranked: int) -> RankedPoolView:
     pool, cover, price = each.pool, each.cover, price_of(each.pool.sqrt_price_x96)
     dollar = float(prices.get(pool.token1.address) or prices.get(pool.token0.address, Fraction(0)) / price)
     mine = size / (pool.sqrt_price_x96 / Q96 * WORTH * dollar) if dollar else None
-    week, month = (pool_rank.share_out(each.days, count) for count in (WEEK_DAYS, WINDOW_DAYS))
-    paid = sum(day.fees for day in each.days[-WEEK_DAYS:]) * pool.liquidity if week[0] is not None else None
 
     def round_money(amount: float | None, unit: float = PER) -> float | None:
         return None if amount is None or not unit else round(amount * unit, 2)
 
+    known: dict[str, Any] = {}
+    for days in (WEEK_DAYS, WINDOW_DAYS):
+        shares = zip(("fees", "lvr"), pool_rank.share_out(each.days, days), strict=True)
+        known |= {f"{name}_per10k{days}d": round_money(amount) for name, amount in shares}
+    if cover is not None:
+        interval = (round(cover.low, 4), round(cover.high, 4))
+        known |= {"fees_over_lvr": round(cover.ratio, 4), "ci80": interval, "pays": pool_rank.pays(cover, ranked)}
+    if each.depth is not None:
+        known["depth_usd"] = round_money(_add_near(each.depth), dollar)
+    if len(each.days) >= WEEK_DAYS and not pool.key.dynamic_fee:
+        paid = sum(day.fees for day in each.days[-WEEK_DAYS:]) * pool.liquidity
+        known["volume_usd7d"] = round_money(paid, dollar * PIPS / max(1, pool.lp_fee))
     return RankedPoolView(
+        **known,
         pool=to_views.key_view(pool.key, pool.token0, pool.token1),
-        fees_over_lvr=None if cover is None else round(cover.ratio, 4),
-        ci80=None if cover is None else (round(cover.low, 4), round(cover.high, 4)),
-        pays=None,
         not_ranked=each.fault,
-        fees_per10k7d=round_money(week[0]),
-        lvr_per10k7d=round_money(week[1]),
-        fees_per10k30d=round_money(month[0]),
-        lvr_per10k30d=round_money(month[1]),
-        depth_usd=None if each.depth is None else round_money(_add_near(each.depth), dollar),
-        volume_usd7d=None if pool.key.dynamic_fee else round_money(paid, dollar * PIPS / max(1, pool.lp_fee)),
         age_days=each.age,
         dilution=None if mine is None else round(mine / (mine + pool.liquidity), 6),
         measured_by=each.source,

@@ -1,10 +1,10 @@
 """All positions of all watched wallets in one currency: worth, fees, rates and time in range."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
 from pydantic import Field
 
@@ -143,7 +143,7 @@ class PortfolioPositionView(View):
 
     @property
     def detail(self) -> tuple[Value, ...]:
-        fee_yield = share(self.fee_apr) if self.fee_apr is not None else quiet("too young" if self.fees24h else "–")
+        fee_yield = share(self.fee_apr) if self.fee_apr is not None else quiet("under 7 d" if self.fees24h else "–")
         return (id_(self.id), fee_yield, bare_amount(self.lvr24h, CURRENCY), share(self.net_apr))
 
 
@@ -190,25 +190,25 @@ class PortfolioTotalsView(View):
     """Those of seven days or more."""
 
     def to_facts(self) -> Facts:
-        def sum_of(text: str | None, count: int) -> Value:
-            value = amount(text, self.currency)
-            return replace(value, text=f"{value.text}, {self._count(count)}")
-
-        rate = quiet("too young for a yield") if self.fee_apr is None else share(self.fee_apr)
+        none = quiet("none under 7 d" if self.fees24h_of else "unknown")
+        sums = (
+            ("worth", self.worth, self.worth_of),
+            ("result", self.result, self.result_of),
+            ("against holding", self.against_holding, self.result_of),
+            ("fees in all", self.fees, self.result_of),
+            ("uncollected fees", self.uncollected, self.worth_of),
+            ("fees per day", self.fees24h, self.fees24h_of),
+        )
         return facts(
-            ("worth", sum_of(self.worth, self.worth_of)),
-            ("result", sum_of(self.result, self.result_of)),
-            ("against holding", sum_of(self.against_holding, self.result_of)),
-            ("fees in all", sum_of(self.fees, self.result_of)),
-            ("uncollected fees", sum_of(self.uncollected, self.worth_of)),
-            ("fees per day", sum_of(self.fees24h, self.fees24h_of)),
-            ("fee yield", replace(rate, text=f"{rate.text}, {self._count(self.yield_of)}") if self.yield_of else rate),
+            *((label, self._count(amount(text, self.currency), counted)) for label, text, counted in sums),
+            ("fee yield", none if self.fee_apr is None else self._count(share(self.fee_apr), self.yield_of)),
             ("window", hours(self.window_hours)),
         )
 
-    def _count(self, count: int) -> str:
+    def _count(self, value: Value, counted: int) -> Value:
+        """Said with how many of the positions it is of."""
         whole = f"{self.positions} position{'' if self.positions == 1 else 's'}"
-        return f"of {whole}" if count == self.positions else f"of {count} of {whole}"
+        return replace(value, text=f"{value.text}, of {'' if counted == self.positions else f'{counted} of '}{whole}")
 
     def to_detail(self) -> Facts:
         return facts(
@@ -299,30 +299,15 @@ class _WalletRead:
 
 @dataclass(slots=True)
 class _Line:
-    """A position with what it is worth in USD and what its window shows in its own quote token."""
-
     wallet: _WalletRead
     position: LpPosition
-    usd: Fraction | None
-    """USD for one base unit of its quote token."""
-    why_unpriced: str
-    figures: WindowFigures | None
-    why_unknown: str
     summary: SummaryView
-    life: LifeFigures | None
-
-    @property
-    def reference(self) -> str:
-        return f"{self.position.id} on {self.position.chain}"
-
-    def in_usd(self, amount: Fraction) -> Fraction | None:
-        return None if self.usd is None else amount * self.usd
-
-    def worth(self, *, fees: bool, principal: bool) -> Fraction | None:
-        position, pool = self.position, self.position.pool
-        amount0 = position.amount0 * principal + position.fees0 * fees
-        amount1 = position.amount1 * principal + position.fees1 * fees
-        return self.in_usd(quote_worth(amount0, amount1, pool.sqrt_price_x96, pool.token0, pool.token1))
+    window: WindowFigures | None
+    how: str
+    """What its window was read from, or why it is unknown."""
+    money: Mapping[str, Fraction]
+    """In USD by the names of the view; what is not known is absent."""
+    why_unpriced: str
 
 
 @dataclass(slots=True)
@@ -372,14 +357,13 @@ class PortfolioDesk:
             watched = [watch for watch in watched if watch.chain == name] or [Watch(name)]
         if not wallets:
             return watched, self.labels
-        labels = dict(self.labels)
+        named: dict[Address, str] = {}
         for text in wallets:
             label, _, address = text.rpartition("=")
             owner = arguments.wallet_address(address.strip())
-            labels[owner] = plain_text(label, 40) if label.strip() else labels.get(owner, "")
-        named = [arguments.wallet_address(text.rpartition("=")[2].strip()) for text in wallets]
+            named[owner] = plain_text(label, 40) if label.strip() else named.get(owner, self.labels.get(owner, ""))
         chains = dict.fromkeys((watch.chain, watch.local) for watch in watched)
-        return [Watch(name, owner, local) for name, local in chains for owner in dict.fromkeys(named)], labels
+        return [Watch(name, owner, local) for name, local in chains for owner in named], {**self.labels, **named}
 
     async def _read_wallets(
         self, name: str, watches: Sequence[Watch], labels: Mapping[Address, str]
@@ -419,12 +403,11 @@ class PortfolioDesk:
         for wallet in wallets:
             for position in wallet.positions:
                 usd, why = await self._usd(desk, position, prices, seen)
+                window, life = figures.windows.get(position.id), week.lives.get(position.id)
                 unknown = figures.why_no_window.get(position.id, "it holds no liquidity")
-                window, summary = figures.windows.get(position.id), summaries[str(position.id)]
-                life = week.lives.get(position.id)
-                seen.lines.append(
-                    _Line(wallet, position, usd, why, window, unknown if window is None else "", summary, life)
-                )
+                how = unknown if window is None else window.how
+                money = {} if usd is None else {name: each * usd for name, each in _sums(position, window, life)}
+                seen.lines.append(_Line(wallet, position, summaries[str(position.id)], window, how, money, why))
         return seen
 
     async def _usd(
@@ -460,10 +443,36 @@ class PortfolioDesk:
         return fact.value, ""
 
 
+_PER_DAY: Final = ("fees24h", "lvr24h")
+_RESULTS: Final = ("result", "against_holding", "fees")
+_MONEY: Final = ("worth", "uncollected", *_PER_DAY, "mean_worth", *_RESULTS)
+
+
+def _sums(
+    position: LpPosition, window: WindowFigures | None, life: LifeFigures | None
+) -> Iterator[tuple[str, Fraction]]:
+    """What is known of a position, in base units of its quote token."""
+    pool, owed = position.pool, (position.fees0, position.fees1)
+    whole = (position.amount0 + position.fees0, position.amount1 + position.fees1)
+    for name, amounts in (("worth", whole), ("uncollected", owed)):
+        yield name, quote_worth(*amounts, pool.sqrt_price_x96, pool.token0, pool.token1)
+    if window is not None:
+        yield from zip(_PER_DAY, (each * DAY / window.seconds for each in (window.fees, window.lvr)), strict=True)
+        yield "mean_worth", window.mean_worth
+    if life is not None:
+        yield from ((name, getattr(life, name)) for name in _RESULTS)
+
+
+def _total(lines: Iterable[_Line], name: str) -> Fraction | None:
+    """The sum of what is known; None where nothing is."""
+    known = [line.money[name] for line in lines if name in line.money]
+    return sum(known, Fraction(0)) if known else None
+
+
 def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines], seconds: int) -> PortfolioView:
     lines = [line for chain in chains for line in chain.lines]
     notes = [note for chain in chains for note in chain.notes]
-    if any(line.usd is not None for line in lines):
+    if any(line.money for line in lines):
         notes.append("USDC, USDT and DAI count as one dollar each")
     return PortfolioView(
         wallets=tuple(_wallet_view(wallet, lines) for wallet in wallets),
@@ -478,118 +487,81 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
 
 def _chain_view(seen: _ChainLines) -> ChainView:
     oldest = min((line.position.block for line in seen.lines), key=lambda block: block.number)
-    return ChainView(chain=seen.name, block=oldest.number, timestamp=oldest.timestamp)
+    return ChainView(**to_views.place(seen.name, oldest))
 
 
 def _wallet_view(wallet: _WalletRead, lines: Sequence[_Line]) -> PortfolioWalletView:
-    worths = [line.worth(fees=True, principal=True) for line in lines if line.wallet is wallet]
-    nothing = Fraction(0) if wallet.complete and not wallet.positions else None
-    worth = _usd_text(_sum_known([*worths, nothing]))
-    return derive(PortfolioWalletView, wallet, chain=wallet.watch.chain, positions=len(wallet.positions), worth=worth)
+    worth = _total((line for line in lines if line.wallet is wallet), "worth")
+    if wallet.complete and not wallet.positions:
+        worth = Fraction(0)
+    return derive(
+        PortfolioWalletView,
+        wallet,
+        chain=wallet.watch.chain,
+        positions=len(wallet.positions),
+        worth=_usd_text(worth),
+    )
 
 
 def _position_view(line: _Line) -> PortfolioPositionView:
-    position, figures = line.position, line.figures
-    window = dict.fromkeys(_WINDOW_FIELDS) if figures is None else _window_fields(line, figures)
-    pool = position.pool
-    return PortfolioPositionView(
+    position, window = line.position, line.window
+    pool, rates = position.pool, (None, None) if window is None else to_views.yields_of(window)
+    return derive(
+        PortfolioPositionView,
+        line,
         **to_views.place_position(position),
+        **{name: _usd_text(line.money.get(name)) for name in _MONEY},
         wallet=line.wallet.address,
         label=line.wallet.label,
         in_range=position.in_range,
         price=to_views.price_text(pool.sqrt_price_x96, pool.token0, pool.token1),
-        worth=_usd_text(line.worth(fees=True, principal=True)),
-        uncollected=_usd_text(line.worth(fees=True, principal=False)),
-        **window,
-        position_ids=tuple(map(str, (position.id,) if figures is None else figures.lineage)),
-        how=line.why_unknown if figures is None else figures.how,
-        summary=line.summary,
-        **{name: None if line.life is None else _usd_text(line.in_usd(getattr(line.life, name))) for name in _RESULTS},
+        fee_apr=rates[0],
+        net_apr=rates[1],
+        time_in_range=None if window is None else to_views.rate_of(window.in_range),
+        window_hours=None if window is None else round(window.seconds / 3_600, 2),
+        position_ids=tuple(map(str, (position.id,) if window is None else window.lineage)),
         quote=base_and_quote(pool.token0, pool.token1)[1].display_name,
     )
 
 
-_WINDOW_FIELDS: Final = ("fees24h", "lvr24h", "mean_worth", "fee_apr", "net_apr", "time_in_range", "window_hours")
-
-
-_RESULTS: Final = ("result", "against_holding", "fees")
-
-
-def _window_fields(line: _Line, figures: WindowFigures) -> dict[str, Any]:
-    per_day = Fraction(DAY, figures.seconds)
-    texts = (
-        _usd_text(line.in_usd(each)) for each in (figures.fees * per_day, figures.lvr * per_day, figures.mean_worth)
-    )
-    rates = (*to_views.yields_of(figures), to_views.rate_of(figures.in_range))
-    return dict(zip(_WINDOW_FIELDS, (*texts, *rates, round(figures.seconds / 3_600, 2)), strict=True))
-
-
 def _totals_view(lines: Sequence[_Line], seconds: int, wallets: Sequence[_WalletRead]) -> PortfolioTotalsView:
-    priced = [line for line in lines if line.usd is not None]
-    counted, unknown, seen = list[tuple[_Line, WindowFigures]](), list[str](), set[tuple[str, int]]()
+    priced = [line for line in lines if line.money]
+    counted, aged, seen = list[_Line](), list[_Line](), set[tuple[str, int]]()
     for line in priced:
-        figures = line.figures
-        if figures is None:
-            unknown += [line.reference] if line.position.liquidity else []
-            continue
-        lineage = {(line.position.chain, ancestor) for ancestor in figures.lineage}
-        if not lineage & seen:  # a lineage of rebalances counts once
-            counted.append((line, figures))
-        seen |= lineage
-
-    def sum_up(amounts: Iterable[tuple[_Line, Fraction]]) -> Fraction | None:
-        return _sum_known([line.in_usd(each) for line, each in amounts])
-
-    def per_day(name: str, *, old: bool = False) -> Fraction | None:
-        return sum_up((line, getattr(each, name) * DAY / each.seconds) for line, each in (aged if old else counted))
-
-    aged = [(line, each) for line, each in counted if each.seconds >= to_views.YIELD_SECONDS]
-    fees, lvr, worth = (
-        per_day("fees", old=True),
-        per_day("lvr", old=True),
-        sum_up((line, each.mean_worth) for line, each in aged),
-    )
-    lives = [(line, line.life) for line in priced if line.life is not None]
-    sums = [_sum_known([line.worth(fees=True, principal=with_it) for line in priced]) for with_it in (True, False)]
+        if line.window is not None:
+            lineage = {(line.position.chain, ancestor) for ancestor in line.window.lineage}
+            if not lineage & seen:  # a lineage of rebalances counts once
+                counted.append(line)
+                aged += [line] if line.window.seconds >= to_views.YIELD_SECONDS else []
+            seen |= lineage
+    lived = [line for line in priced if "result" in line.money]
+    among = {"worth": priced, "uncollected": priced} | dict.fromkeys(_RESULTS, lived)
+    sums = {name: _total(among.get(name, counted), name) for name in _MONEY}
     if not lines and all(wallet.complete for wallet in wallets):
-        sums = [Fraction(0), Fraction(0)]
+        sums |= {"worth": Fraction(0), "uncollected": Fraction(0)}
+    fees, lvr, worth = (_total(aged, name) or Fraction(0) for name in (*_PER_DAY, "mean_worth"))
+    fee_apr, net_apr = (to_views.rate_of(annual_rate(gain, worth, DAY)) for gain in (fees, fees - lvr))
+    unknown = [line.position for line in priced if line.window is None and line.position.liquidity]
     return PortfolioTotalsView(
+        **{name: _usd_text(total) for name, total in sums.items()},
         currency=CURRENCY,
-        worth=_usd_text(sums[0]),
-        uncollected=_usd_text(sums[1]),
-        unpriced=tuple(map(_unpriced_view, (line for line in lines if line.usd is None))),
-        fees24h=_usd_text(per_day("fees")),
-        lvr24h=_usd_text(per_day("lvr")),
-        mean_worth=_usd_text(sum_up((line, each.mean_worth) for line, each in counted)),
-        fee_apr=None if fees is None or worth is None else to_views.rate_of(annual_rate(fees, worth, DAY)),
-        net_apr=None
-        if fees is None or lvr is None or worth is None
-        else to_views.rate_of(annual_rate(fees - lvr, worth, DAY)),
+        unpriced=tuple(_unpriced_view(line) for line in lines if not line.money),
+        fee_apr=fee_apr,
+        net_apr=net_apr,
         window_hours=round(seconds / 3_600, 2),
-        unknown=tuple(unknown),
-        **{name: _usd_text(sum_up((line, getattr(life, name)) for line, life in lives)) for name in _RESULTS},
+        unknown=tuple(f"{position.id} on {position.chain}" for position in unknown),
         positions=len(lines) + sum(wallet.missing for wallet in wallets),
         worth_of=len(priced),
-        result_of=len(lives),
+        result_of=len(lived),
         fees24h_of=len(counted),
         yield_of=len(aged),
     )
 
 
 def _unpriced_view(line: _Line) -> UnpricedView:
-    pool = line.position.pool
-    return UnpricedView(
-        id=str(line.position.id),
-        chain=line.position.chain,
-        pool=to_views.key_view(pool.key, pool.token0, pool.token1).label,
-        why=line.why_unpriced,
-    )
-
-
-def _sum_known(values: Sequence[Fraction | None]) -> Fraction | None:
-    """The sum of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known, Fraction(0)) if known else None
+    position, pool = line.position, line.position.pool
+    label = to_views.key_view(pool.key, pool.token0, pool.token1).label
+    return UnpricedView(id=str(position.id), chain=position.chain, pool=label, why=line.why_unpriced)
 
 
 def _usd_text(value: Fraction | None) -> str | None:

@@ -88,9 +88,6 @@ class PastReader:
 
     async def _read_lives(self, positions: Sequence[LpPosition], figures: Figures) -> None:
         many = len(positions) > MOST_LIVES
-        late = f"not read of more than {MOST_LIVES} positions" if many else f"not read within {PATIENCE:.0f} s"
-        for position in positions:
-            figures.why_no_life[position.id] = f"{late}; `zuno lp pnl {position.id}` reads it"
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 for position in () if many else positions:
@@ -101,6 +98,9 @@ class PastReader:
                         figures.lives[position.id] = figures_of_life(history, position, result)
                     except (Unavailable, Malformed, Broken, NotFound) as error:
                         figures.why_no_life[position.id] = to_clause(error)
+        late = f"not read of more than {MOST_LIVES} positions" if many else f"not read within {PATIENCE:.0f} s"
+        for id_ in {position.id for position in positions} - figures.lives.keys():
+            figures.why_no_life.setdefault(id_, f"{late}; `zuno lp pnl {id_}` reads it")
 
     async def _read_windows(self, positions: Sequence[LpPosition], since: Seconds, figures: Figures) -> None:
         """Fee growth at both ends of the window, else our own samples, else the history where it changed in between."""
@@ -116,12 +116,10 @@ class PastReader:
             if position.id in window.fees:
                 path = window.paths[position.pool.id]
                 figures.keep_window(position.id, figures_of_window(position, window.fees[position.id], path, how))
-        for place, position in enumerate(changed):
-            if place >= MOST_HISTORIES:
-                figures.why_no_window[position.id] = (
-                    f"it changed in the window: `zuno lp pnl {position.id} --since 7d` has its figures"
-                )
-                continue
+        for position in changed[MOST_HISTORIES:]:
+            where = f"`zuno lp pnl {position.id} --since 7d` has its figures"
+            figures.why_no_window[position.id] = f"it changed in the window: {where}"
+        for position in changed[:MOST_HISTORIES]:
             try:
                 history = await self.chain.history(position.id, max(since, window.opened.timestamp))
                 figures.keep_window(position.id, figures_of_history(history, "its history in the window"))

@@ -203,7 +203,7 @@ class LpDesk:
             if not snapshot.positions:
                 raise self._absent(snapshot.missing[0])
         else:
-            owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+            owner = await self._find_owner(wallet)
             if owner is None:
                 raise UsageError("Whose positions? Give --wallet ADDRESS or --id ID, or set ZUNO_AGENT_WALLET_ADDRESS.")
             holdings = await self.chain.holdings(owner)
@@ -220,6 +220,9 @@ class LpDesk:
         )
         return view, snapshot
 
+    async def _find_owner(self, wallet: str | None) -> Address | None:
+        return await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+
     def _clock_notes(self, head: Seconds) -> tuple[str, ...]:
         """What the head's time says against the node that gave it."""
         if self.now is None:
@@ -235,7 +238,7 @@ class LpDesk:
 
     async def list_closed(self, wallet: str | None, read_ends: ReadEnds) -> ClosedPositionsView:
         """Positions the wallet had and has no more, and what became of them; `read_ends` is what the journal knows."""
-        owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        owner = await self._find_owner(wallet)
         if owner is None:
             raise UsageError("Whose positions? Give --wallet ADDRESS, or set ZUNO_AGENT_WALLET_ADDRESS.")
         past = await self.chain.past_positions(owner)
@@ -290,7 +293,7 @@ class LpDesk:
         """Of every position the wallet holds or held, oldest first; and what could not be read."""
         from zuno.lp.rules.taxable import list_taxable_events
 
-        owner = await self.chain.wallet() if wallet is None else arguments.wallet_address(wallet)
+        owner = await self._find_owner(wallet)
         if owner is None:
             return [], []
         name = self.chain.info.name

@@ -14,16 +14,13 @@ from zuno.present.values import foreign, percent, quiet, share
 YIELD_DAYS: Final = 7
 """A yield is of so many days or more."""
 _HOUR: Final = 3_600
-_WAITS: Final = {
-    PlanState.APPROVED: "waits to be applied",
-    PlanState.APPLYING: "is being applied",
-    PlanState.HANDED_OUT: "waits for its signer",
-    PlanState.PARTIAL: "is half done: the tokens rest in the wallet",
+_STEPS: Final = {
+    PlanState.APPROVED: ("waits to be applied", "Apply", "plan apply"),
+    PlanState.APPLYING: ("is being applied", "Status:", "plan status"),
+    PlanState.HANDED_OUT: ("waits for its signer", "Status:", "plan status"),
+    PlanState.PARTIAL: ("is half done: the tokens rest in the wallet", "Status:", "plan status"),
 }
-_NEXT: Final = {
-    PlanState.APPROVED: ("Apply", "plan apply"),
-    **dict.fromkeys((PlanState.APPLYING, PlanState.HANDED_OUT, PlanState.PARTIAL), ("Status:", "plan status")),
-}
+_FIRST_STEP: Final = ("waits for approval", "Approve", "plan approve")
 
 
 class PlannedView(View):
@@ -47,13 +44,12 @@ class PlannedView(View):
         return f"{'Your plan is to' if self.by_owner else 'The desk would'} {self.choice}{span} ({self.plan_id})."
 
     def warn(self, position: str) -> str:
-        word = _WAITS.get(self.state, "waits for approval")
-        return f"{self.plan_id}, to {self.choice} position {position}, {word}"
+        return f"{self.plan_id}, to {self.choice} position {position}, {_STEPS.get(self.state, _FIRST_STEP)[0]}"
 
     def act(self, position: str) -> Act:
         if not self.waits:
             return Act(f"Why hold {position}", f"why {self.plan_id}")
-        label, command = _NEXT.get(self.state, ("Approve", "plan approve"))
+        _, label, command = _STEPS.get(self.state, _FIRST_STEP)
         return Act(f"{label} {self.choice} of {position}", f"{command} {self.plan_id}")
 
 

@@ -437,6 +437,7 @@ class MarketView(View):
 class InspectView(PositionView):
     """A position with its pool's state and the market around it."""
 
+    summary: SummaryView
     pool_state: PoolView
     market: MarketView
     urgent: tuple[ForeignText, ...] = ()
@@ -476,7 +477,7 @@ class InspectView(PositionView):
             notes=map(foreign, self.notes),
             acts=(
                 self.act,
-                Act("Recommend", f"lp recommend rebalance {about}") if self.summary and self.summary.plan else None,
+                Act("Recommend", f"lp recommend rebalance {about}") if self.summary.plan else None,
                 Act("PnL", f"lp pnl {about}"),
                 Act("What if", f"lp whatif {about}"),
             ),
@@ -485,37 +486,32 @@ class InspectView(PositionView):
 
     def _list_results(self) -> Iterator[tuple[str, str | Value]]:
         """What it made, what it earned, and how far the price may go."""
-        if (made := self.summary) is None:
-            return
-
-        def amount_of(text: str | None) -> Value:
-            return quiet("?") if text is None else self.pool.amount_of(text, self.value_unit)
-
+        made = self.summary
         since = "" if made.result_share is None else f", {share(made.result_share, signed=True).text}"
-        result = amount_of(made.result)
+        result = self._amount_of(made.result)
         yield "result", replace(result, text=f"{result.text}{since}")
-        yield "against holding", amount_of(made.against_holding)
-        yield "fees, 7 d", amount_of(made.fees7d)
-        yield "of that collected", amount_of(made.fees7d_collected)
-        yield "fees in all", amount_of(made.fees)
-        yield "of that collected", amount_of(made.fees_collected)
-        yield "uncollected", amount_of(made.uncollected)
+        yield "against holding", self._amount_of(made.against_holding)
+        yield "fees, 7 d", self._amount_of(made.fees7d)
+        yield "of that collected", self._amount_of(made.fees7d_collected)
+        yield "fees in all", self._amount_of(made.fees)
+        yield "of that collected", self._amount_of(made.fees_collected)
+        yield "uncollected", self._amount_of(made.uncollected)
         yield "fee yield", made.yield_of_fees
         yield from zip(("to the lower edge", "to the upper edge"), made.edges, strict=True)
         if made.lineage:
             yield "counted with", made.lineage
 
+    def _amount_of(self, text: str | None) -> Value:
+        return quiet("?") if text is None else self.pool.amount_of(text, self.value_unit)
+
     def _write_detail(self) -> Section:
         pool, made = self.pool, self.summary
-        lvr = () if made is None else (("LVR, 7 d", made.lvr7d), ("LVR in all", made.lvr))
         return section(
             "Detail",
             facts(
-                *(
-                    (label, quiet("?") if text is None else pool.amount_of(text, self.value_unit))
-                    for label, text in lvr
-                ),
-                None if made is None else ("yield after LVR", share(made.net_apr)),
+                ("LVR, 7 d", self._amount_of(made.lvr7d)),
+                ("LVR in all", self._amount_of(made.lvr)),
+                ("yield after LVR", share(made.net_apr)),
                 ("liquidity", thousands_text(self.liquidity)),
                 ("exactly", pool.exact_pair(self.amount0_human, self.amount1_human)),
                 ("exact fees", pool.exact_pair(self.fees0_human, self.fees1_human)),

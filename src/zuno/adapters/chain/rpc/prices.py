@@ -115,7 +115,7 @@ class PriceReader:
             raise Malformed("swaps are dated against the order of their blocks")
         hours: dict[int, PricedBlock] = {}
         for log, at in dated:
-            hours[at // step] = PricedBlock(Block(log.block_number, log.block_hash, at), swap_price(log))
+            hours[at // step] = PricedBlock(Block(log.block_number, log.block_hash, at), parse_swap(log)[1])
         return list(hours.values())
 
     async def swap_fees(self, pool: PoolState, since: Seconds, head: Block) -> SwapFees:
@@ -130,17 +130,8 @@ class PriceReader:
         opened = await self._times.block(logs[0].block_number, head)
         if opened.hash != logs[0].block_hash:
             raise NoSuchState(f"block {opened.number} was replaced while its swaps were read")
-        swaps, after, price = list[SwapEvent](), list[PricedBlock](), SqrtPriceX96(0)
-        for log in logs:
-            swap, price = parse_swap(log)
-            if log.block_number == opened.number:
-                swaps.clear()  # only how that block ended matters
-                after.clear()
-            swaps.append(swap)
-            block = Block(log.block_number, log.block_hash, opened.timestamp)
-            after.append(PricedBlock(block, price))
-        if price != pool.sqrt_price_x96:
-            raise NodeBehind("the last swap among the events is not the one that left the pool's price")
+        first = sum(log.block_number == opened.number for log in logs) - 1  # only how that block ended matters
+        swaps, after = parse_swaps(pool, logs[first:], opened.timestamp)
         growth0, growth1, uneven = growth_of_swaps(swaps, pool)
         whole_days = [
             await self._times.last_by(Seconds(head.timestamp - ago), head) for ago in range(FORTNIGHT, -1, -DAY)
@@ -201,6 +192,13 @@ def parse_swap(log: Log) -> tuple[SwapEvent, SqrtPriceX96]:
     return SwapEvent(-amount0, -amount1, liquidity, fee), SqrtPriceX96(price)
 
 
-def swap_price(log: Log) -> SqrtPriceX96:
-    fields = abi.decode_abi(abi.SWAP_FIELDS, log.data, "a Swap event")
-    return SqrtPriceX96(int(fields[2]))
+def parse_swaps(
+    pool: PoolState, logs: Sequence[Log], dated: Seconds
+) -> tuple[tuple[SwapEvent, ...], tuple[PricedBlock, ...]]:
+    """The swaps up to the pool's own price, and after each its block, all dated alike, with the price it left."""
+    parsed = [parse_swap(log) for log in logs]
+    if parsed and parsed[-1][1] != pool.sqrt_price_x96:
+        raise NodeBehind("the last swap among the events is not the one that left the pool's price")
+    blocks = (Block(log.block_number, log.block_hash, dated) for log in logs)
+    after = (PricedBlock(block, price) for block, (_, price) in zip(blocks, parsed, strict=True))
+    return tuple(swap for swap, _ in parsed), tuple(after)

@@ -11,7 +11,7 @@ from typing import Final
 
 from zuno.adapters.chain.rpc import abi
 from zuno.adapters.chain.rpc.node import Log
-from zuno.adapters.chain.rpc.prices import swap_price
+from zuno.adapters.chain.rpc.prices import parse_swap
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.storage import PositionPlace, Words, locate_position
 from zuno.adapters.chain.states import amounts_held
@@ -205,7 +205,7 @@ def _parse_change(log: Log) -> LiquidityEvent:
 
 def _price_after(log: Log) -> SqrtPriceX96 | None:
     if log.topics[0] == abi.SWAP:
-        return swap_price(log)
+        return parse_swap(log)[1]
     if log.topics[0] == abi.INITIALIZE:
         fields = abi.decode_abi(abi.INITIALIZE_FIELDS, log.data, "an Initialize event")
         if not fields[3]:

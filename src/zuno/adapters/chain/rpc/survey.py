@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Final
 
 from zuno.adapters.chain.rpc import abi, requests
-from zuno.adapters.chain.rpc.errors import NodeBehind, NoSuchState
+from zuno.adapters.chain.rpc.errors import NoSuchState
 from zuno.adapters.chain.rpc.node import Log
-from zuno.adapters.chain.rpc.prices import parse_swap
+from zuno.adapters.chain.rpc.prices import parse_swap, parse_swaps
 from zuno.adapters.chain.rpc.readers import Readers
 from zuno.adapters.chain.rpc.scan import Query
 from zuno.adapters.chain.rpc.storage import TickReader
@@ -127,14 +127,8 @@ class Surveyor:
 
 
 def _mark_swaps(pool: PoolState, logs: Sequence[Log], blocks: Sequence[Block]) -> tuple[GrowthSample, ...]:
-    parsed = [parse_swap(log) for log in logs]
-    if parsed and parsed[-1][1] != pool.sqrt_price_x96:
-        raise NodeBehind("the last swap among the events is not the one that left the pool's price")
-    after = [
-        PricedBlock(Block(log.block_number, log.block_hash, blocks[0].timestamp), price)
-        for log, (_, price) in zip(logs, parsed, strict=True)
-    ]
-    return mark_growth(pool, [swap for swap, _ in parsed], after, blocks)[1:] if after else ()
+    swaps, after = parse_swaps(pool, logs, blocks[0].timestamp)
+    return mark_growth(pool, swaps, after, blocks)[1:] if after else ()
 
 
 def _list_prices(logs: Sequence[Log], blocks: Sequence[Block]) -> tuple[PricedBlock, ...]:
