@@ -1,7 +1,7 @@
 """Builds the exact transactions of an instruction on the latest block and simulates them before anyone approves."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -234,31 +234,24 @@ async def build_draft(
     onchain = await read_onchain_state(context, HexId(first.pool_id), first.position_id, more)
     terms = onchain.terms(context, bounds)
     check_named_tokens_used(instruction, onchain)
-    plan = await _plan_steps(context, onchain, terms, first)
-    caps, proceeds = _spending_caps(plan, onchain, bounds)
-    pool, position, hooks = onchain.pool, onchain.position, context.limits.hooks
-    policy = build_policy(
-        terms,
-        pool.key,
-        caps,
-        position,
-        hooks,
-        revocable=frozenset(more),
-        pool=pool,
-        band=first.range,
-        swap=first.swap_home,
-        route=plan.route,
-    )
-    _check_steps_against_policy(plan, policy, proceeds)
+    hooks = context.limits.hooks
+
+    def judge(plan: StepPlan) -> tuple[dict[Address, int], tuple[Flow, ...]]:
+        caps, proceeds = _spending_caps(plan, onchain, bounds)
+        pool, revocable, swap = onchain.pool, frozenset(more), first.swap_home
+        about = (onchain.position, hooks, revocable, None, pool, first.range, swap, plan.route)
+        _check_steps_against_policy(plan, build_policy(terms, pool.key, caps, *about), proceeds)
+        return caps, proceeds
+
+    plan = await _plan_steps(context, onchain, terms, first, judge)
+    caps, proceeds = judge(plan)
     others: list[LpPosition] = []
     for single in rest:
         seen = await read_onchain_state(context, HexId(single.pool_id), single.position_id)
         if seen.position is None:
             raise Refused(f"a {single.action} lacks what it is about")
-        added = await _plan_steps(context, seen, terms, single)
-        _check_steps_against_policy(
-            added, build_policy(terms, seen.pool.key, {}, seen.position, context.limits.hooks), ()
-        )
+        added = await _plan_steps(context, seen, terms, single, judge)
+        _check_steps_against_policy(added, build_policy(terms, seen.pool.key, {}, seen.position, hooks), ())
         plan = replace(plan, steps=(*plan.steps, *added.steps), notes=(*plan.notes, *added.notes))
         others.append(seen.position)
     check_capital_limits(instruction, onchain.pool, terms.wrapper, plan.steps)
@@ -312,8 +305,13 @@ async def build_draft(
 
 
 async def _plan_steps(
-    context: ExecutionContext, onchain: OnChainState, terms: PlanContext, instruction: Instruction
+    context: ExecutionContext,
+    onchain: OnChainState,
+    terms: PlanContext,
+    instruction: Instruction,
+    judge: Callable[[StepPlan], object],
 ) -> StepPlan:
+    """`judge` is `Refused` where the policy does not admit the steps, so that a route that loses too much is none."""
     quote = await load_swap_quotes(context, onchain.pool, onchain.position)
     try:
         plan = _build_steps(onchain, terms, instruction, quote)
@@ -321,7 +319,9 @@ async def _plan_steps(
         plan, quote = _build_steps(onchain, terms, instruction, None), None
     if (route := await find_route(context, onchain.pool, onchain.position, quote, plan)) is not None:
         with suppress(Refused, Unavailable):  # then it goes through the own pool
-            return _build_steps(onchain, terms, instruction, quote, route)
+            routed = _build_steps(onchain, terms, instruction, quote, route)
+            judge(routed)
+            return routed
     return plan if quote is not None else _add_note(plan, _ESTIMATED_QUOTE_NOTE)
 
 

@@ -451,14 +451,15 @@ def _check_guard(
     price in the drift. `swapped`: in another pool before."""
     paid = policy.pair[0 if main.zero_for_one else 1]
     whole = brought[paid] + (0 if paid == NATIVE else main.amount_in + swapped)
-    both_small = main.amount_in * GUARD_LIMIT <= whole
-    small = both_small or (policy.route is None and guard.amount_in * GUARD_LIMIT <= main.amount_out_min)
+    small = main.amount_in * GUARD_LIMIT <= whole or (
+        policy.route is None and guard.amount_in * GUARD_LIMIT <= main.amount_out_min
+    )
     _require(
         small and guard.amount_in <= main.amount_out_min,
         f"{guard.amount_in} would be swapped back, more than one part in {GUARD_LIMIT} of {main.amount_out_min}",
     )
     _check_there_and_back(main, guard, policy)
-    for swap in (main, guard) if both_small else (guard,):  # a large one moves the price before its guard meets it
+    for swap in (main, guard) if swapped else (guard,):  # a main swap moves the price before its guard meets it
         _check_in_drift(swap, policy)
 
 

@@ -12,7 +12,7 @@ from zuno.adapters.chain.world import pool_specs
 from zuno.amm.model import Range
 from zuno.kernel.canonical import canonical
 from zuno.kernel.units import Tick, Wei
-from zuno.lp.execute.draft import all_steps
+from zuno.lp.execute.draft import all_steps, build_draft
 from zuno.lp.execute.routes import native_token1
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Action
@@ -77,3 +77,14 @@ async def test_what_costs_more_than_it_moves_says_so(bench: Any) -> None:
     native = await native_token1(bench.hands, drafted.draft.pool)
     assert not weigh_cost(drafted, gas, native).exceeds_moved
     assert weigh_cost(drafted, replace(gas, base_fee=Wei(10**15)), native).exceeds_moved
+
+
+async def test_a_route_that_loses_too_much_leaves_the_plan_its_own_pool(bench: Any) -> None:
+    """A swap so large that the route moves by more than the policy lets it lose."""
+    routes = []
+    for ether in (1, 300):
+        told = await bench.creation(INSIDE, capital0=ether * 10**18)
+        drafted = await build_draft(bench.hands, "plan_000000000000", "0" * 64, told)
+        assert drafted.error is None
+        routes.append(drafted.draft.route)
+    assert routes == [CHEAP, None]
