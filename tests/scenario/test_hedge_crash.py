@@ -14,6 +14,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class ShortsAtTheFake(SleeveShorts):
 class HedgedHouse(Application):
     url = ""
 
-    def _short_desk(self) -> Any:
+    @cached_property
+    def _shorts(self) -> Any:
         async def play() -> str:
             return ACCOUNT
 

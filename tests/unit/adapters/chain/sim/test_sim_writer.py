@@ -206,7 +206,7 @@ async def test_a_world_from_before_the_table_was_measured_is_played_as_it_was(
     world.transact(tx, world.next_time, gas_table=0)
     SimFile(tmp_path).save(world)
     assert "gasTable" not in (tmp_path / "sim.json").read_text()
-    await writer.send(sign(acting(calldata.burn_position(INSIDE, 0, 0), *closing(PAIR)), FIRST + 1))
+    await writer.send(sign(acting(calldata.burn_position(INSIDE, 0, 0), *closing(COIN)), FIRST + 1))
     again = SimFile(tmp_path).load()
     assert [mined.gas_used for _, mined in again.mined.values()] == [EARLIER.burn, MEASURED.burn]
 

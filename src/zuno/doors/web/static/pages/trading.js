@@ -129,14 +129,16 @@ function drawAccount(view, words, api) {
   ];
 }
 
+const coins = (quantity) => signed(quantity, Math.abs(quantity) < 1 ? 5 : 2);
+
 /** Positions, pending entries and LP inventory of each symbol taken together. */
 function drawRisk(view, api) {
   return panel("Risk book", { source: { href: api.address("/trading/account"), at: null, text: `${view.origin} · as of ${time(view.asOf)}` } },
     table("Exposure by symbol", [
       { name: "Symbol", cell: (row) => row.symbol },
-      { name: "Trading", number: true, cell: (row) => [signed(row.positions, 5), row.pending ? h("span", { class: "sub" }, `${signed(row.pending, 5)} pending`) : null] },
-      { name: "LP", number: true, cell: (row) => signed(row.lp, 5) },
-      { name: "Delta", number: true, cell: (row) => [money(row.deltaUsd), h("span", { class: "sub" }, signed(row.delta, 5))] },
+      { name: "Trading", number: true, cell: (row) => [coins(row.positions), row.pending ? h("span", { class: "sub" }, `${coins(row.pending)} pending`) : null] },
+      { name: "LP", number: true, cell: (row) => coins(row.lp) },
+      { name: "Delta", number: true, cell: (row) => [money(row.deltaUsd), h("span", { class: "sub" }, coins(row.delta))] },
     ], view.risk.rows, { empty: view.mode === "paper" || view.exchanges?.every((answer) => answer.unknown === null && !answer.unbooked.length) ? "Nothing is held." : "The log holds nothing." }));
 }
 
