@@ -207,6 +207,7 @@ def test_two_swaps_in_the_route_hold_no_price_of_the_pool_minted_into(scene: Any
         if not name.startswith("same"):
             continue
         (main, probe, *rest) = commands[at].actions
+        assert policy.route is not None
         elsewhere = [replace(each, key=policy.route) if isinstance(each, SwapIn) else each for each in rest]
         for actions in ((main, *elsewhere), (main, replace(probe, key=policy.route), *elsewhere)):
             forged = [*commands[:at], RouterSwap(actions), *commands[at + 1 :]]
