@@ -104,7 +104,7 @@ class PoolRankingView(ChainView):
             headline = Value(f"{why}: {self.ranked} of {len(self.pools)} pools ranked")
         how = (
             f"Sums are dollars per $10,000 in a range of ±{self.range_percent} % that is in range all the time, by UTC "
-            f"days to {format_moment(self.until)[:10]}. A position of ${short_text(self.amount_usd)} dilutes.",
+            f"days to {format_moment(self.until)[:10]}. `dilutes`: by a position of ${short_text(self.amount_usd)}.",
             f"A pool pays where the low end of fee cover at 1 − 0.10/{max(1, self.ranked)}, over {COVER_DAYS} days, is "
             "above 1: the best of many looks good by chance.",
         )
