@@ -24,7 +24,6 @@ TOUR_PROFILE = "conservative"
 NEXT = (
     ("zuno web", "the page: both desks in a browser"),
     ("zuno", "the shell: show positions, why"),
-    ('zuno lp recommend create "2 ETH safely"', "argue a new position"),
     ("zuno telegram setup", "both desks in a Telegram chat"),
     ("zuno mcp", "the door for your own assistant"),
     ("zuno lab study", "the lab: what the rules decide"),
