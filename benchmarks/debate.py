@@ -97,6 +97,7 @@ def slow_and_sound(request: ModelRequest) -> str:
 def draw_paths_anew() -> None:
     """In a living market no two debates see the same returns: nothing drawn for the last one helps the next."""
     stress._draw.cache_clear()
+    stress._scale.cache_clear()
     prompt_facts._volatility.cache_clear()
 
 

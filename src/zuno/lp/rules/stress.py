@@ -45,6 +45,8 @@ _WILDEST: Final = 10 * NANO
 _BLOCKS: Final = HORIZON_HOURS // BLOCK_HOURS
 _EXACT: Final = Context(prec=40)
 _WEIGHING: Final = Context(prec=18)
+_UNSURE: Final = 1e-12
+"""Of a weight: far more than what two processors' powers may differ by."""
 PPM: Final = 10**6
 # ln(1.0001) in 1e-27: a tick index times this is good to far less than a nano.
 _LN_TICK_E27: Final = int(_EXACT.scaleb(_EXACT.ln(Decimal("1.0001")), 27))
@@ -82,6 +84,7 @@ def draw_paths(returns: Sequence[float], *, seed: int = 0, variance: float | Non
     return _draw(nano if variance is None else _scale(nano, variance), seed)
 
 
+@lru_cache(maxsize=8)
 def _scale(returns: tuple[int, ...], variance: float) -> tuple[int, ...]:
     """Their squares about the mean, a day's together, come to the variance."""
     count = len(returns)
@@ -89,7 +92,12 @@ def _scale(returns: tuple[int, ...], variance: float) -> tuple[int, ...]:
     if not squares:
         return returns
     times = isqrt(int(Fraction(variance) * NANO**4 * count * (count - 1) / (DAY_HOURS * squares)))
-    return tuple(max(-_WILDEST, min(_WILDEST, round(Fraction(value * times, NANO)))) for value in returns)
+    return tuple(max(-_WILDEST, min(_WILDEST, _divide_to_even(value * times, NANO))) for value in returns)
+
+
+def _divide_to_even(value: int, by: int) -> int:
+    whole, rest = divmod(value, by)
+    return whole + (2 * rest > by or (2 * rest == by and whole % 2))
 
 
 @lru_cache(maxsize=8)
@@ -212,35 +220,46 @@ class TimeInRange:
 def time_in_range(paths: StressPaths, edges: Barriers, elasticity: float = 0.0) -> TimeInRange:
     """Path by path, at the market's own volatility. A day's fees rise with its variance by `elasticity`; on the mean of
     all days they are what they were."""
-    inside, steps = _inside(paths, edges), _squared_steps(paths)
-    steps *= inside
+    inside = _inside(paths, edges)
+    steps = _squared_steps(paths) * inside
     hours = inside.reshape(_BLOCKS, BLOCK_HOURS, PATHS).sum(axis=1) * _weigh_days(paths, elasticity)
     return TimeInRange(tuple(hours.sum(axis=0).tolist()), tuple(steps.sum(axis=0).tolist()))
 
 
+@lru_cache(maxsize=8)
 def _squared_steps(paths: StressPaths) -> NDArray[np.int64]:
     steps = np.empty_like(paths.sums)
     steps[0] = paths.sums[0]
     np.subtract(paths.sums[1:], paths.sums[:-1], out=steps[1:])
     steps >>= _SQUARE_BITS
     steps *= steps
+    steps.flags.writeable = False
     return steps
 
 
 @lru_cache(maxsize=8)
 def _weigh_days(paths: StressPaths, elasticity: float) -> NDArray[np.int64]:
-    """What each day of each path pays, in 1e-6 of the mean day. Powers are decimal, as a processor's own differ."""
+    """What each day of each path pays, in 1e-6 of the mean day: the same on every processor."""
     moved = _squared_steps(paths).reshape(_BLOCKS, BLOCK_HOURS, PATHS).sum(axis=1)
     sizes, places, times = np.unique(moved, return_inverse=True, return_counts=True)
-    power = Decimal(str(elasticity))
-    powers = [
-        _WEIGHING.power(size, power) if size else Decimal(not elasticity) for size in map(Decimal, sizes.tolist())
-    ]
-    total = sum(Decimal(count) * size for count, size in zip(times.tolist(), powers, strict=True))
-    scale = Decimal(PPM * moved.size) / total if total else Decimal(0)
-    weights = np.array([round(size * scale) for size in powers], dtype=np.int64)
+    with np.errstate(divide="ignore"):
+        close = np.where(sizes > 0, sizes.astype(np.float64) ** elasticity, float(not elasticity))
+    total = float(times @ close)
+    close *= PPM * moved.size / total if total else 0.0
+    weights = np.rint(close).astype(np.int64)
+    if np.any(np.abs(close - np.floor(close) - 0.5) < _UNSURE * np.maximum(close, 1.0)):
+        weights = _weigh_exactly(sizes.tolist(), times.tolist(), elasticity)
     weights.flags.writeable = False
     return weights[places].reshape(moved.shape)
+
+
+def _weigh_exactly(sizes: Sequence[int], times: Sequence[int], elasticity: float) -> NDArray[np.int64]:
+    """Where a processor's own power, of which the last bits differ, might be rounded to the other side."""
+    power = Decimal(str(elasticity))
+    powers = [_WEIGHING.power(size, power) if size else Decimal(not elasticity) for size in map(Decimal, sizes)]
+    total = sum(Decimal(count) * size for count, size in zip(times, powers, strict=True))
+    scale = Decimal(PPM * sum(times)) / total if total else Decimal(0)
+    return np.array([round(size * scale) for size in powers], dtype=np.int64)
 
 
 def _nano_log_tick(tick: int) -> int:

@@ -7,6 +7,7 @@ import gzip
 import math
 import re
 from dataclasses import replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -33,6 +34,7 @@ from zuno.lp.rules.stress import (
     draw_paths,
     stress,
     survives_hours,
+    time_in_range,
 )
 
 SIGMA_HOUR = 0.0463 / math.sqrt(24)
@@ -329,3 +331,18 @@ def test_a_real_month_first_accepted_half_width(profile: RiskProfile, expected: 
 
     first = next(step / 100 for step in range(100, 1000) if clears(step / 10_000))
     assert first == pytest.approx(expected, abs=0.1)
+
+
+@pytest.mark.parametrize("elasticity", [0.0, 0.31, 0.5, 1.0, 1.7])
+@pytest.mark.parametrize("count", [24, 720])
+def test_days_weigh_what_exact_powers_say(elasticity: float, count: int) -> None:
+    """Decimal powers, day by day, are what a processor's own must come to."""
+    paths = draw_paths(normal_returns(count, disorder=count), variance=0.002)
+    edges = Barriers(-(10**12), 10**12, True)
+    hourly = np.diff(paths.sums, axis=0, prepend=0) >> 7
+    moved = (hourly * hourly).reshape(14, 24, PATHS).sum(axis=1)
+    power = {size: Decimal(size) ** Decimal(str(elasticity)) for size in set(moved.ravel().tolist())}
+    total = sum(power[size] for size in moved.ravel().tolist())
+    weights = {size: round(amount * Decimal(10**6 * moved.size) / total) for size, amount in power.items()}
+    hours = [24 * sum(weights[size] for size in path) for path in moved.T.tolist()]
+    assert list(time_in_range(paths, edges, elasticity).hours) == hours
