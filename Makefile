@@ -101,9 +101,9 @@ define install
 	  trap 'rm -rf $(VENV)' EXIT; trap 'exit 1' INT TERM HUP; \
 	  $(PYTHON) -m venv --clear $(VENV) && test "$$($(BIN)/python -c '$(SOUND)')" = True && trap - EXIT; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q --disable-pip-version-check uv || true
-	@echo "installing zuno$(EXTRAS) into $(VENV)"
-	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)'; \
-	else $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)'; fi
+	@echo "installing zuno$(EXTRAS) $(GROUPS) into $(VENV)"
+	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)' $(GROUPS:%=--group %); \
+	else $(if $(GROUPS),$(BIN)/python -m pip install -q --disable-pip-version-check 'pip>=25.1' && )$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)' $(GROUPS:%=--group %); fi
 	@touch $@
 endef
 
@@ -115,8 +115,10 @@ $(VENV)/.telegram: EXTRAS := [telegram]
 $(VENV)/.web: EXTRAS := [web]
 $(VENV)/.mcp: EXTRAS := [mcp]
 $(VENV)/.devnet: EXTRAS := [devnet]
-$(VENV)/.dev: EXTRAS := [devnet,models,dev]
-$(VENV)/.peers: EXTRAS := [devnet,models,dev,peers]
+$(VENV)/.dev: EXTRAS := [devnet,models]
+$(VENV)/.dev: GROUPS := dev
+$(VENV)/.peers: EXTRAS := [devnet,models]
+$(VENV)/.peers: GROUPS := dev peers
 
 # In an environment of its own: it needs a pandas that nautilus_trader refuses.
 $(VENV)/.vectorbt: $(VENV)/.dev
@@ -130,7 +132,7 @@ $(NODE): contracts/package.json contracts/package-lock.json
 	cd contracts && npm ci --ignore-scripts --omit=dev --no-audit --no-fund --loglevel=error
 
 constraints: $(VENV)/.dev  ## refresh the tested versions
-	$(BIN)/uv pip compile -q --universal --all-extras --no-header --no-annotate -o constraints.txt pyproject.toml
+	$(BIN)/uv pip compile -q --universal --all-extras --group dev --group peers --no-header --no-annotate -o constraints.txt pyproject.toml
 
 clean:  ## remove the environment and the contract packages
 	rm -rf $(VENV) contracts/node_modules

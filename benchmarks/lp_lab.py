@@ -132,7 +132,7 @@ def play_exact(recorded: PoolMinutes) -> tuple[int, int, int]:
 
 def compare_peer(columns: MinuteColumns) -> bool:
     if find_spec("demeter") is None:
-        sys.stderr.write("demeter is not installed: pip install 'zuno[peers]'\n")
+        sys.stderr.write("demeter is not installed: make .venv/.peers\n")
         return False
     with tempfile.TemporaryDirectory() as name:
         os.environ["HOME"] = name  # it keeps what it has read there

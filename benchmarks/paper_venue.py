@@ -130,7 +130,7 @@ def trade_at_backtrader(bars: Sequence[Bar]) -> float:
 
 async def main() -> int:
     if find_spec("backtrader") is None:
-        sys.stderr.write("backtrader is not installed: pip install 'zuno[peers]'\n")
+        sys.stderr.write("backtrader is not installed: make .venv/.peers\n")
         return 1
     bars = draw_bars(BARS)
     ours, theirs = [], []

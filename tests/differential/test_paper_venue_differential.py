@@ -25,7 +25,7 @@ from zuno.trading.model.orders import OrderRequest, OrderSide, OrderType
 from zuno.trading.rules.inputs import Fees
 
 if find_spec("nautilus_trader") is None:
-    pytest.skip("nautilus_trader is not installed: pip install 'zuno[peers]'", allow_module_level=True)
+    pytest.skip("nautilus_trader is not installed: make .venv/.peers", allow_module_level=True)
 
 BTC, SECOND, CASH = Symbol("BTCUSDT"), 1_000, 100_000
 TOLERANCE = D("1e-8")
