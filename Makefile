@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format docs bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format docs licences platforms bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
 
 demo: $(VENV)/.web  ## install with the page, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -61,6 +61,12 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 
 docs: $(VENV)/.dev  ## write docs/commands.md from the command tree
 	$(BIN)/python -m tools.commands_page
+
+licences: $(VENV)/.dev  ## write docs/licences.md from what the installed packages say of themselves
+	$(BIN)/python -m tools.licences_page
+
+platforms: $(VENV)/.dev  ## write docs/platforms.md from the package index, in some ten minutes
+	$(BIN)/python -m tools.platforms_page
 
 bench: $(VENV)/.dev $(VENV)/.peers $(VENV)/.vectorbt $(NODE)  ## ratios against yardsticks measured in the same run; fails when a bar is missed
 	$(BIN)/python -m benchmarks
