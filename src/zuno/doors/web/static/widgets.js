@@ -81,7 +81,7 @@ export function modeBadge(view) {
   return h("span", { class: `badge mode-badge ${word.toLowerCase()}`, title: said }, word);
 }
 
-/** A real table. Columns: `{name, cell(row), number, title, hide, wrap}`; on a phone `hide` drops it and `wrap` breaks its numbers; `href(row)` links the first cell. */
+/** A real table. Columns: `{name, cell(row), sort(row), number, title, hide, wrap}`; on a phone `hide` drops it and `wrap` breaks its numbers; `href(row)` links the first cell. */
 export function table(caption, columns, rows, { empty = "Nothing here.", href, rowClass, showCaption } = {}) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
   const region = h("div", { class: "table-wrap", tabindex: "0", role: "group", "aria-label": caption },
@@ -93,8 +93,8 @@ export function table(caption, columns, rows, { empty = "Nothing here.", href, r
         const content = column.cell(row);
         const inside = index === 0 && href ? h("a", { href: href(row) }, content) : content;
         return index === 0
-          ? h("th", { scope: "row", class: cellClass(column) }, inside)
-          : h("td", { class: cellClass(column) }, inside);
+          ? h("th", { scope: "row", class: cellClass(column), "data-sort": column.sort?.(row) }, inside)
+          : h("td", { class: cellClass(column), "data-sort": column.sort?.(row) }, inside);
       }))))));
   return region;
 }

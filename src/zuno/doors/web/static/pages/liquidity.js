@@ -2,6 +2,7 @@
 import { h, replace } from "../dom.js";
 import { shortTime, shorten, signed, time, tone } from "../format.js";
 import { figures, opening, urgent } from "../documents.js";
+import { withTools } from "../list_tools.js";
 import { collapse, fillWith, loading, notice, panel, sourceLine, table, timeAge } from "../widgets.js";
 import { rangesChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
@@ -31,12 +32,12 @@ export async function show(root, params, api) {
         sourceLine({ href: api.address(pools.length ? `/lp/pools/${encodeURIComponent(pools[0].pool.id)}/liquidity` : "/lp/pools"), at: data.positions.timestamp, text: `initialised ticks, ${data.positions.chain} block ${data.positions.block}` })], { keep: true });
       return [
         data.positions.note ? notice(data.positions.note, "warn") : null,
-        positionsTable(data),
+        withTools(positionsTable(data), { name: "positions", rows: data.positions.positions }),
         data.positions.missing.length ? notice(`Could not be read: ${data.positions.missing.map((item) => `${item.id} (${item.reason})`).join(", ")}`, "warn") : null,
         sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` }),
       ];
     }, { keep: true }),
-    fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => [plansTable(page.items), sourceLine({ href: api.address("/lp/plans"), at: page.items[0]?.at, text: "the journal" })], { keep: true }),
+    fillWith(slots.plans, () => api.get("/lp/plans", { limit: 25 }), (page) => [withTools(plansTable(page.items), { name: "plans", rows: page.items }), sourceLine({ href: api.address("/lp/plans"), at: page.items[0]?.at, text: "the journal" })], { keep: true }),
     fillWith(slots.closed, () => api.get("/lp/closed", { chain: params.chain }), (view) => [closedTable(view), sourceLine({ href: api.address("/lp/closed"), at: view.timestamp, text: "measured on chain" })], { keep: true }),
   ]));
   await load();
@@ -89,19 +90,19 @@ function plansTable(plans) {
     { name: "Verdict", cell: (plan) => plan.verdict ? verdictBadge(plan.verdict) : "asked for" },
     { name: "Decided by", hide: true, cell: (plan) => plan.decidedBy },
     { name: "State", cell: (plan) => [planState(plan.state), h("span", { class: "sub phone" }, timeAge(plan.at))] },
-    { name: "When", number: true, hide: true, cell: (plan) => h("span", { title: time(plan.at) }, timeAge(plan.at)) },
+    { name: "When", number: true, hide: true, cell: (plan) => h("span", { title: time(plan.at) }, timeAge(plan.at)), sort: (plan) => plan.at },
   ], plans, { href: (plan) => planLink(plan.planId), empty: "No plan yet. Open a position and ask the desk." });
 }
 
 function closedTable(view) {
   return [
     view.note ? notice(view.note) : null,
-    table("Closed positions", [
+    withTools(table("Closed positions", [
       { name: "Position", cell: (line) => [line.pool?.label ?? `#${line.id}`, h("span", { class: "sub" }, `#${line.id} · ${line.became}${line.newPositionId ? ` into #${line.newPositionId}` : ""}`)] },
       { name: "Result", number: true, cell: (line) => h("span", { class: tone(line.result) }, line.result === null ? "–" : `${signed(line.result)} ${line.unit}`) },
       { name: "Fees", number: true, hide: true, cell: (line) => signed(line.fees) },
       { name: "LVR", number: true, hide: true, cell: (line) => signed(line.lvr === null ? null : -Number(line.lvr)) },
       { name: "Closed", number: true, hide: true, cell: (line) => line.closedAt ? h("span", { title: time(line.closedAt) }, shortTime(line.closedAt)) : "–" },
-    ], view.positions, { empty: "None has been closed." }),
+    ], view.positions, { empty: "None has been closed." }), { name: "closed positions", rows: view.positions }),
   ];
 }
