@@ -27,7 +27,7 @@ class JobView(View):
     id: str
     """Of the debate (`req_…`) or the run (`run_…`); else a name of its own."""
     what: str
-    """`recommend`, `analyze`, `approve`, `apply`, `cancel`, `kill`."""
+    """`recommend`, `analyze`, `approve`, `apply`, `cancel`, `kill`, `desk`."""
     about: ForeignText
     state: State
     started: int
@@ -86,6 +86,14 @@ class Jobs:
     async def follow(self, id_: str, what: str, about: str, work: Awaitable[T]) -> T:
         """The same for what the services do not do: the kill switch comes this way."""
         return await asyncio.shield(self._begin(id_, what, about, work))
+
+    async def begin(self, id_: str, what: str, about: str, work: Awaitable[object], seconds: float) -> JobView:
+        """Begin what goes on until it is stopped, and answer after some seconds: what is refused by then is raised."""
+        task = self._begin(id_, what, about, work)
+        await asyncio.wait([task], timeout=seconds)
+        if task.done():
+            task.result()
+        return self._jobs[id_]
 
     def _begin(self, id_: str, what: str, about: str, work: Awaitable[T]) -> asyncio.Task[T]:
         self._put(JobView(id=id_, what=what, about=about, state="running", started=self.now()))

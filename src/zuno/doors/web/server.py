@@ -106,6 +106,7 @@ class WebServer:
             for task in waiting:
                 task.cancel()
             failed = ended.is_set()
+            await services.end_work()
             feed.close()
             server.should_exit = True
             await ended.wait()  # what is asked meanwhile is still answered by this loop

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from fastapi import Response
 
@@ -25,6 +25,8 @@ class Services:
     def __init__(self, zuno: Zuno, loop: asyncio.AbstractEventLoop) -> None:
         self._zuno = zuno
         self._loop = loop
+        self._working: dict[asyncio.Task[Any], asyncio.Event] = {}
+        """What goes on until this server ends, and what asks it to."""
 
     async def ask(self, question: Callable[[Zuno], Awaitable[T]], *, refresh: bool = True) -> T:
         """Ask on the services' own loop; `refresh`: and see what other processes did to the chains since."""
@@ -37,6 +39,25 @@ class Services:
         if asyncio.get_running_loop() is self._loop:
             return await look()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(look(), self._loop))
+
+    async def work(self, begin: Callable[[Zuno, asyncio.Event], Awaitable[T]]) -> T:
+        """Ask for what goes on until its event is set, as the end of the server sets it."""
+
+        async def run(zuno: Zuno) -> T:
+            task, stop = cast(asyncio.Task[Any], asyncio.current_task()), asyncio.Event()
+            self._working[task] = stop
+            try:
+                return await begin(zuno, stop)
+            finally:
+                del self._working[task]
+
+        return await self.ask(run)
+
+    async def end_work(self) -> None:
+        """On the services' own loop."""
+        for stop in self._working.values():
+            stop.set()
+        await asyncio.gather(*self._working, return_exceptions=True)
 
     async def fetch(self, question: Callable[[Zuno], Awaitable[T]]) -> T:
         """The same for a look, which has to end in time."""

@@ -1,4 +1,4 @@
-"""Kill, pause and cancel run in a process of their own, so that no other request of the page delays them."""
+"""Kill, pause, cancel and revoke run in a process of their own, so that no other request of the page delays them."""
 
 import asyncio
 import logging
@@ -9,8 +9,11 @@ from zuno.doors.zuno import Zuno
 from zuno.kernel.accounts import PAPER_ACCOUNT
 from zuno.trading.service.account_view import ActionView
 
-Stop = tuple[Literal["kill", "pause", "cancel", "uses_play_money"], str | None]
-"""What, and which account or plan."""
+Stop = (
+    tuple[Literal["kill", "pause", "revoke", "cancel", "uses_play_money"], str | None]
+    | tuple[Literal["cancel_order"], str | None, str]
+)
+"""What, and which account or plan; of an account, which order."""
 Tell = Callable[[str], None]
 WATCH_SECONDS: Final = 0.25
 
@@ -37,6 +40,10 @@ class StopDesk:
                 return await asyncio.shield(self._begin_kill(account or PAPER_ACCOUNT))
             case "pause", account:
                 return await self._zuno.account(account).pause()
+            case "revoke", account:
+                return await self._zuno.account(account).revoke_mandate()
+            case "cancel_order", account, order:
+                return await self._zuno.account(account).cancel(order)
             case "cancel", plan:
                 return await self._zuno.execution().cancel(plan or "", tell)
             case "uses_play_money", plan:

@@ -128,9 +128,15 @@ CHANGES = {
     "POST /api/v1/lp/plans/{plan}/simulate",
     "POST /api/v1/lp/recommend",
     "POST /api/v1/trading/analyze",
+    "POST /api/v1/trading/cancel",
+    "POST /api/v1/trading/close",
     "POST /api/v1/trading/kill",
+    "POST /api/v1/trading/levels",
     "POST /api/v1/trading/pause",
     "POST /api/v1/trading/resume",
+    "POST /api/v1/trading/revoke",
+    "POST /api/v1/trading/start",
+    "POST /api/v1/trading/stop",
     "POST /api/v1/trading/unlock",
 }
 
@@ -142,7 +148,9 @@ def list_changes(page: PageApp) -> set[str]:
 
 def test_mandates_live_trading_and_limits_are_the_terminals_alone(page: PageApp) -> None:
     assert list_changes(page) == CHANGES
-    fields = json.dumps([page.app.openapi()["components"]["schemas"][name] for name in ("AnalyzeBody", "UnlockBody")])
+    fields = json.dumps(
+        [page.app.openapi()["components"]["schemas"][name] for name in ("AnalyzeBody", "UnlockBody", "StartBody")]
+    )
     assert not [change for change in CHANGES if RAISES_RISK.search(change)]
     assert set(re.findall(RAISES_RISK, fields)) <= {"live"}, "an account's name"
 
@@ -164,7 +172,8 @@ def test_with_real_money_acting_waits_for_leave_and_lowering_risk_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "http://127.0.0.1:9")
-    refused = {"resume", "unlock", "analyze", "recommend", "approve", "apply", "simulate"}
+    refused = {"resume", "unlock", "analyze", "close", "levels", "start", "stop"}
+    refused |= {"recommend", "approve", "apply", "simulate"}
     with open_page_app(tmp_path) as page:
         cookie, header = log_in(page.logins)
         with TestClient(page.app, base_url=f"http://{HOST}", headers={"Cookie": cookie, **header}) as client:

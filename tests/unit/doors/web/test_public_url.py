@@ -28,12 +28,13 @@ NOBODY = {"account": "<"}
 """An account that no act gets further than."""
 LOWER_RISK = {
     "POST /api/v1/lp/plans/{plan}/cancel",
+    "POST /api/v1/trading/cancel",
     "POST /api/v1/trading/kill",
     "POST /api/v1/trading/pause",
+    "POST /api/v1/trading/revoke",
     "DELETE /api/v1/session",
 }
-"""The acts that need no second factor: the last one ends the caller's own login. Revoking a mandate and closing a
-position are the terminal's and the chat's alone."""
+"""The acts that need no second factor: the last one ends the caller's own login."""
 
 
 @pytest.fixture(scope="module")
