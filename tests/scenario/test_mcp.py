@@ -19,9 +19,11 @@ from tests.wire.assistant_side import Assistant, assistant_at, read_text
 from tests.wire.commands import run_zuno, shell
 from tests.wire.forked import ZunoProcess
 from tests.wire.model_server import chat, serving
+from zuno.doors.mcp import backtests
 from zuno.doors.mcp.tools import TOOLS
 from zuno.wiring import application as wiring
 
+SLEEVES = "trend:0.6,debate:0.4"
 FENCED = re.compile(r"<untrusted>[^<>`\n]*</untrusted>")
 
 
@@ -51,7 +53,7 @@ async def wait_for(assistant: Assistant, id_: str) -> dict[str, Any]:
 
 async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
     """Both desks are asked for an opinion, and everything is looked at; after a restart it is found in the journal."""
-    async with assistant_at(invented) as assistant:
+    async with assistant_at(invented, sleeves=SLEEVES) as assistant:
         debate = await wait_for(assistant, (await assistant.ask("lp_recommend_rebalance", position="1"))["id"])
         cycle = await wait_for(assistant, (await assistant.ask("trade_analyze", symbol="btc"))["id"])
         assert (debate["state"], cycle["state"]) == ("done", "done")
@@ -61,6 +63,8 @@ async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
             "lp_get_pnl": {"position": "1"},
             "lp_what_if": {"position": "1", "price": "-20%"},
             "plan_get": {"plan": debate["planId"]},
+            "simulate_plan": {"plan": debate["planId"]},
+            "backtest": {"symbols": "btc", "days": 2, "arms": "hold,sma"},
             "trade_get_run": {"run": cycle["runId"]},
             "trade_get_profit": {"by": "day"},
             "trade_list_markets": {"search": "SOL", "kind": "perp"},
@@ -82,6 +86,10 @@ async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
         assert "binance:SOL/USDT:USDT" in str(documents["trade_list_markets"]["markets"])
         assert documents["journal_replay"]["identical"]
         assert documents["trade_get_run"]["run"]["ruling"]["decision"] in ("HOLD", "LONG", "SHORT")
+        assert documents["simulate_plan"]["ok"]
+        assert [arm["arm"] for arm in documents["backtest"]["arms"]] == ["hold", "sma"]
+        (line, *_) = (await assistant.ask("plan_list", limit=1))["plans"]
+        assert line["state"] == "drafted", "a look leaves nothing in the journal"
 
         uris = {resource.uri for resource in (await assistant.client.list_resources()).resources}
         assert uris == {f"zuno://plans/{debate['planId']}", f"zuno://runs/{cycle['runId']}"}
@@ -97,11 +105,34 @@ async def test_every_tool_answers_by_its_schema(invented: Path) -> None:
     assert remove_fences(documents["lp_list_positions"]) == printed
     shown = run_zuno(invented, "plan", "show", debate["planId"], "--json").document
     assert remove_fences(documents["plan_get"])["candidates"] == shown["candidates"]
+    ranked = run_zuno(invented, "lp", "pools", "--rank", "--json").document
+    assert remove_fences(documents["rank_pools"]) == ranked
+    targets = run_zuno(invented, "strategy", "targets", "--json", ZUNO_SLEEVES=SLEEVES).document
+    assert remove_fences(documents["strategy_targets"])["sleeves"] == targets["sleeves"] != []
+    ran = run_zuno(
+        invented, "lab", "trade", "--symbols", "btc", "--from", "2d", "--arms", "hold,sma", "--workers", "1", "--json"
+    )
+    assert remove_fences(documents["backtest"])["arms"] == ran.document["arms"], "a recording with order books too"
 
     async with assistant_at(invented) as assistant:
         again = await assistant.ask("analysis_get", id=debate["id"])
         assert (again["state"], again["planId"]) == ("done", debate["planId"])
         assert (await assistant.ask("analysis_get", id=cycle["id"]))["runId"] == cycle["runId"]
+
+
+async def test_a_backtest_says_what_was_cut(invented: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with assistant_at(invented) as assistant:
+        cut = await assistant.ask("backtest", symbols="btc,eth,btcusdt", days=400, arms="hold")
+        assert (cut["days"], len(cut["symbols"])) == (30, 2)
+        notes = str(cut["notes"])
+        assert "2 of 3 markets" in notes
+        assert "last 30 of 400 days" in notes
+        monkeypatch.setattr(backtests, "SECONDS", 0.5)
+        told = await assistant.fail("backtest", symbols="btc", days=30)
+        assert told.startswith("unavailable: ")
+        assert "zuno lab trade" in told
+        for wrong in ({"days": 0}, {"arms": "luck"}, {"symbols": "DOGE"}, {"arms": "random"}):
+            assert (await assistant.fail("backtest", **wrong)).startswith("usage: ")
 
 
 async def test_bad_input_is_one_sentence(home: Path) -> None:

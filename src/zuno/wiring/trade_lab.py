@@ -176,7 +176,7 @@ async def read_market(store: SeriesStore, place: Path, folder: str, markets: Seq
         for series in wanted_series(symbol):
             # A folder is read whole; of the home's own recording, which may be of minutes, the newest rows.
             some = await store.read(series, Millis(0), ever, ever, None if folder else 1)
-            content.update(f"{series} {[tuple(row) for row in some]}".encode())
+            content.update(f"{series} {[tuple(row) if isinstance(row, tuple) else row for row in some]}".encode())
             minutes = minutes or (bool(some) and series == candles(BINANCE, symbol, Timeframe.M1))
     for span in await store.spans():
         content.update(repr(span).encode())

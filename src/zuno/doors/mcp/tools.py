@@ -7,12 +7,16 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from zuno.doors.mcp.analyses import Analyses, AnalysisView
+from zuno.doors.mcp.backtests import ARMS, MOST_DAYS, MOST_MARKETS, SECONDS, run_backtest
 from zuno.doors.mcp.services import AssistantServices
 from zuno.journal.audit import JournalVerdictView
 from zuno.journal.decision_view import ReplayView
 from zuno.kernel.view import View
+from zuno.lab.trading.views import TradeLabView
 from zuno.lp.service.archive import PlanListView
+from zuno.lp.service.execution_view import SimulationView
 from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.pool_ranking import PoolRankingView
 from zuno.lp.service.portfolio import PortfolioView
 from zuno.lp.service.result_views import PnlView, WhatIfView
 from zuno.lp.service.views import InspectView, PositionsView
@@ -22,6 +26,7 @@ from zuno.trading.service.markets import MarketsView
 from zuno.trading.service.memory_view import LessonsView, SearchView
 from zuno.trading.service.profit_view import ProfitView
 from zuno.trading.service.runs_view import CycleWhyView, RunsView
+from zuno.trading.service.strategies import StrategyTargetsView
 
 Word = Annotated[str, Field(min_length=1, max_length=100)]
 PositionId = Annotated[str, Field(min_length=1, max_length=80, description="Position id (NFT token id), as in 1.")]
@@ -75,7 +80,8 @@ class AssistantTool:
     gives: type[View]
     look: Callable[[Desk, Any], Awaitable[View]]
     starts: bool = False
-    """A debate or a cycle, which asks models within their budget and leaves a record; the others only read."""
+    """It leaves a record: a debate or a cycle, which ask models within their budget, or a backtest's report. The others
+    only read."""
 
 
 async def _replay(desk: Desk, asked: Any) -> ReplayView:
@@ -110,6 +116,13 @@ TOOLS: Final = {
             "What the monitor raised: positions out of range or near an edge, levels that were set.",
             _takes(everything=(Annotated[bool, Field(description="Also those that are over.")], False)), AlertsView,
             lambda desk, asked: desk.services.alerts().list(everything=asked.everything)),
+        AssistantTool("rank_pools", "Which pools pay",
+            "Pools of a chain by whether their fees pay for LVR: fee cover with its interval, depth, volume, age.",
+            _takes(**_CHAIN, wanted=_text(100, "Only pools of this pair or token: ETH/USDC."),
+                amount=(Annotated[str, Field(max_length=40, description="Size of the position, in USD.")], "10000")),
+            PoolRankingView,
+            lambda desk, asked: desk.services.pool_ranking(asked.chain).rank(
+                asked.wanted, asked.amount, lambda done, total: None)),
         AssistantTool("lp_recommend_rebalance", "Debate an LP position",
             "Four agents argue: hold, close, widen, tighten or shift. Answers with an id within seconds and argues on;"
             " analysis_get tells its state and, in the end, the plan. Nothing is approved, signed or sent.",
@@ -124,6 +137,10 @@ TOOLS: Final = {
             " `zuno plan approve`.",
             _takes(plan=_id("plan_ and 12 hex digits.")), PlanView,
             lambda desk, asked: desk.services.archive().plan(asked.plan)),
+        AssistantTool("simulate_plan", "Simulate an LP plan",
+            "A plan as exact calls on the latest block: balance changes, gas, price impact, bounds, or why it fails.",
+            _takes(plan=_id("plan_ and 12 hex digits.")), SimulationView,
+            lambda desk, asked: desk.services.execution().simulate(asked.plan, looks=True)),
         AssistantTool("trade_get_status", "Trading account",
             "The trading account: paper or live, equity, PnL, open trades, protections, mandate.",
             Arguments, TradeStatusView, lambda desk, asked: desk.services.account().status()),
@@ -147,6 +164,20 @@ TOOLS: Final = {
             _takes(search=(Coin, ""), venue=_text(40, "binance, bybit-spot, okx …; default: all."),
                 kind=(Literal["spot", "perp"] | None, None)), MarketsView,
             lambda desk, asked: desk.services.market_desk().list(asked.venue, asked.kind, asked.search)),
+        AssistantTool("strategy_targets", "Targets of the strategies",
+            "What every sleeve of the trading account would hold, why, and what a minimum order prevents.",
+            _takes(as_of=_text(40, "Only what was known then: 7d, 2026-01-25; default: now.")), StrategyTargetsView,
+            lambda desk, asked: desk.services.strategies().targets(asked.as_of)),
+        AssistantTool("backtest", "Backtest the trading desk",
+            f"The last days of this home's recording by the desk's rules beside holding, an average and chance, every"
+            f" cost counted. At most {MOST_DAYS} days, {MOST_MARKETS} markets and {SECONDS:g} s: the notes say what was"
+            " cut. Leaves a report; no model is asked, no order placed.",
+            _takes(symbols=(Annotated[str, Field(max_length=200, description="BTCUSDT, or several with commas.")], ""),
+                days=(Annotated[int, Field(ge=1, le=3_650)], 14),
+                arms=(Annotated[str, Field(max_length=200, description="debate, hold, sma, random …")], ARMS)),
+            TradeLabView,
+            lambda desk, asked: run_backtest(desk.services, asked.symbols, asked.days, asked.arms),
+            starts=True),
         AssistantTool("trade_analyze", "Analyse a market",
             "Experts, a judge and a risk officer rule on a market. Answers with an id within seconds and runs on;"
             " analysis_get tells its state, trade_get_run the ruling. No order is placed.",

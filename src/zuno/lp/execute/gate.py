@@ -38,13 +38,19 @@ class Gate:
     context: ExecutionContext
 
     async def simulate(
-        self, plan_id: str, plan_hash: str, instruction: Instruction, progress: PlanProgress | None = None
+        self,
+        plan_id: str,
+        plan_hash: str,
+        instruction: Instruction,
+        progress: PlanProgress | None = None,
+        *,
+        looks: bool = False,
     ) -> SimulatedDraft:
-        """The plan as exact calldata on the latest block, and what it would do there."""
+        """The plan as exact calldata on the latest block, and what it would do there. `looks`: not journaled."""
         progress = await self._load(plan_id, progress)
         _check_not_ended(progress)
         drafted = await build_draft(self.context, plan_id, plan_hash, instruction)
-        if not progress.begun:
+        if not progress.begun and not looks:
             event = PlanSimulated(
                 plan_id=plan_id, block=drafted.draft.block, ok=drafted.error is None, why=drafted.error or ""
             )

@@ -111,10 +111,12 @@ class Execution:
     """Keeps the hedges that plans are approved with; None: none can be kept."""
 
     @logged_by_id
-    async def simulate(self, plan_id: str) -> SimulationView:
-        """Exact calldata on the latest block: balance changes, gas, price impact."""
+    async def simulate(self, plan_id: str, *, looks: bool = False) -> SimulationView:
+        """Exact calldata on the latest block: balance changes, gas, price impact. `looks`: nothing is written down."""
         task, execution = await self._open_task(plan_id, current=True)
-        drafted = await Gate(execution).simulate(task.plan_id, task.plan_hash, task.instruction, task.progress)
+        drafted = await Gate(execution).simulate(
+            task.plan_id, task.plan_hash, task.instruction, task.progress, looks=looks
+        )
         return simulation_view(execution, drafted, *await _read_prices(execution, drafted.draft.pool))
 
     async def approve(self, plan_id: str, consent: Consent) -> ExecutionView:
