@@ -27,7 +27,7 @@ from zuno.kernel.canonical import canonical
 from zuno.lp.mesh.envelope import Envelope, to_bytes
 from zuno.lp.model import ballot
 from zuno.lp.model.debate import Kind
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.service.plan_view import plan_id_of
 from zuno.trading.model import cycle
 from zuno.wiring.version import code_version

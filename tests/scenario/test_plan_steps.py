@@ -56,7 +56,7 @@ from zuno.lp.plan import calldata, minting, positions
 from zuno.lp.plan.approvals import build_revocations
 from zuno.lp.plan.calldata import position_manager_call
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit, price_bounds, range_edges
+from zuno.lp.plan.inventory import burn_proceeds, market_without_us, plan_swap_and_deposit, price_bounds
 from zuno.lp.plan.policy import Policy, build_policy, verify_step
 from zuno.lp.plan.sizing import least_principal
 from zuno_devnet.artifacts import find_artifacts
@@ -776,7 +776,7 @@ def test_removing_takes_a_share_and_all_fees(stage: Stage, held: int, share: Fra
     gained = stage.run(positions.remove(stage.terms(), position, share).steps, key, position)
     taken = int(position.liquidity * share)
     price = position.pool.sqrt_price_x96
-    amount0, amount1 = amounts_for_liquidity(price, *range_edges(position.range), taken, round_up=False)
+    amount0, amount1 = amounts_for_liquidity(price, *position.range.edges_x96, taken, round_up=False)
     assert gained[key.currency0] == amount0 + position.fees0
     assert gained[key.currency1] == amount1 + position.fees1
     if share == 1:

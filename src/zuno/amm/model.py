@@ -6,6 +6,7 @@ from fractions import Fraction
 from math import isqrt
 
 from zuno.amm.fees import DYNAMIC_FEE_FLAG
+from zuno.amm.ticks import cached_sqrt_price_at_tick
 from zuno.kernel.text import Token, base_and_quote
 from zuno.kernel.units import Address, Amount, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 
@@ -57,6 +58,11 @@ class Range:
     @property
     def width(self) -> int:
         return self.upper - self.lower
+
+    @property
+    def edges_x96(self) -> tuple[int, int]:
+        """The contracts' square-root prices of both ends."""
+        return cached_sqrt_price_at_tick(self.lower), cached_sqrt_price_at_tick(self.upper)
 
 
 @dataclass(frozen=True, slots=True)

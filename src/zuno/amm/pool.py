@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import index
 from types import MappingProxyType
 from typing import Final, NamedTuple, Self
@@ -297,7 +297,19 @@ class Pool:
 
     def copy(self) -> Self:
         """An independent pool in the same state, to try something on."""
-        return replace(self, _ticks=self._ticks.copy(), _words=self._words.copy(), _positions=self._positions.copy())
+        return type(self)(
+            self.fee,
+            self.tick_spacing,
+            self.slot0,
+            self.liquidity,
+            self.fee_growth_global0_x128,
+            self.fee_growth_global1_x128,
+            self.protocol_fees_accrued0,
+            self.protocol_fees_accrued1,
+            self._ticks.copy(),
+            self._words.copy(),
+            self._positions.copy(),
+        )
 
     def __repr__(self) -> str:
         return (

@@ -181,10 +181,10 @@ class LpWiring(SharedWiring):
         return Archive(self._read_journal, self._open_replay, code_version, lambda: self._meshes.journals())
 
     async def _read_plans(self, chain: str) -> JournaledPlans:
-        from zuno.lp.model.plan_events import StepMined
+        from zuno.lp.model.plan import MINED_KIND
 
         try:
-            if not await self._journal_to_read().latest(1, kind=StepMined.kind):
+            if not await self._journal_to_read().latest(1, kind=MINED_KIND):
                 return JournaledPlans()
             return await self.archive().journaled_plans(chain)
         except ZunoError as error:

@@ -11,7 +11,7 @@ from typing import Final
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.trading.service.runs import DECIDED
 
 Slots = Mapping[str, str]

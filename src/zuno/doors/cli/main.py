@@ -338,7 +338,7 @@ async def replay(zuno: Zuno, reference: Again = None) -> View:
 
 
 async def _last_decision(zuno: Zuno) -> str:
-    from zuno.lp.model.plan_events import PLAN_KIND
+    from zuno.lp.model.plan import PLAN_KIND
     from zuno.trading.service.runs import DECIDED
 
     return await zuno.audit().last_request((PLAN_KIND, DECIDED))

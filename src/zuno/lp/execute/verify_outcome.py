@@ -18,7 +18,7 @@ from zuno.lp.model.plan_events import Action, Draft
 from zuno.lp.plan.calls import Action as ChainAction
 from zuno.lp.plan.calls import Burn, Decrease, Increase, IncreaseFromDeltas, Mint, MintFromDeltas
 from zuno.lp.plan.context import amount_text
-from zuno.lp.plan.inventory import range_edges, worth_token1
+from zuno.lp.plan.inventory import worth_token1
 
 
 class ChainOutcome(NamedTuple):
@@ -152,7 +152,7 @@ async def _check_added(context: ExecutionContext, draft: Draft, changes: Mapping
         before.fees0 - changes.get(key.currency0, 0), before.fees1 - changes.get(key.currency1, 0), price
     )
     added = max(0, after.liquidity - before.liquidity)
-    put_in = worth_token1(*amounts_for_liquidity(price, *range_edges(before.range), added, round_up=False), price)
+    put_in = worth_token1(*amounts_for_liquidity(price, *before.range.edges_x96, added, round_up=False), price)
     missing = spent - put_in
     if missing <= _rounding(price) + spent * draft.bounds.slippage_bps / BPS:
         return []
@@ -166,7 +166,7 @@ def _check_put_in(draft: Draft, opened: LpPosition, leftover: Leftover) -> list[
     if planned is None:
         return []
     price = planned.sqrt_price_x96
-    inside = amounts_for_liquidity(price, *range_edges(opened.range), opened.liquidity, round_up=False)
+    inside = amounts_for_liquidity(price, *opened.range.edges_x96, opened.liquidity, round_up=False)
     whole = worth_token1(planned.whole0, planned.whole1, price)
     put_in, left = worth_token1(*inside, price), worth_token1(leftover.amount0, leftover.amount1, price)
     room_bps = draft.bounds.slippage_bps + (0 if draft.later is None else draft.bounds.tick_drift)

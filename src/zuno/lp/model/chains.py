@@ -11,6 +11,7 @@ from enum import StrEnum
 from itertools import combinations
 
 from zuno.amm.model import PoolKey
+from zuno.kernel.notify import NoticeLabel
 from zuno.kernel.text import NATIVE, Token, format_units
 from zuno.kernel.units import Address, Pips
 
@@ -224,3 +225,8 @@ def native_coin(chain: str) -> NativeCoin:
     """What gas is paid in on a chain by its name; in local worlds it is ether."""
     info = chain_named(chain)
     return ETHER if info is None else info.native
+
+
+def chain_label(chain: str) -> NoticeLabel:
+    """Whether what is said of a chain is about real money."""
+    return NoticeLabel.SYNTHETIC if chain_named(chain) is None else NoticeLabel.LIVE

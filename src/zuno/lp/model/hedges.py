@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from zuno.kernel.wire import Wire
-from zuno.lp.model.plan_events import PlanId
+from zuno.lp.model.plan import PlanId
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from pydantic import Field
 from zuno.amm.model import Block
 from zuno.kernel.units import HexId, Millis, Seconds, Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan_events import PlanId
+from zuno.lp.model.plan import PlanId
 
 MANDATE_ENTRY: Final = "lp_mandate"
 """The journal's kind of an entry about mandates: granted, revoked, paused, and what was done under them."""

@@ -18,6 +18,13 @@ from zuno.kernel.units import Address, HexId, Seconds
 
 BPS = 10_000
 _LONG_AGO: Seconds = Seconds(0)
+PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
+PLAN_KIND: Final = "plan"
+"""The journal's kind of an entry that says which plan came of a request."""
+INSTRUCTED_KIND: Final = "plan_instructed"
+"""The same of what the owner asked for directly, without a debate."""
+MINED_KIND: Final = "step_mined"
+"""The same of a step that is in a block."""
 _HEX = re.compile(r"0x([0-9a-f]{2})*")
 
 

@@ -16,12 +16,21 @@ from pydantic import Field
 from zuno.amm.model import Block, LpPosition, PoolKey, PoolState, Range
 from zuno.kernel.units import Address, Wei
 from zuno.kernel.wire import Hex64, Wire
-from zuno.lp.model.plan import Bounds, Flow, HexBytes, Leftover, PlanState, SecondHalf, Step, StepState
+from zuno.lp.model.plan import (
+    INSTRUCTED_KIND,
+    MINED_KIND,
+    Bounds,
+    Flow,
+    HexBytes,
+    Leftover,
+    PlanId,
+    PlanState,
+    SecondHalf,
+    Step,
+    StepState,
+)
 
 HexText = Annotated[str, Field(pattern=r"^0x([0-9a-f]{2})*$")]
-PlanId = Annotated[str, Field(pattern=r"^plan_[0-9a-f]{12}$")]
-PLAN_KIND = "plan"
-"""The journal's kind of an entry that says which plan came of a request."""
 
 
 class Action(StrEnum):
@@ -211,7 +220,7 @@ class PlanEvent(Wire):
 class PlanInstructed(PlanEvent):
     """The owner asked for something directly, without a debate."""
 
-    kind = "plan_instructed"
+    kind = INSTRUCTED_KIND
     plan_hash: Hex64
     instruction: Instruction
 
@@ -311,7 +320,7 @@ class StepSent(PlanEvent):
 
 
 class StepMined(PlanEvent):
-    kind = "step_mined"
+    kind = MINED_KIND
     step: int
     hash: str
     block: Block

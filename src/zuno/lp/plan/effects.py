@@ -8,7 +8,6 @@ from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address
 from zuno.lp.plan import calls
-from zuno.lp.plan.inventory import range_edges
 from zuno.lp.plan.policy import paid_beforehand, settle_swaps
 
 
@@ -34,10 +33,10 @@ def sum_effects(
         return position
 
     def worth(band: Range, liquidity: int, *, round_up: bool) -> tuple[int, int]:
-        return amounts_for_liquidity(price, *range_edges(band), liquidity, round_up=round_up)
+        return amounts_for_liquidity(price, *band.edges_x96, liquidity, round_up=round_up)
 
     def put_in(band: Range, credit0: int, credit1: int) -> None:
-        liquidity = liquidity_for_amounts(price, *range_edges(band), credit0, credit1)
+        liquidity = liquidity_for_amounts(price, *band.edges_x96, credit0, credit1)
         cost0, cost1 = worth(band, liquidity, round_up=True)
         pay(-cost0, -cost1)
 

@@ -102,7 +102,7 @@ def fit(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage_bps: 
     """The most liquidity these amounts can mint wherever in the bounds the price then is; the rest is left over."""
     limits = _limits(sqrt_price_x96, band, have0, have1, slippage_bps)
     liquidity = min(limit for limit in limits if limit is not None)
-    taken0, taken1 = amounts_for_liquidity(sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
+    taken0, taken1 = amounts_for_liquidity(sqrt_price_x96, *band.edges_x96, liquidity, round_up=True)
     return Deposit(liquidity, taken0, taken1, have0 - taken0, have1 - taken1)
 
 
@@ -218,7 +218,7 @@ def _limits(
 ) -> tuple[int | None, int | None]:
     """Liquidity that token0 and token1 each allow; None where that token is not needed at all. A mint needs most token0
     at the lowest price in bounds and most token1 at the highest one."""
-    lower, upper = range_edges(band)
+    lower, upper = band.edges_x96
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
     from0 = cap_liquidity(liquidity_for_amount0, max(low, lower), upper, have0) if low < upper else None
     from1 = cap_liquidity(liquidity_for_amount1, lower, min(high, upper), have1) if high > lower else None
@@ -295,10 +295,6 @@ def _prep(swapped: Quote, zero_for_one: bool, sqrt_price_x96: int, exact: bool) 
         sqrt_price_after_x96=swapped.sqrt_price_after_x96,
         exact=exact,
     )
-
-
-def range_edges(band: Range) -> tuple[int, int]:
-    return cached_sqrt_price_at_tick(band.lower), cached_sqrt_price_at_tick(band.upper)
 
 
 def quotes(depth: Depth, without: LpPosition | None = None) -> QuoteSwap:

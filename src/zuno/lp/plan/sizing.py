@@ -10,7 +10,7 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import format_units
 from zuno.lp.model.ballot import Deposit
-from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, range_edges, worth_token1
+from zuno.lp.plan.inventory import cap_liquidity, fit, price_bounds, worth_token1
 
 # A burn rounds down and a mint rounds up: between two prices where the tokens suffice, up to two units may be missing.
 _ROUNDING: Final = 2
@@ -35,7 +35,7 @@ def size_mint(sqrt_price_x96: int, band: Range, have0: int, have1: int, slippage
 def check_tokens_used(pool: PoolState, band: Range, named: Mapping[int, int]) -> None:
     """`Refused` where at the pool's price nothing of a token that was named would go into the range. `named` is what
     was named of each side of the pool, in base units."""
-    lower, upper = range_edges(band)
+    lower, upper = band.edges_x96
     tokens, price = (pool.token0, pool.token1), pool.price
     for side, amount in named.items():
         if pool.sqrt_price_x96 > lower if side else pool.sqrt_price_x96 < upper:
@@ -83,10 +83,10 @@ def size_mint_from_burn(position: LpPosition, band: Range, slippage_bps: int) ->
     the two only rises or only falls, so that looking at the edges is looking everywhere.
     """
     sqrt_price = position.pool.sqrt_price_x96
-    lower, upper = range_edges(band)
+    lower, upper = band.edges_x96
     allowed = [MAX_UINT128]
-    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*range_edges(band), *range_edges(position.range))):
-        paid0, paid1 = amounts_for_liquidity(price, *range_edges(position.range), position.liquidity, round_up=False)
+    for price in _corners(price_bounds(sqrt_price, slippage_bps), (*band.edges_x96, *position.range.edges_x96)):
+        paid0, paid1 = amounts_for_liquidity(price, *position.range.edges_x96, position.liquidity, round_up=False)
         have0, have1 = (max(0, paid - _ROUNDING) for paid in (paid0 + position.fees0, paid1 + position.fees1))
         if price < upper:
             allowed.append(cap_liquidity(liquidity_for_amount0, max(price, lower), upper, have0))
@@ -98,7 +98,7 @@ def size_mint_from_burn(position: LpPosition, band: Range, slippage_bps: int) ->
 def least_principal(position: LpPosition, liquidity: int, slippage_bps: int) -> tuple[int, int]:
     """What taking out this liquidity pays at the worst price in the bounds for each token, fees apart."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
-    band = range_edges(position.range)
+    band = position.range.edges_x96
     return (
         amounts_for_liquidity(high, *band, liquidity, round_up=False)[0],
         amounts_for_liquidity(low, *band, liquidity, round_up=False)[1],
@@ -113,7 +113,7 @@ def weigh_exit(position: LpPosition, liquidity: int, slippage_bps: int, referenc
     worth, worst = (
         int(worth_token1(paid[0] + fees[0], paid[1] + fees[1], reference_x96))
         for price in (now, min(max(reference_x96, low), high))
-        for paid in [amounts_for_liquidity(price, *range_edges(position.range), liquidity, round_up=False)]
+        for paid in [amounts_for_liquidity(price, *position.range.edges_x96, liquidity, round_up=False)]
     )
     return worth, worst
 
@@ -121,7 +121,7 @@ def weigh_exit(position: LpPosition, liquidity: int, slippage_bps: int, referenc
 def most_proceeds(position: LpPosition, slippage_bps: int) -> tuple[int, int]:
     """What burning the position pays at the best price in the bounds for each token, fees included."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
-    band = range_edges(position.range)
+    band = position.range.edges_x96
     return (
         amounts_for_liquidity(low, *band, position.liquidity, round_up=False)[0] + position.fees0,
         amounts_for_liquidity(high, *band, position.liquidity, round_up=False)[1] + position.fees1,
@@ -141,8 +141,8 @@ def most_cost(sqrt_price_x96: int, band: Range, liquidity: int, slippage_bps: in
     """What so much liquidity costs of each token at the worst price in the bounds."""
     low, high = price_bounds(sqrt_price_x96, slippage_bps)
     return (
-        amounts_for_liquidity(low, *range_edges(band), liquidity, round_up=True)[0],
-        amounts_for_liquidity(high, *range_edges(band), liquidity, round_up=True)[1],
+        amounts_for_liquidity(low, *band.edges_x96, liquidity, round_up=True)[0],
+        amounts_for_liquidity(high, *band.edges_x96, liquidity, round_up=True)[1],
     )
 
 
@@ -163,7 +163,7 @@ def size_after_burn(planned: Deposit, position: LpPosition, band: Range, have: t
         liquidity = size_mint_from_burn(position, band, bps).liquidity
     except Refused:
         liquidity = 0
-    needed = amounts_for_liquidity(position.pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=True)
+    needed = amounts_for_liquidity(position.pool.sqrt_price_x96, *band.edges_x96, liquidity, round_up=True)
     in0, in1 = map(min, needed, have)  # rounded up, it may be a unit more than there is
     return Deposit(liquidity, in0, in1, have[0] - in0, have[1] - in1, notes=(*planned.notes, EDGE_NOTE))
 
@@ -177,5 +177,5 @@ def most_used(pool: PoolState, band: Range, have: tuple[int, int], slippage_bps:
 def burn_holds_price(position: LpPosition, slippage_bps: int) -> bool:
     """Whether a burn's minima revert at all prices outside the bounds: the range covers them, neither is nothing."""
     low, high = price_bounds(position.pool.sqrt_price_x96, slippage_bps)
-    lower, upper = range_edges(position.range)
+    lower, upper = position.range.edges_x96
     return lower < low and high < upper and min(least_principal(position, position.liquidity, slippage_bps)) > 0

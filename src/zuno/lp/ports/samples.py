@@ -1,12 +1,16 @@
 """Stores of the monitor: samples of pools and gas over weeks, which fee yield and gas are compared with, and alerts."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from zuno.amm.model import Block
 from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick, Wei
-from zuno.lp.model.alerts import AlertBook
+
+if TYPE_CHECKING:
+    from zuno.lp.model.alerts import AlertBook
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from zuno.amm.model import Range, price_of
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Broken
 from zuno.lp.model.history import PositionEvent, PositionHistory, PositionSnapshot, PricedBlock, WalletSwap
+from zuno.lp.rules.lvr import rebalancing_gain_token1
 
 ZERO = Fraction(0)
 Value = Callable[[Fraction | int, Fraction | int, int], Fraction]
@@ -265,8 +266,6 @@ def _gas_value(history: PositionHistory, gas: int, sqrt_price_x96: int, value: V
 def _lvr(history: PositionHistory) -> tuple[float, float]:
     """Realised LVR along the recorded prices, in both tokens: what rebalancing at each price would have kept. Steps are
     cut at the range's edges, and end where the position changes."""
-    from zuno.lp.rules.carry import rebalancing_gain_token1
-
     touches = [event for event in history.events if isinstance(event, PositionEvent)]
     open_legs: dict[int, tuple[Range, int]] = {}
     if history.start is not None:
@@ -279,7 +278,7 @@ def _lvr(history: PositionHistory) -> tuple[float, float]:
         step = sum(
             rebalancing_gain_token1(
                 liquidity,
-                (sqrt_price_at_tick(span.lower), sqrt_price_at_tick(span.upper)),
+                span.edges_x96,
                 before.sqrt_price_x96,
                 after.sqrt_price_x96,
             )

@@ -1,18 +1,15 @@
-"""What holding a range costs and pays per unit of time, and what getting there costs once.
-
-Floats are allowed in LVR alone: it is a statistic, not a balance.
-"""
+"""What holding a range costs and pays per unit of time, and what getting there costs once."""
 
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from zuno.amm.integers import Q96
 from zuno.amm.model import PoolState
 from zuno.kernel.units import Wei
 from zuno.lp.model.ballot import CandidateKind, Cost, PrepSwap
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
+from zuno.lp.rules.lvr import lvr_token1
 
 MEASURED_LABEL: Final = "measured table"
 
@@ -27,26 +24,6 @@ _CALLDATA_BYTES: Final = {
     StepKind.BURN_AND_MINT: 1_380,
     StepKind.SWAP_AND_MINT: 3_332,
 }
-
-
-def lvr_token1(liquidity: int, sqrt_price_x96: int, variance: float) -> float:
-    """Loss versus rebalancing, in base units of token1, of in-range liquidity while the log price varies by `variance`.
-    (σ²/4)·L·√P, the benchmark that fees must beat."""
-    return variance / 4 * liquidity * (sqrt_price_x96 / Q96)
-
-
-def rebalancing_gain_token1(
-    liquidity: int, edges_x96: tuple[int, int], sqrt_before_x96: int, sqrt_after_x96: int
-) -> float:
-    """What a portfolio that held the range's tokens over one price step ends above the range itself, in token1.
-    x(P₀)·(P₁ − P₀) − (V(P₁) − V(P₀)): never negative, and (σ²/4)·L·√P for a small step inside the range."""
-    low, high = (edge / Q96 for edge in edges_x96)
-    start, end = sqrt_before_x96 / Q96, sqrt_after_x96 / Q96
-    inside, left = min(max(start, low), high), min(max(end, low), high)
-    held0 = 1 / inside - 1 / high
-    before = held0 * start * start + (inside - low)
-    after = (1 / left - 1 / high) * end * end + (left - low)
-    return max(0.0, liquidity * (held0 * (end * end - start * start) - (after - before)))
 
 
 def lvr_hour_token1(liquidity: int, sqrt_price_x96: int, variance_24h: float | None) -> Fraction | None:

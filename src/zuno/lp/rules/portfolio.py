@@ -13,10 +13,9 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.kernel.text import Token, base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.lp.model.history import PositionEvent, PositionHistory, PricedBlock
-from zuno.lp.plan.inventory import range_edges
 from zuno.lp.ports.samples import PoolSample
 from zuno.lp.rules.attribution import Attribution, attribute
-from zuno.lp.rules.carry import rebalancing_gain_token1
+from zuno.lp.rules.lvr import rebalancing_gain_token1
 
 YEAR: Final = 365 * 86_400
 Legs = tuple[tuple[Range, int], ...]
@@ -191,7 +190,7 @@ def _figures(
 def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> Fraction:
     total = Fraction(0)
     for span, liquidity in legs:
-        amounts = amounts_for_liquidity(sqrt_price_x96, *range_edges(span), liquidity, round_up=False)
+        amounts = amounts_for_liquidity(sqrt_price_x96, *span.edges_x96, liquidity, round_up=False)
         total += quote_worth(*amounts, sqrt_price_x96, *tokens)
     return total
 
@@ -203,6 +202,6 @@ def _is_inside(legs: Legs, sqrt_price_x96: int) -> bool:
 
 def _lvr_in_quote(leg: tuple[Range, int], prices_x96: tuple[int, int], tokens: tuple[Token, Token]) -> float:
     span, liquidity = leg
-    in_token1 = rebalancing_gain_token1(liquidity, range_edges(span), *prices_x96)
+    in_token1 = rebalancing_gain_token1(liquidity, span.edges_x96, *prices_x96)
     _, quote = base_and_quote(*tokens)
     return in_token1 if quote is tokens[1] else in_token1 / (prices_x96[1] / 2**96) ** 2

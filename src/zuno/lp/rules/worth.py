@@ -23,7 +23,6 @@ from zuno.amm.ticks import tick_at_sqrt_price
 from zuno.lp.model.ballot import Candidate, CandidateKind, Verdict
 from zuno.lp.model.debate import Round
 from zuno.lp.model.history import PositionEvent, PositionHistory
-from zuno.lp.plan.inventory import range_edges
 from zuno.lp.rules.hedging import HedgePaths
 from zuno.lp.rules.stress import PATHS, PPM, SQUARE, TimeInRange
 
@@ -188,7 +187,7 @@ def position_at_price(position: LpPosition, sqrt_price_x96: int) -> PositionAtPr
     pool, held = position.pool, position.range
     tokens = (pool.token0, pool.token1)
     here = sqrt_price_x96 == pool.sqrt_price_x96  # the stored tick may be one below its own price
-    amounts = amounts_for_liquidity(sqrt_price_x96, *range_edges(held), position.liquidity, round_up=False)
+    amounts = amounts_for_liquidity(sqrt_price_x96, *held.edges_x96, position.liquidity, round_up=False)
     return PositionAtPrice(
         sqrt_price_x96=sqrt_price_x96,
         amount0=amounts[0],
@@ -208,7 +207,7 @@ def deposited_amounts(history: PositionHistory, position_id: int) -> tuple[Fract
     own = [touch for touch in touches if touch.position_id == position_id]
     for touch in own:
         if touch.liquidity_delta > 0:
-            edges = range_edges(touch.range)
+            edges = touch.range.edges_x96
             added = amounts_for_liquidity(touch.sqrt_price_x96, *edges, touch.liquidity_delta, round_up=True)
             put_in = (put_in[0] + added[0], put_in[1] + added[1])
         elif liquidity > 0:

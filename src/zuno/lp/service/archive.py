@@ -24,9 +24,8 @@ from zuno.lp.mesh.envelope import MESSAGE_KINDS, Envelope, read_entry
 from zuno.lp.model.ballot import EDITION, Candidate, PlanVerdict
 from zuno.lp.model.debate import Arguing, Context, Debate, PlanReady, Role, Thought
 from zuno.lp.model.history import JournaledPlans
-from zuno.lp.model.plan import PlanState
+from zuno.lp.model.plan import PLAN_KIND, PlanState
 from zuno.lp.model.plan_events import (
-    PLAN_KIND,
     Action,
     PlanApplying,
     PlanApproved,

@@ -12,8 +12,7 @@ from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import to_clause
 from zuno.kernel.units import Millis
 from zuno.lp.execute.mandate_book import load_mandates
-from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import PLAN_KIND, PlanApproved, PlanInstructed
+from zuno.lp.model.plan import INSTRUCTED_KIND, PLAN_KIND, PlanState
 from zuno.lp.service.summary_view import PlannedView
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class DeskStateReader:
                 urgent.append("acts under mandates are paused; `zuno lp resume` lets them go on")
             if any(mandate.expires <= self.now() for mandate in standing):
                 urgent.append(f"the mandate on {chain} has expired: nothing is done under it")
-            has_plans = [await journal.latest(1, kind=kind) for kind in (PLAN_KIND, PlanInstructed.kind)]
+            has_plans = [await journal.latest(1, kind=kind) for kind in (PLAN_KIND, INSTRUCTED_KIND)]
             for line in (await self.open_archive().plans(MOST_PLANS)).plans if any(has_plans) else ():
                 if line.chain == chain and line.position_id is not None and int(line.position_id) not in plans:
                     planned = await self._read_plan(journal, line, head)
@@ -75,6 +74,8 @@ class DeskStateReader:
         if state.over or line.verdict == "reject":
             return None
         if state is PlanState.APPROVED:
+            from zuno.lp.model.plan_events import PlanApproved
+
             entries = await journal.latest(1, request_id=line.plan_id, kind=PlanApproved.kind)
             approval = PlanApproved.model_validate(dict(entries[0].payload)).approval if entries else None
             if approval is None or approval.expires < head.timestamp:

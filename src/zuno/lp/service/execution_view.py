@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from zuno.kernel.numbers_text import short_text
 from zuno.kernel.text import plain_text
 from zuno.kernel.view import View
+from zuno.lp.model.chains import chain_label
 from zuno.lp.model.plan_events import ExitWorth, SafeBatch, UnsignedTransaction
 from zuno.lp.service.act_cost import CostView
 from zuno.lp.service.views import LeftoverView, PoolKeyView, warn_unverified
-from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Block, Document, Mark, Part, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, good, id_, number, strong
 

@@ -21,7 +21,7 @@ from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.mandate_book import load_mandates
 from zuno.lp.execute.mandates import append_mandate_event, count_worth
-from zuno.lp.model.chains import chain_named, native_coin
+from zuno.lp.model.chains import chain_label, chain_named, native_coin
 from zuno.lp.model.mandate import (
     ActsPaused,
     ExitInto,
@@ -34,7 +34,6 @@ from zuno.lp.model.mandate import (
 from zuno.lp.rules.mandate import LONGEST_MANDATE, check_grant, find_level, hash_mandate, mandate_bytes
 from zuno.lp.service import arguments
 from zuno.lp.service.execution import OpenContext
-from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Document, Section, Value, document, facts, lines, section
 from zuno.present.values import good, id_, quiet, warn
 

@@ -13,7 +13,7 @@ from zuno.kernel.view import ForeignText, View, sanitise
 from zuno.kernel.wire import derive
 from zuno.lp.mesh.running import AGENTS, PingReply
 from zuno.lp.model.debate import Role
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.ports.mesh import MeshFolder, PeerAddress, Table
 from zuno.lp.ports.transport import NodeHealth, NodeState
 from zuno.lp.service.mesh_debate import MeshDebateRunner, OpenEndpoint, OwnerEndpoint, add_node, other_editions

@@ -8,7 +8,7 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Broken, Refused, ZunoError
 from zuno.llm.port import Attempt
 from zuno.lp.model.debate import Context, ContextObserved, PlanReady, Role
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.service.plan_record import build_plan, chosen_by_owner, decided_hash, with_doubts
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import LocalDebateRunner

@@ -13,8 +13,8 @@ from zuno.kernel.canonical import canonical
 from zuno.kernel.numbers_text import short_text
 from zuno.kernel.view import ForeignText, RecordedView, View
 from zuno.kernel.wire import Hex64, Wire
+from zuno.lp.model.chains import chain_label
 from zuno.lp.service.views import LeftoverView, PoolKeyView, warn_unverified
-from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Act, Document, Mark, Section, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, foreign, id_, number, quiet, share
 

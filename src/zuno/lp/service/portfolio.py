@@ -16,7 +16,7 @@ from zuno.kernel.text import Token, base_and_quote, is_stable, plain_text, to_cl
 from zuno.kernel.units import Address, Seconds
 from zuno.kernel.view import ForeignText, View
 from zuno.kernel.wire import derive
-from zuno.lp.model.chains import market_name
+from zuno.lp.model.chains import chain_label, market_name
 from zuno.lp.model.market import Fact, Pair
 from zuno.lp.rules.portfolio import LifeFigures, WindowFigures, annual_rate
 from zuno.lp.service import arguments, to_views
@@ -31,7 +31,6 @@ from zuno.lp.service.views import (
     list_lineages,
     warn_unverified,
 )
-from zuno.lp.watch.alerts import chain_label
 from zuno.lp.watch.monitor import Watch
 from zuno.present.document import Act, Document, Facts, Mark, Tone, Value, document, facts, lines, section, table
 from zuno.present.values import amount, bad, count, foreign, hours, id_, quiet, share

@@ -19,7 +19,6 @@ from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import PoolSample, Samples
 from zuno.lp.rules.attribution import Attribution, HedgeAmounts, attribute
-from zuno.lp.rules.limits import find_volatile_side
 from zuno.lp.rules.portfolio import (
     LifeFigures,
     WindowFigures,
@@ -154,6 +153,8 @@ class PastReader:
         if found is None:
             return None, ""
         result, note = found
+        from zuno.lp.rules.limits import find_volatile_side
+
         side = 1 - find_volatile_side(history.token0, history.token1)
         unit = 10 ** (history.token0, history.token1)[side].decimals
         ledger, trades, funding = (Fraction(each) * unit for each in (result.ledger, result.trades, result.funding))

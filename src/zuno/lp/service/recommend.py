@@ -30,7 +30,7 @@ from zuno.lp.model.debate import (
     Role,
     Thought,
 )
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.ports.transport import Transport
 from zuno.lp.service import arguments
 from zuno.lp.service.create_request import Flags, parse_create_request

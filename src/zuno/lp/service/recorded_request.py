@@ -15,7 +15,7 @@ from zuno.llm.port import Attempt
 from zuno.lp.mesh.envelope import Envelope, read_entry
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Context, FlowFailed, Kind, PlanReady, Start
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.service.plan_view import REFUSED_KIND, ChoiceRefused, PlanRecord, hash_decided, plan_id_of
 
 

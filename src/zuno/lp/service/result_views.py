@@ -10,8 +10,8 @@ from pydantic import Field
 from zuno.kernel.numbers_text import short_text, time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.view import View
+from zuno.lp.model.chains import chain_label
 from zuno.lp.service import views
-from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import Document, Mark, Row, Table, Tone, Value, document, facts, lines, row, section, table
 from zuno.present.values import amount, bad, foreign, good, id_, percent, quiet, when
 

@@ -15,7 +15,6 @@ from zuno.kernel.wire import derive
 from zuno.lp.model.history import PositionHistory
 from zuno.lp.model.market import Fact, PriceSeries
 from zuno.lp.model.plan import Leftover
-from zuno.lp.plan.inventory import range_edges
 from zuno.lp.rules.attribution import Attribution, PnlTerms
 from zuno.lp.rules.portfolio import WindowFigures, annual_rate, list_lineage
 from zuno.lp.service import views
@@ -174,7 +173,7 @@ def yields_of(window: WindowFigures) -> tuple[float | None, float | None]:
 def range_changes(position: LpPosition) -> list[str]:
     """By how many percent the price must change to be at the lower and at the upper edge."""
     pool = position.pool
-    prices = [whole_price(sqrt, pool.token0, pool.token1) for sqrt in range_edges(position.range)]
+    prices = [whole_price(sqrt, pool.token0, pool.token1) for sqrt in position.range.edges_x96]
     here = whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
     return [decimal_text((price / here - 1) * 100, 6) for price in sorted(prices)]
 

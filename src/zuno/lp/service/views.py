@@ -17,8 +17,8 @@ from zuno.kernel.numbers_text import short_text, thousands_text
 from zuno.kernel.text import Token
 from zuno.kernel.units import Millis
 from zuno.kernel.view import ForeignText, View
+from zuno.lp.model.chains import chain_label
 from zuno.lp.service.summary_view import SummaryView
-from zuno.lp.watch.alerts import chain_label
 from zuno.present.document import (
     Act,
     Block,

@@ -10,14 +10,14 @@ from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
 from zuno.kernel.clock import Clock
 from zuno.kernel.errors import NotFound, Refused, UsageError
-from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Outbox
+from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, Outbox
 from zuno.kernel.numbers_text import time_text
 from zuno.kernel.text import base_and_quote
 from zuno.kernel.units import Seconds
 from zuno.kernel.view import View
 from zuno.kernel.wire import pick
 from zuno.lp.model.alerts import Alert, AlertBook, AlertEventKind, AlertRule, Condition, Event, alert_id, rule_id
-from zuno.lp.model.chains import CHAINS
+from zuno.lp.model.chains import chain_label
 from zuno.lp.ports.samples import AlertStore
 from zuno.lp.watch.rules import (
     MOST_RULES,
@@ -338,10 +338,6 @@ def build_notice(event: Event) -> Notice:
         reference=event.alert,
         buttons=() if over else _answers(event),
     )
-
-
-def chain_label(chain: str) -> NoticeLabel:
-    return NoticeLabel.LIVE if any(chain == known.name for known in CHAINS) else NoticeLabel.SYNTHETIC
 
 
 def _answers(event: Event) -> tuple[Button, ...]:

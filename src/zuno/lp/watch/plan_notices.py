@@ -12,6 +12,7 @@ from zuno.kernel.notify import Button, Fact, Notice, NoticeKind, NoticeLabel, Se
 from zuno.kernel.units import Millis, Seconds
 from zuno.lp.execute.checks import DAY_MILLIS
 from zuno.lp.execute.mandate_book import load_mandates
+from zuno.lp.model.chains import chain_label
 from zuno.lp.model.mandate import (
     BLOCKED_ENTRY,
     MANDATE_ENTRY,
@@ -23,7 +24,6 @@ from zuno.lp.model.mandate import (
 )
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import PlanApplying, PlanOver
-from zuno.lp.watch.alerts import chain_label
 from zuno.pushes.endings import Ending, list_endings
 from zuno.pushes.feed import KeyedNotice
 

@@ -17,7 +17,6 @@ from zuno.lp.model.plan import Allowances, Bounds, Step
 from zuno.lp.model.plan_events import SwapHome
 from zuno.lp.plan import minting, positions
 from zuno.lp.plan.context import PlanContext
-from zuno.lp.plan.inventory import range_edges
 from zuno.lp.plan.policy import Policy, build_policy
 
 NOW = Seconds(1_800_000_000)
@@ -57,7 +56,7 @@ def pool_of(token0: Token, mark: str) -> PoolState:
 def position_in(
     pool: PoolState, band: Range, liquidity: int = 10**15, fees: tuple[int, int] = (10**15, 3_000_000)
 ) -> LpPosition:
-    amounts = amounts_for_liquidity(pool.sqrt_price_x96, *range_edges(band), liquidity, round_up=False)
+    amounts = amounts_for_liquidity(pool.sqrt_price_x96, *band.edges_x96, liquidity, round_up=False)
     return LpPosition(
         7,
         "test",

@@ -14,7 +14,7 @@ from zuno.amm.model import LpPosition, PoolState, Range
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import SqrtPriceX96, Tick
-from zuno.lp.plan.inventory import price_bounds, range_edges
+from zuno.lp.plan.inventory import price_bounds
 from zuno.lp.plan.sizing import (
     fix_capital,
     least_principal,
@@ -63,8 +63,8 @@ def test_a_burn_pays_for_the_new_range_at_every_price_in_bounds(
         assume(False)
     low, high = price_bounds(price, slippage)
     at = low + int((high - low) * where)
-    paid = amounts_for_liquidity(at, *range_edges(old), liquidity, round_up=False)
-    cost = amounts_for_liquidity(at, *range_edges(new), size.liquidity, round_up=True)
+    paid = amounts_for_liquidity(at, *old.edges_x96, liquidity, round_up=False)
+    cost = amounts_for_liquidity(at, *new.edges_x96, size.liquidity, round_up=True)
     left = paid[0] + earned[0] - cost[0], paid[1] + earned[1] - cost[1]
     assert min(left) >= 0
     assert cost[0] <= size.most0
@@ -100,8 +100,8 @@ def test_a_unit_lost_to_rounding_is_never_missing(
     """Found by search: between two edges where the tokens suffice to the unit, one is missing."""
     position = held_at(scene, price, scene.ticks(*old), liquidity, earned)
     size = size_mint_from_burn(position, scene.ticks(*new), slippage)
-    paid = amounts_for_liquidity(at, *range_edges(scene.ticks(*old)), liquidity, round_up=False)
-    cost = amounts_for_liquidity(at, *range_edges(scene.ticks(*new)), size.liquidity, round_up=True)
+    paid = amounts_for_liquidity(at, *scene.ticks(*old).edges_x96, liquidity, round_up=False)
+    cost = amounts_for_liquidity(at, *scene.ticks(*new).edges_x96, size.liquidity, round_up=True)
     assert paid[0] + earned[0] >= cost[0]
     assert paid[1] + earned[1] >= cost[1]
 
@@ -118,11 +118,11 @@ def test_no_more_liquidity_would_have_been_safe(
         assume(False)
     more = size.liquidity + size.liquidity // 10**6 + 10**10
     short = False
-    for at in (*price_bounds(price, slippage), *range_edges(old), *range_edges(new)):
+    for at in (*price_bounds(price, slippage), *old.edges_x96, *new.edges_x96):
         low, high = price_bounds(price, slippage)
         if low <= at <= high:
-            paid = amounts_for_liquidity(at, *range_edges(old), liquidity, round_up=False)
-            cost = amounts_for_liquidity(at, *range_edges(new), more, round_up=True)
+            paid = amounts_for_liquidity(at, *old.edges_x96, liquidity, round_up=False)
+            cost = amounts_for_liquidity(at, *new.edges_x96, more, round_up=True)
             short |= paid[0] + earned[0] - 2 < cost[0] or paid[1] + earned[1] - 2 < cost[1]
     assert short
 
@@ -138,7 +138,7 @@ def test_tokens_pay_for_a_range_at_every_price_in_bounds(
         assume(False)
     low, high = price_bounds(price, slippage)
     at = low + int((high - low) * where)
-    cost = amounts_for_liquidity(at, *range_edges(band), size.liquidity, round_up=True)
+    cost = amounts_for_liquidity(at, *band.edges_x96, size.liquidity, round_up=True)
     assert cost[0] <= size.most0 <= have0
     assert cost[1] <= size.most1 <= have1
 
@@ -147,8 +147,8 @@ def test_a_mint_beyond_the_bounds_costs_more_than_its_maxima(scene: Any) -> None
     price, band = scene.native.sqrt_price_x96, scene.ticks(-201_600, -200_400)
     size = size_mint(price, band, 10**18, 3 * 10**9, 50)
     low, high = price_bounds(price, 51)
-    assert amounts_for_liquidity(low, *range_edges(band), size.liquidity, round_up=True)[0] > size.most0
-    assert amounts_for_liquidity(high, *range_edges(band), size.liquidity, round_up=True)[1] > size.most1
+    assert amounts_for_liquidity(low, *band.edges_x96, size.liquidity, round_up=True)[0] > size.most0
+    assert amounts_for_liquidity(high, *band.edges_x96, size.liquidity, round_up=True)[1] > size.most1
 
 
 def test_nothing_to_mint_is_refused_by_name(scene: Any) -> None:
@@ -166,7 +166,7 @@ def test_what_goes_with_a_named_amount_does_not_depend_on_the_wallet(
     try:
         capital = fix_capital(position, {side: amount}, (10**40, 10**40), slippage)
     except Refused:
-        lower, upper = range_edges(band)
+        lower, upper = band.edges_x96
         assert price <= lower if side else price >= upper
         return
     assert capital[side] == amount

@@ -25,7 +25,7 @@ from zuno.lp.model.history import (
     WalletSwap,
 )
 from zuno.lp.rules.attribution import Attribution, _Leg, attribute
-from zuno.lp.rules.carry import rebalancing_gain_token1
+from zuno.lp.rules.lvr import rebalancing_gain_token1
 
 OWNER = "0x00000000000000000000000000000000000000aa"
 STRANGER = "0x00000000000000000000000000000000000000bb"

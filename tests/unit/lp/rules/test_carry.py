@@ -23,12 +23,7 @@ from zuno.lp.model.debate import FeeWindow
 from zuno.lp.model.history import GrowthSample, SwapEvent
 from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import MEASURED_GAS, StepKind
-from zuno.lp.rules.carry import (
-    cost_of,
-    lvr_hour_token1,
-    lvr_token1,
-    steps_for,
-)
+from zuno.lp.rules.carry import cost_of, lvr_hour_token1, steps_for
 from zuno.lp.rules.fee_yield import (
     DAY,
     WEEK,
@@ -38,6 +33,7 @@ from zuno.lp.rules.fee_yield import (
     growth_of_swaps,
     reach_of,
 )
+from zuno.lp.rules.lvr import lvr_token1
 
 Q96 = 1 << 96
 PRICE_4 = 2 * Q96

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zuno.amm.ticks import sqrt_price_at_tick
-from zuno.lp.rules.carry import lvr_token1, rebalancing_gain_token1
+from zuno.lp.rules.lvr import lvr_token1, rebalancing_gain_token1
 
 ticks = st.integers(-20_000, 20_000)
 

@@ -14,7 +14,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.units import HexId, Liquidity, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.history import PricedBlock
 from zuno.lp.ports.samples import PoolSample
-from zuno.lp.rules.carry import rebalancing_gain_token1
+from zuno.lp.rules.lvr import rebalancing_gain_token1
 from zuno.lp.rules.portfolio import annual_rate, fees_from_samples, figures_of_window
 
 HOUR = 3_600

@@ -15,7 +15,7 @@ from zuno.journal.journal import ChainedJournal
 from zuno.kernel.errors import Broken, ZunoError
 from zuno.lp.model.ballot import RiskProfile, Verdict
 from zuno.lp.model.debate import FlowStart
-from zuno.lp.model.plan_events import PLAN_KIND
+from zuno.lp.model.plan import PLAN_KIND
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import DebateEnd, record_plan
 

@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -22,6 +21,7 @@ from zuno.adapters.chain.world import (
     SIM,
     START_PRICE,
     WALLET,
+    Hour,
     MintStep,
     PoolSpec,
     SwapStep,
@@ -47,6 +47,7 @@ PRIORITY_FEE: Wei = Wei(10**9)
 """What the devnet settles at: the floor of its base fee, and one gwei on top."""
 MINT_GAS = MEASURED_GAS[StepKind.MINT]
 BLOCK_SECONDS = 12
+_HOURS_A_DAY = 24
 _LEAST_TIP = 1
 _SENT_BEFORE = {WALLET: 6, OTHERS: 12}
 """Transactions in which the devnet's script funds both accounts and sets allowances, before it begins."""
@@ -113,34 +114,34 @@ class SimWorld:
             self.ledger.settle(OTHERS, self.specs[mint.pool].key, change.amount0, change.amount1)
         self.nonces[OTHERS] += len(script.opening)
         self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
+        self._days = [(self.head, self.books.copy())]
+        """The script's world as each of its days began."""
 
     @classmethod
     def play(cls, seed: int, events: Iterable[WorldEvent] = (), until: Seconds | None = None) -> SimWorld:
         """The world as it stood after the last block not later than `until` (None: now)."""
-        world = cls(seed)
-        for hour in write_script(seed).hours:
-            if until is not None and hour.timestamp > until:
-                return world
-            world._begin(hour.timestamp)
-            for step in hour.steps:
-                world._play_step(step)
-            # The story's devnet makes one transaction of an hour's swaps.
-            world.nonces[OTHERS] += any(isinstance(step, SwapStep) for step in hour.steps)
-            world.closes.append((hour.timestamp, hour.reference))
-            world._seal(hour.timestamp)
-        for event in events:
+        world, hours = cls(seed), write_script(seed).hours
+        played = len(hours) if until is None else bisect_right(hours, until, key=lambda hour: hour.timestamp)
+        world._play_hours(hours[:played])
+        for event in events if played == len(hours) else ():
             if until is not None and event.timestamp > until:
                 break
             world.replay(event)
         return world
 
     def past(self, moment: Seconds) -> SimWorld:
-        """This world at an earlier moment, read-only: a moment of the script is played once for all who ask."""
+        """This world at an earlier moment, read-only. A moment of the script is played from the day it lies in, with
+        nothing on record from before."""
         hours = write_script(self.seed).hours
         played = bisect_right(hours, moment, key=lambda hour: hour.timestamp)
         if played == len(hours):
             return SimWorld.play(self.seed, self.events, until=moment)
-        return _play_hours(self.seed, played)
+        day = played // _HOURS_A_DAY
+        world, (world.head, books) = SimWorld(self.seed), self._days[day]
+        world.books, world._days = books.copy(), self._days[: day + 1]
+        world.all_nfts = dict(world.nfts)
+        world._play_hours(hours[day * _HOURS_A_DAY : played])
+        return world
 
     @property
     def pools(self) -> list[Pool]:
@@ -313,6 +314,18 @@ class SimWorld:
         after = ledger_copy.of_pair(nft.owner, key)
         return after[0] - before[0], after[1] - before[1]
 
+    def _play_hours(self, hours: Sequence[Hour]) -> None:
+        for played, hour in enumerate(hours, 1):
+            self._begin(hour.timestamp)
+            for step in hour.steps:
+                self._play_step(step)
+            # The story's devnet makes one transaction of an hour's swaps.
+            self.nonces[OTHERS] += any(isinstance(step, SwapStep) for step in hour.steps)
+            self.closes.append((hour.timestamp, hour.reference))
+            self._seal(hour.timestamp)
+            if played % _HOURS_A_DAY == 0:
+                self._days.append((self.head, self.books.copy()))
+
     def _begin(self, timestamp: Seconds) -> None:
         """Open the next block, so that touches inside it know their number; its hash is known when it is sealed."""
         self.head = Block(self.head.number + 1, self.head.hash, timestamp)
@@ -371,10 +384,3 @@ class SimWorld:
             prices.append(PricedBlock(self.head, SqrtPriceX96(pool.slot0.sqrt_price_x96)))
             growth = (pool.fee_growth_global0_x128, pool.fee_growth_global1_x128)
             sealed.append((pool.slot0, pool.liquidity, growth, self.head))
-
-
-@lru_cache(maxsize=8)
-def _play_hours(seed: int, count: int) -> SimWorld:
-    """The script's first hours; a debate asks for the same moment of every pool."""
-    hours = write_script(seed).hours
-    return SimWorld.play(seed, until=hours[count - 1].timestamp if count else Seconds(hours[0].timestamp - 1))

@@ -7,7 +7,6 @@ from typing import Any
 
 from zuno.adapters.atomic_file import replace_file, translate_write_errors
 from zuno.adapters.chain.sim.engine import PriceShift, SentTransaction, SimWorld, WorldEvent
-from zuno.adapters.chain.sim.gas import TABLES
 from zuno.adapters.chain.world import DEFAULT_SEED
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.errors import Broken, Refused, Unavailable
@@ -98,6 +97,8 @@ def _format_event(event: WorldEvent) -> dict[str, Any]:
 def _parse_event(entry: dict[str, Any]) -> WorldEvent:
     at = Seconds(int(entry["timestamp"]))
     if "transaction" in entry:
+        from zuno.adapters.chain.sim.gas import TABLES
+
         raw = bytes.fromhex(entry["transaction"].removeprefix("0x"))
         if (table := int(entry.get("gasTable", 0))) not in range(len(TABLES)):
             raise ValueError(f"there is no gas table {table}")

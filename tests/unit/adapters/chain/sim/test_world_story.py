@@ -23,7 +23,7 @@ from zuno.adapters.chain.world import (
 from zuno.amm.model import price_of
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Seconds
-from zuno.lp.rules.carry import lvr_token1
+from zuno.lp.rules.lvr import lvr_token1
 
 SEEDS = (0, 1, 7, 42, 2**32 - 1)
 played = cache(SimWorld.play)
