@@ -200,13 +200,16 @@ function askForText({ title, label, hint, fits, action, content, danger, field: 
         h("p", { class: "hint", id: `${field}-hint` }, hint),
         h("div", { class: "ask-actions" }, button("Not now", () => finish(null)), go)));
     const matches = () => fits(input.value.trim());
+    const leave = () => finish(null); // by the back button: what is asked belongs to the page that is left
     const finish = (answer) => {
+      removeEventListener("hashchange", leave);
       dialog.close();
       dialog.remove();
       resolve(answer);
     };
     input.addEventListener("input", () => { go.disabled = !matches(); });
-    dialog.addEventListener("cancel", () => finish(null));
+    dialog.addEventListener("cancel", leave);
+    addEventListener("hashchange", leave);
     document.body.append(dialog);
     dialog.showModal();
     input.focus();

@@ -4,6 +4,7 @@ import { accountChoice, describeAccount, openAccount } from "../accounts.js";
 import { acts, figures, headline, notes, tableOf, urgent, wordPairs } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
+import { deskPanel, drawOrders, drawPositions, levelsForm } from "./trade_parts.js";
 import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
 
 const INTERVALS = ["1h", "4h", "1d"];
@@ -29,17 +30,21 @@ export async function show(root, params, pageApi) {
   const chartActions = h("span", { class: "controls" });
   const chartSource = h("p", { class: "source" });
   const positions = h("div", { class: "stack fill" }, loading());
+  const orders = h("div", { class: "slot" });
   const risk = h("div", { class: "stack fill" });
   const results = h("div", { class: "grid" }, loading());
   const controls = h("span", { class: "controls" });
   const head = h("span", { class: "row wrap" }, h("h1", null, "Trading"));
   const next = h("div", null);
+  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(redrawChart));
+  const levels = levelsForm(api, refresh);
+  const desk = deskPanel(api, refresh);
   replace(root,
     h("div", { class: "page-head" }, head, accountChoice(api), h("div", { class: "end" }, runForm(api, pageApi), controls)),
     glance,
     next,
     panel("Market", { actions: chartActions }, chart, chartSource),
-    h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions), h("div", { class: "quarter stack" }, risk)),
+    h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions, levels.place, orders), h("div", { class: "quarter stack" }, risk, desk.place)),
     results,
     books(api));
 
@@ -49,6 +54,7 @@ export async function show(root, params, pageApi) {
     replace(controls, switches(view, api, refresh));
     if (focused) controls.firstChild.focus();
     replace(risk, drawRisk(view, api));
+    desk.draw(view);
     replace(next, acts(words, { "trade positions": positions, "trade profit": results, "trade balance": root.querySelector("#book") }));
     return drawAccount(view, words, api);
   }, { keep: true });
@@ -56,7 +62,11 @@ export async function show(root, params, pageApi) {
     const view = await api.get("/trading/positions");
     state.positions = await Promise.all(view.positions.map((position) => addLiquidation(position, api)));
     return view;
-  }, (view) => drawPositions(view, api), { keep: true });
+  }, (view) => {
+    levels.follow(view.positions);
+    return drawPositions(view, api, { refresh, levels });
+  }, { keep: true });
+  const loadOrders = () => fillWith(orders, () => api.get("/trading/orders"), (view) => drawOrders(view, api, refresh), { keep: true });
   const loadChart = async () => {
     await fillWith(chart, async () => {
       const { symbol, interval } = state;
@@ -90,10 +100,9 @@ export async function show(root, params, pageApi) {
     state.closed = closed.items;
     return { equity, daily, closed: closed.items };
   }, (found) => drawResults(found, api), { keep: true });
-  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadResults()]).then(redrawChart));
 
   drawChartActions();
-  await Promise.all([loadAccount(), loadPositions(), loadChart(), loadResults()]);
+  await Promise.all([loadAccount(), loadPositions(), loadOrders(), loadChart(), loadResults()]);
   redrawChart();
   api.every(REFRESH, refresh);
   api.every(REFRESH_CHART, loadChart);
@@ -213,21 +222,6 @@ async function addLiquidation(position, api) {
     if (error.name === "AbortError") throw error;
     return position;
   }
-}
-
-function drawPositions(view, api) {
-  return panel("Open positions", { source: { href: api.address("/trading/positions"), at: null, text: `${view.origin} · ${view.account} · as of ${time(view.asOf)}` } },
-    table("Open positions", [
-      { name: "Trade", cell: (row) => [h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub change" }, row.exchange, row.exploration ? " · exploration" : "", row.manual ? " · by hand" : "")] },
-      { name: "Size", number: true, hide: true, cell: (row) => [number(row.quantity, 6), h("span", { class: "sub" }, `${number(row.leverage, 1)}×`)] },
-      { name: "Entry", number: true, cell: (row) => [number(row.entry), h("span", { class: "sub", title: time(row.opened) }, shortTime(row.opened))] },
-      { name: "Mark", number: true, hide: true, cell: (row) => number(row.mark) },
-      { name: "Stop", number: true, hide: true, cell: (row) => number(row.stop) },
-      { name: "Target", number: true, hide: true, cell: (row) => number(row.target) },
-      { name: "PnL", number: true, cell: (row) => h("span", { class: tone(row.unrealised) }, money(row.unrealised, row.currency), h("span", { class: "sub" }, `${signed(row.gainPct, 2)}\u00a0% · ${signed(row.r, 2)}\u00a0R`)) },
-      { name: "Hold until", hide: true, cell: (row) => h("span", { class: "change" }, shortTime(row.holdUntil)) },
-      { name: "Decided by", hide: true, cell: (row) => row.decision ? h("a", { class: "change", href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
-    ], view.positions, { empty: "No position is open." }));
 }
 
 // -- results
