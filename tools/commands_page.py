@@ -33,7 +33,7 @@ the command tree, so `zuno COMMAND --help` says the same.
   question on test networks and on paper, never with real money.
 - A token marked `USDC?` (`"verified": false`) bears the name its own contract gives; it is never priced by that name.
 - `zuno` alone opens the [shell](guides/first-hour.md#the-shell), which reads plain English and the commands below.
-- `--install-completion`, given to `zuno` without a command, adds completion on Tab to your shell.
+- `--version`, given to `zuno` alone, prints the version; `--install-completion` adds completion on Tab to your shell.
 """
 
 EXAMPLES = {

@@ -78,8 +78,19 @@ Again = Annotated[str | None, argument("PLAN|REQUEST|RUN", "Plan, request or run
 Percent = Annotated[str, option("--percent", "P", "ETH price change in %, e.g. -6.")]
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+]
+
+
 @app.callback(invoke_without_command=True)
-def _root(ctx: typer.Context, home: Home = None) -> None:
+def _root(ctx: typer.Context, home: Home = None, version: Version = False) -> None:
     ctx.obj = ctx.obj.at(home)
     if ctx.invoked_subcommand is None and ctx.obj.shell is not None:
         raise run_command.Failed(run_command.converse(ctx.obj, ctx.obj.shell))

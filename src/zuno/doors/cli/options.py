@@ -7,11 +7,35 @@ from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from zuno.doors.cli import run_command
 
 Answer = run_command.Answer
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _leave_types_out(params: list[Any]) -> list[Any]:
+    """Help names no type beside a flag: it takes no value."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
+
+class _Leaf(TyperCommand):
+    def get_params(self, ctx: Any) -> Any:
+        return _leave_types_out(super().get_params(ctx))
+
+
+class _Branch(TyperGroup):
+    def get_params(self, ctx: Any) -> Any:
+        return _leave_types_out(super().get_params(ctx))
+
+
+class _Commands(typer.Typer):
+    def command(self, name: str | None = None, **options: Any) -> Any:
+        return super().command(name, cls=_Leaf, **options)
 
 
 def help_alone(ctx: typer.Context) -> None:
@@ -22,7 +46,8 @@ def help_alone(ctx: typer.Context) -> None:
 
 def group(help: str, alone: Callable[[typer.Context], None] | None = help_alone) -> typer.Typer:
     """A group of commands; without a command it runs `alone`, or its own callback."""
-    return typer.Typer(
+    return _Commands(
+        cls=_Branch,
         help=help,
         context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
