@@ -125,6 +125,7 @@ EXAMPLES = {
     "peer": "zuno peer scout",
     "plan apply": "zuno plan apply plan_69a0bc6b24c3",
     "plan approve": "zuno plan approve plan_69a0bc6b24c3",
+    "plan check": "zuno plan check batch.json --plan plan_69a0bc6b24c3",
     "plan cancel": "zuno plan cancel plan_69a0bc6b24c3",
     "plan diff": "zuno plan diff plan_69a0bc6b24c3 plan_798248b26a74",
     "plan list": "zuno plan list --waiting",

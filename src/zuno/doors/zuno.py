@@ -132,6 +132,9 @@ class Zuno(Protocol):
     def write_file(self, path: Path, content: bytes) -> None:
         """A file that the owner asked for, whole or not at all; missing folders are made. `OSError` where it cannot."""
 
+    def read_file(self, path: Path, most: int) -> bytes:
+        """A file that the owner named. `NotFound` where there is none, `Refused` for one of more bytes."""
+
     def interpreter(self) -> Interpreter: ...
     def agents(self) -> Agents: ...
     def costs(self) -> ModelCosts: ...

@@ -16,11 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zuno.adapters.atomic_file import keep_files_private, replace_file
+from zuno.adapters.atomic_file import keep_files_private, read_foreign_file, replace_file
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode
-from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
@@ -116,6 +116,12 @@ class Application(LpWiring, TradingWiring):
         if not path.resolve().is_relative_to(self._settings.home.resolve()):  # a page may be meant for a web server
             for place in (path, *made):
                 place.chmod((0o666 if place is path else 0o777) & ~keep_files_private())
+
+    def read_file(self, path: Path, most: int) -> bytes:
+        content = read_foreign_file(path, most)
+        if content is None:
+            raise NotFound(f"{path} is not there.")
+        return content
 
     def interpreter(self) -> Interpreter:
         from zuno.doors.reading.model_help import ROLE, Interpreter

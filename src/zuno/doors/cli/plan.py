@@ -4,13 +4,15 @@ A key or a passphrase is never an argument."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from zuno.doors.cli import consent
+from zuno.doors.cli import consent, run_command
 from zuno.doors.cli.options import Answer, ChainName, Json, argument, command, flag, group, option
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
+    from zuno.kernel.view import View
 
 
 lp = group("Uniswap v4 pools, positions, PnL and recommendations.")
@@ -60,6 +62,18 @@ def cancel(zuno: Zuno, plan_id: PlanId, json: Json = False) -> Answer:
 def status(zuno: Zuno, plan_id: PlanId) -> Answer:
     """Show a plan's progress, checked against the chain."""
     return zuno.execution().status(plan_id)
+
+
+@command(plan, "check", by=run_command.verdict)
+async def check(
+    zuno: Zuno,
+    file: Annotated[str, argument("FILE", "A Safe's batch, what `plan apply --json` printed, or a list of calls.")],
+    which: Annotated[str | None, option("--plan", "PLAN", "The plan, where the file does not name it.")] = None,
+) -> View:
+    """Hold the calls of a file against an approved plan before they are signed; exit 5 if any of them differs."""
+    from zuno.lp.service.plan_check import MOST_BYTES
+
+    return await zuno.execution().check(zuno.read_file(Path(file), MOST_BYTES), which)
 
 
 @command(lp, "collect")

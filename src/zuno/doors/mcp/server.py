@@ -31,7 +31,7 @@ _WORD: Final = re.compile(r"[A-Za-z0-9_&+-]{0,24}")
 """A single short word, or nothing: too short to carry an instruction."""
 _REGULAR: Final = re.compile(
     r"|[+-]?[0-9]+(\.[0-9]+)?"  # a number, an amount to the last wei
-    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{8,128}|0x[0-9a-fA-F]{40}"  # a hash, an id, an address
+    r"|(0x|[a-z]{1,12}_)?[0-9a-f]{8,128}|0x[0-9a-fA-F]{40}|0x([0-9a-f]{2})*"  # a hash, an id, an address, calldata
     r"|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{5,15}Z"  # a moment
 )
 _STRANGERS: Final = re.compile(
@@ -49,6 +49,8 @@ _OURS: Final = frozenset(
     }
 )
 _UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps", "KRW", "ms", "points", "ticks"}
+_EXACT: Final = frozenset({"safe"})
+"""A Safe's file is ours to the last letter, and its checksum would not bear a fence."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 
@@ -108,7 +110,8 @@ def _fence(value: Any, field: str = "") -> Any:
             return [_fence(item, field) for item in value]
         case dict():
             return {
-                name if _NAME.fullmatch(name) else fence_text(name): _fence(item, name) for name, item in value.items()
+                name if _NAME.fullmatch(name) else fence_text(name): item if name in _EXACT else _fence(item, name)
+                for name, item in value.items()
             }
         case _:
             return value

@@ -10,7 +10,7 @@ from zuno.lab.trading.question import TradeQuestion
 from zuno.lab.trading.views import TradeLabView
 from zuno.lab.workers import Progress
 from zuno.lp.service.archive import PlanListView, WhyView
-from zuno.lp.service.execution_view import SimulationView
+from zuno.lp.service.execution_view import SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.pool_ranking import PoolRankingView
 from zuno.lp.service.portfolio import PortfolioView
@@ -74,6 +74,7 @@ class PlanPreparer(Protocol):
     """Nothing here signs, sends, approves or cancels."""
 
     async def simulate(self, plan_id: str, *, looks: bool = False) -> SimulationView: ...
+    async def prepare(self, plan_id: str) -> UnsignedView: ...
 
 
 class StrategyReader(Protocol):

@@ -14,7 +14,7 @@ from zuno.journal.decision_view import ReplayView
 from zuno.kernel.view import View
 from zuno.lab.trading.views import TradeLabView
 from zuno.lp.service.archive import PlanListView
-from zuno.lp.service.execution_view import SimulationView
+from zuno.lp.service.execution_view import SimulationView, UnsignedView
 from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.pool_ranking import PoolRankingView
 from zuno.lp.service.portfolio import PortfolioView
@@ -80,8 +80,8 @@ class AssistantTool:
     gives: type[View]
     look: Callable[[Desk, Any], Awaitable[View]]
     starts: bool = False
-    """It leaves a record: a debate or a cycle, which ask models within their budget, or a backtest's report. The others
-    only read."""
+    """It leaves a record: a debate or a cycle, which ask models within their budget, a backtest's report, or a
+    step that was handed out. The others only read."""
 
 
 async def _replay(desk: Desk, asked: Any) -> ReplayView:
@@ -141,6 +141,13 @@ TOOLS: Final = {
             "A plan as exact calls on the latest block: balance changes, gas, price impact, bounds, or why it fails.",
             _takes(plan=_id("plan_ and 12 hex digits.")), SimulationView,
             lambda desk, asked: desk.services.execution().simulate(asked.plan, looks=True)),
+        AssistantTool("prepare_plan", "Next step of an approved plan, unsigned",
+            "For a wallet whose key is elsewhere: of an approved plan the next transaction, or a Safe's whole batch, to"
+            " be signed there. It is handed out once; asked again, the same bytes. Without an approval the answer is"
+            " the command that approves. Nothing is signed or sent here.",
+            _takes(plan=_id("plan_ and 12 hex digits.")), UnsignedView,
+            lambda desk, asked: desk.services.execution().prepare(asked.plan),
+            starts=True),
         AssistantTool("trade_get_status", "Trading account",
             "The trading account: paper or live, equity, PnL, open trades, protections, mandate.",
             Arguments, TradeStatusView, lambda desk, asked: desk.services.account().status()),

@@ -165,7 +165,7 @@ class Gate:
         with self.context.lock(self._lock_name):
             await self.reconcile(notify, but=plan_id)
             progress, draft = await self._load_approved(plan_id, progress)
-            if progress.handed_out or (self.context.signer.watch_only and not progress.signed_anything):
+            if self._signs_elsewhere(progress):
                 await HandedOutRun(self.context, progress, draft, notify).hand_out_next(ask_owner, tx)
                 return progress
             if tx is not None:
@@ -176,6 +176,24 @@ class Gate:
             await run.record_intent()
             await run.run()
             return progress
+
+    def _signs_elsewhere(self, progress: PlanProgress) -> bool:
+        return progress.handed_out or (self.context.signer.watch_only and not progress.signed_anything)
+
+    async def hand_out(self, progress: PlanProgress) -> None:
+        """The next step of an approved plan to its signer elsewhere, as `apply` does but without asking the owner once
+        more. Nothing is signed, sent or concluded: `Refused` where that is what comes next."""
+        plan_id = progress.plan_id
+        with self.context.lock(self._lock_name):
+            await self.reconcile(_discard_message, but=plan_id, looks=True)
+            _, draft = await self._load_approved(plan_id, progress)
+            if not self._signs_elsewhere(progress):
+                raise Refused(f"{self.context.wallet} signs here: `zuno plan apply {plan_id}` does it.")
+            looked = await self._load(plan_id)
+            over = await self._look(looked, draft)
+            if over is not None or HandedOutRun(self.context, looked, draft, _discard_message).is_complete():
+                raise Refused(f"Nothing of {plan_id} is left to hand out; `zuno plan apply {plan_id}` ends it.")
+            await HandedOutRun(self.context, progress, draft, _discard_message).hand_out_next(lambda *shown: True, None)
 
     async def cancel(self, plan_id: str, notify: Notify, progress: PlanProgress | None = None) -> PlanProgress:
         """Cancel a plan: replace transactions in flight by empty ones of the same nonce, and revoke its allowances."""

@@ -51,6 +51,7 @@ from zuno.lp.service import arguments
 from zuno.lp.service.archive import Archive, DecidedPlan, PlanLine, PlanListView
 from zuno.lp.service.execution_to_views import approval_view, execution_view, simulation_view, unsigned_view
 from zuno.lp.service.execution_view import ApprovalView, CompoundView, ExecutionView, SimulationView, UnsignedView
+from zuno.lp.service.plan_check import PlanCheckView, check_calls, read_calls
 from zuno.lp.service.positions import LpDesk
 
 MOST_WAITING: Final = 20
@@ -200,6 +201,25 @@ class Execution:
         if view.problems:
             raise Broken(f"{plan_id} was applied, and the chain shows something else: {'; '.join(view.problems)}.")
         return view
+
+    @logged_by_id
+    async def prepare(self, plan_id: str) -> UnsignedView:
+        """What an approved plan's signer elsewhere is to sign next; asked again, the same bytes."""
+        task, execution = await self._open_task(plan_id, current=True)
+        try:
+            await Gate(execution).hand_out(task.progress)
+        finally:
+            await self._note_outcome(execution, task.progress)
+        return unsigned_view(task.progress)
+
+    async def check(self, content: bytes, plan_id: str | None = None) -> PlanCheckView:
+        """Hold the calls of a file against an approved plan: the named one, else that which the file names."""
+        given = read_calls(content)
+        named = plan_id or given.named_plan
+        if named is None:
+            raise UsageError("The file names no plan: --plan says which it is to be held against.")
+        task, execution = await self._open_task(named)
+        return await check_calls(execution, task.progress, given)
 
     async def _hedge(self, progress: PlanProgress, tell: Notify) -> None:
         """The second leg, as soon as the first is done; what cannot be done now the monitor goes on with."""

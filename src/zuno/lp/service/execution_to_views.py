@@ -299,7 +299,7 @@ def unsigned_view(progress: PlanProgress) -> views.UnsignedView:
     """What was handed out and is not on the chain yet, as it was handed out: asked for again, the same bytes."""
     draft = progress.draft
     events = [step.handed_out for step in progress.steps if step.handed_out and step.state is StepState.HANDED_OUT]
-    if draft is None or not events or is_incomplete_batch(progress):
+    if progress.approved is None or draft is None or not events or is_incomplete_batch(progress):
         raise Refused(f"Nothing of {progress.plan_id} is handed out yet; `zuno plan apply {progress.plan_id}` does so.")
     chain_id, wallet, first = draft.chain_id, Address(draft.wallet), events[0]
     moment, name = Millis(1_000 * first.block.timestamp), f"Zuno {progress.plan_id}"
@@ -311,6 +311,8 @@ def unsigned_view(progress: PlanProgress) -> views.UnsignedView:
     )
     return views.UnsignedView(
         plan_id=progress.plan_id,
+        plan_hash=draft.plan_hash,
+        approval_hash=approval_hash(progress.approved.approval),
         state=progress.state,
         chain=draft.instruction.chain,
         wallet=wallet,

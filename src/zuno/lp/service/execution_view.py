@@ -347,6 +347,9 @@ class UnsignedView(View):
     """For a wallet whose key is elsewhere: what was handed out to be signed there, one by one or as one batch."""
 
     plan_id: str
+    plan_hash: str
+    approval_hash: str
+    """What its owner signed: `zuno plan check` holds the calls against it."""
     state: str
     chain: str
     wallet: str
@@ -371,7 +374,12 @@ class UnsignedView(View):
         what = "a Safe's batch" if self.safe else f"{len(self.transactions)} of its transactions"
         return document(
             f"{what} of {self.plan_id} to sign elsewhere",
-            facts(("wallet", id_(self.wallet)), ("plan", id_(self.plan_id))),
+            facts(
+                ("wallet", id_(self.wallet)),
+                ("plan", id_(self.plan_id)),
+                ("plan hash", id_(self.plan_hash)),
+                ("signed hash", id_(self.approval_hash)),
+            ),
             *sections,
             context=f"{chain_label(self.chain)} · on {self.chain}",
             notes=(*self.notes, f"`zuno plan apply {self.plan_id} --json` prints what another signer or a Safe takes"),

@@ -20,6 +20,8 @@ def made(steps: int) -> UnsignedView:
     calls = [STEP] * steps
     return UnsignedView(
         plan_id="plan_0123456789ab",
+        plan_hash="ab" * 32,
+        approval_hash="cd" * 32,
         state="handed_out",
         chain="base",
         wallet=WALLET,
