@@ -17,6 +17,7 @@ from tools.commands_page import EXAMPLES, render_page, runs_alone
 from zuno.doors.cli.main import build_command
 from zuno.doors.mcp.tools import TOOLS
 from zuno.doors.telegram.command_table import COMMANDS
+from zuno.doors.web.app import STATIC
 from zuno.settings import Settings, file_fields, variables
 from zuno.trading.agents.learned import FAILURE_POINTS, LESSON_POINTS, MOST_POINTS
 from zuno.trading.learn.recall import MIN_SHARED
@@ -91,6 +92,14 @@ def test_every_command_of_the_tree_has_a_heading() -> None:
 )
 def test_every_command_line_of_a_page_can_be_typed(page: Path) -> None:
     assert [line for line in command_lines(page) if not parses(line)] == []
+
+
+def test_every_command_the_page_names_can_be_typed() -> None:
+    """The studies of the lab's empty list among them."""
+    scripts = "\n".join(path.read_text(encoding="utf-8") for path in sorted(STATIC.rglob("*.js")))
+    named = set(re.findall(r'"(zuno [a-z][^"{$]*)"', scripts))
+    assert {line for line in named if line.startswith("zuno lab ")}, "the lab names commands where it has no report"
+    assert [line for line in sorted(named) if not parses(line)] == []
 
 
 def test_command_lines_are_found_and_wrong_ones_noticed(tmp_path: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import sqlite3
 import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -153,11 +155,13 @@ def test_demo_runs_and_leaves_nobody_elses_world_changed(zuno: Any) -> None:
     assert "applied" in ran.out
     assert ": confirmed" in ran.out
     ending = ran.out.partition("Try next")[2]
-    assert all(
-        f"  {door}  " in ending for door in ("zuno", "zuno web", "zuno telegram setup", "zuno mcp", "zuno lab study")
-    )
+    assert all(f"  {door}  " in ending for door in ("zuno", "zuno telegram setup", "zuno mcp", "zuno lab study"))
+    (kept,) = re.findall(r"  zuno web --home (\S+) ", ending)
+    events = json.loads((Path(kept) / "sim.json").read_text(encoding="utf-8"))["events"]
+    rmtree(kept)
+    assert events, "the page can be opened on the world that the tour changed"
     lines = ran.out.splitlines()
-    assert len(lines) <= 145
+    assert len(lines) <= 146
     sample = (paths.CHECKOUT / "README.md").read_text(encoding="utf-8").split("```")[3].strip("\n").splitlines()
     printed = iter(lines)
     assert [line for line in sample if line not in printed] == [], "the README shows these lines, in this order"

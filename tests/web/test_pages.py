@@ -251,6 +251,7 @@ def test_the_kill_switch_asks_for_its_word_by_keyboard(server: WebServer, open_p
     expect(dialog.get_by_role("textbox")).to_be_focused(timeout=SLOWLY)
     page.keyboard.type("kill")
     page.keyboard.press("Enter")
+    expect(page.locator(".notice.good")).to_contain_text("No position and no order is left.", timeout=SLOWLY)
     expect(page.locator(".notice.warn", has_text="kill_switch")).to_be_visible(timeout=SLOWLY)
     expect(page.locator("main")).to_contain_text("No position is open.", timeout=SLOWLY)
     assert count_open() == 0
@@ -403,3 +404,38 @@ def test_what_is_said_live_is_shown_as_text(server: WebServer, open_page: OpenPa
     expect(page.locator(".debate-state")).to_contain_text(IMAGE, timeout=SLOWLY)
     assert page.evaluate(f"window.{FLAG}") is None
     assert page.locator("main img").count() == 0
+
+
+def test_a_debate_that_overtakes_the_answer_to_its_request_still_ends(
+    server: WebServer, written: tuple[Path, HostileHome], open_page: OpenPage
+) -> None:
+    page = open_page(server, "#/lab")
+    plan, streams = written[1].plan_id, list[Route]()
+    told = {"id": "req_2", "planId": None, "error": "of another"}, {"id": "req_1", "planId": plan}
+    events = "retry: 60000\n" + "".join(f"event: debate\ndata: {json.dumps(data)}\n\n" for data in told)
+
+    def answer_late(route: Route) -> None:
+        streams.pop().fulfill(content_type="text/event-stream", body=events)
+        page.wait_for_timeout(500)
+        route.fulfill(status=202, json={"id": "req_1"})
+
+    page.route("**/api/v1/lp/recommend", answer_late)
+    page.route("**/api/v1/events*", lambda route: streams.append(route))
+    page.goto(f"{server.url}{POSITION}")
+    page.reload()
+    wait_until_drawn(page)
+    page.get_by_role("button", name="Recommend rebalance").click()
+    link = page.get_by_role("link", name="Open the plan")
+    expect(link).to_have_attribute("href", f"#/plans/{plan}", timeout=3_000)
+    expect(page.locator(".debate-decision h3")).not_to_be_empty(timeout=SLOWLY)
+
+
+@pytest.mark.slow
+def test_the_prefilled_example_leads_to_a_plan_that_opens_something(server: WebServer, open_page: OpenPage) -> None:
+    page = open_page(server, "#/liquidity")
+    wait_until_drawn(page)
+    expect(page.get_by_label("What to open, in words")).not_to_have_value("")
+    page.get_by_role("button", name="Recommend", exact=True).dblclick()
+    expect(page.locator(".debate-decision h3")).to_contain_text("open ", timeout=SLOWLY)
+    expect(page.locator(".debate-decision h3")).not_to_contain_text("nothing")
+    expect(page.locator(".debate-decision")).to_contain_text("Runner-up")

@@ -22,7 +22,7 @@ TOUR_PROFILE = "conservative"
 
 
 NEXT = (
-    ("zuno web", "the page: both desks in a browser"),
+    ("zuno web --home {home}", "this world in a browser"),
     ("zuno", "the shell: show positions, why"),
     ("zuno telegram setup", "both desks in a Telegram chat"),
     ("zuno mcp", "the door for your own assistant"),

@@ -151,27 +151,28 @@ def import_and_answer(
 
 
 def demo(session: Session, json: bool) -> None:
-    """The tour runs in a home of its own, so that it never touches anybody's world."""
+    """The tour runs in a home of its own: it never touches anybody's world, and its own can be looked at after."""
     import tempfile
 
     from zuno.doors.cli import demo_tour
 
-    with tempfile.TemporaryDirectory(prefix="zuno-demo-") as home:
-        here = session.at(home)
-        if json:
-            answer(here, json, demo_tour.tour)
-            return
+    if json:
+        with tempfile.TemporaryDirectory(prefix="zuno-demo-") as home:
+            answer(session.at(home), json, demo_tour.tour)
+        return
 
-        from zuno.doors.cli.render import narrow_pipe
+    from zuno.doors.cli.render import narrow_pipe
 
-        with narrow_pipe():
-            answer(here, json, demo_tour.opening)
-            listen_and_answer(here, json, demo_tour.argument)
-            answer(here, json, demo_tour.accounts)
-            answer(here, json, demo_tour.carried_out)
-        sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n\nTry next:\n")
-        for command, what in demo_tour.NEXT:
-            sys.stdout.write(f"  {command:<40}{what}\n")
+    home = tempfile.mkdtemp(prefix="zuno-demo-")
+    here = session.at(home)
+    with narrow_pipe():
+        answer(here, json, demo_tour.opening)
+        listen_and_answer(here, json, demo_tour.argument)
+        answer(here, json, demo_tour.accounts)
+        answer(here, json, demo_tour.carried_out)
+    sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n\nTry next:\n")
+    for command, what in demo_tour.NEXT:
+        sys.stdout.write(f"  {command.format(home=home):<39} {what}\n")
 
 
 def converse(session: Session, shell: Callable[[str | None], int]) -> int:

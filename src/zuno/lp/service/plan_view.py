@@ -322,6 +322,7 @@ class PlanView(RecordedView):
         edge = self.edge_over_hold
         beaten = self.over_runner_up
         ahead = "" if beaten is None else f", ahead of the runner-up on {share(beaten).text} of paths"
+        ahead = " that no move is worth its cost" if chosen.kind == "hold" else ahead
         words = Value if chosen.pool.verified else foreign
         unit = "" if edge is None or not chosen.pool.currency1.verified else edge.token
         capital = chosen.pool.pair(chosen.amount0_human, chosen.amount1_human)
@@ -339,6 +340,7 @@ class PlanView(RecordedView):
             ("why", foreign(self.because)),
             ("confidence", replace(number(self.confidence), text=f"{self.confidence:.2f}{ahead}")),
             None if edge is None else ("over holding", amount(edge.worth, unit)),
+            None if self.runner_up is None else ("runner-up", self.runner_up),
             ("regimes", foreign("; ".join(f"{line.pool} {line.regime}" for line in self.regimes)))
             if self.regimes[1:]
             else None,
@@ -366,6 +368,21 @@ class PlanView(RecordedView):
             ),
             acts=acts if chosen.kind != "hold" else acts[:1],
         )
+
+    @property
+    def runner_up(self) -> Value | None:
+        """The best of the others, those that were accepted first, and why it was not chosen."""
+        worth = {each.index: Decimal(each.carry.worth) for each in self.candidates if each.carry.worth is not None}
+        others = [each for each in self.candidates if each.index in worth and each.index != self.recommended.index]
+        if not others or self.recommended.index not in worth:
+            return None
+        best = max(others, key=lambda each: (each.verdict == "accept", worth[each.index]))
+        behind = worth[self.recommended.index] - worth[best.index]
+        unit = best.carry.token if best.pool.currency1.verified else ""
+        money = f"{short_text(str(abs(behind)))} {unit}".rstrip()
+        less = f"worth {money} {'less' if behind >= 0 else 'more'} over 14 days"
+        why = less if best.verdict == "accept" else f"{less}, but {best.verdict}: {best.reason}"
+        return foreign(f"{best.index} {self._describe(best)} {best.span()}".rstrip() + f", {why}")
 
     def _opens_nothing(self, candidate: CandidateView) -> bool:
         """What there is to hold in a create is nothing."""

@@ -1,22 +1,32 @@
 // Ask the desk, and follow the argument while it is held.
+import { loadSession } from "../api.js";
 import { h, replace } from "../dom.js";
+import { headline } from "../documents.js";
 import { badge, notice } from "../widgets.js";
 import { planLink, thoughtLine } from "./lp_parts.js";
 
 /** Milliseconds for the events of an outage to be told before the record is asked. */
 const SETTLE = 1500;
+/** Milliseconds after which a debate is asked for, whatever was told of it. */
+const ASK = 5000;
 const CUT_OFF = "The server was stopped before the desk decided. Ask again.";
 const PROFILES = ["conservative", "balanced", "aggressive"];
 const ROLES = ["scout", "strategist", "critic", "arbiter"];
+/** What the sim chain's wallet can open. With real money the field begins empty: no amount is put into anybody's mouth. */
+const EXAMPLE = "2 ETH safely";
 
 /** A form that starts a debate and shows it below itself: about a position, or (`create`) about opening one. */
 export function recommendForm(api, { position, chain, create = false }) {
   const place = h("div", { class: "stack-tight" });
   const profile = h("select", { name: "profile", "aria-label": "Risk profile" }, PROFILES.map((name) => h("option", { value: name, selected: name === "balanced" }, name)));
-  const wish = create ? h("input", { type: "text", name: "wish", value: "0.05 ETH passively", maxlength: "300", "aria-label": "What to open, in words" }) : null;
+  const wish = create ? h("input", { type: "text", name: "wish", placeholder: EXAMPLE, required: true, maxlength: "300", "aria-label": "What to open, in words" }) : null;
+  if (wish) Promise.resolve(api.session().mode ? api.session() : loadSession()).then((session) => {
+    if (session.liquidity === "synthetic") wish.value ||= EXAMPLE;
+  }).catch(() => {});
   const go = h("button", { type: "submit", class: "button primary" }, create ? "Recommend" : "Recommend rebalance");
   const form = h("form", { class: "ask-desk", onsubmit: async (event) => {
     event.preventDefault();
+    if (go.disabled) return;
     go.disabled = true;
     const body = create ? { kind: "create", wish: wish.value.trim(), chain } : { kind: "rebalance", position, profile: profile.value, chain };
     await holdDebate(api, body, place);
@@ -30,7 +40,7 @@ export function recommendForm(api, { position, chain, create = false }) {
 async function holdDebate(api, body, place) {
   const view = debateView();
   replace(place, view.element);
-  const heard = [];
+  const early = []; // events that overtake the answer which says whose they are
   let id = null;
   /** A server that was started again knows no job of the last one; what came of the debate stands in the journal. */
   const ask = async () => {
@@ -38,6 +48,7 @@ async function holdDebate(api, body, place) {
     try {
       const job = await api.get(`/jobs/${encodeURIComponent(id)}`);
       if (job.state === "failed") finish({ error: job.error });
+      if (job.state === "ended") await readRecord();
     } catch (error) {
       if (error.status === 404) await readRecord();
     }
@@ -51,22 +62,32 @@ async function holdDebate(api, body, place) {
       if (error.status) finish({ error: CUT_OFF });
     }
   };
-  const stops = [
-    api.onReturn(() => setTimeout(ask, SETTLE)),
-    api.on("thought", (data) => { if (id === null) heard.push(data); else if (data.id === id) view.hear(data); }),
-    api.on("waiting", (data) => { if (data.id === id) view.wait(data.text); }),
-    api.on("debate", (data) => { if (data.id === id) finish(data); }),
-    api.on("job", (data) => { if (data.id === id && data.state === "failed") finish({ error: data.error }); }),
-  ];
+  const take = {
+    thought: view.hear,
+    waiting: (data) => view.wait(data.text),
+    debate: (data) => finish(data),
+    job: (data) => { if (data.state === "failed") finish({ error: data.error }); },
+  };
+  const stops = Object.entries(take).map(([type, hear]) => api.on(type, (data) => {
+    if (id === null) early.push([hear, data]);
+    else if (data.id === id) hear(data);
+  }));
+  const asking = setInterval(ask, ASK);
+  stops.push(api.onReturn(() => setTimeout(ask, SETTLE)), () => clearInterval(asking));
+  api.leaving(() => clearInterval(asking));
   let done = () => {};
   const ended = new Promise((resolve) => { done = resolve; });
+  let over = false;
   function finish(data) {
+    if (over) return;
+    over = true;
     view.finish(data);
     done();
+    if (data.planId) tellDecision(api, data.planId, view);
   }
   try {
     ({ id } = await api.post("/lp/recommend", body));
-    for (const data of heard.splice(0)) if (data.id === id) view.hear(data);
+    for (const [hear, data] of early.splice(0)) if (data.id === id) hear(data);
     await ended;
   } catch (error) {
     view.fail(error);
@@ -75,16 +96,26 @@ async function holdDebate(api, body, place) {
   }
 }
 
+/** What was decided, in the plan's own words, and why not the next best. */
+async function tellDecision(api, planId, view) {
+  try {
+    const { view: plan, document } = await api.read(`/lp/plans/${encodeURIComponent(planId)}`);
+    const runnerUp = document?.sections[0]?.facts.find((fact) => fact.label === "runner-up");
+    view.decide([headline(document, { level: "h3" }), h("p", null, plan.because), runnerUp ? h("p", { class: "hint" }, `Runner-up: ${runnerUp.value.text}`) : null]);
+  } catch { /* the plan's page says it */ }
+}
+
 /** Who speaks, which round, what was vetoed and why, as it comes. */
 export function debateView() {
   const seats = Object.fromEntries(ROLES.map((role) => [role, h("li", { class: "seat" }, role)]));
   const list = h("ol", { class: "debate live", "aria-live": "polite", "aria-relevant": "additions", "aria-label": "The argument" });
   const state = h("p", { class: "debate-state", role: "status" }, "The desk is called together …");
   const waiting = h("p", { class: "hint debate-waiting" });
+  const decision = h("div", { class: "debate-decision" });
   const told = new Set();
   let round = null;
   return {
-    element: h("div", { class: "stack-tight" }, h("ul", { class: "seats", "aria-label": "At the desk" }, Object.values(seats)), state, waiting, list),
+    element: h("div", { class: "stack-tight" }, h("ul", { class: "seats", "aria-label": "At the desk" }, Object.values(seats)), state, decision, waiting, list),
     hear(thought) {
       if (told.has(thought.key)) return;
       told.add(thought.key);
@@ -108,6 +139,9 @@ export function debateView() {
       for (const seat of Object.values(seats)) seat.classList.remove("speaking");
       if (data.planId) replace(state, badge("decided", "good"), " ", h("a", { href: planLink(data.planId), class: "button primary" }, "Open the plan"));
       else replace(state, badge("no plan", "warn"), " ", data.error ?? "The debate ended without a plan.");
+    },
+    decide(words) {
+      replace(decision, words);
     },
     fail(error) {
       replace(waiting);

@@ -8,7 +8,7 @@ import { badge, fillWith, loading, notice, panel, table } from "../widgets.js";
 const STUDIES = [
   ["zuno lab study --seeds 1-8", "how the desk rules over synthetic markets: the mix of rulings, and whether a mirrored market gets the mirrored ruling"],
   ["zuno lab memory --seeds 1-6", "whether memory helps: the same markets with and without it, where a setup is planted and where none is"],
-  ["zuno lab lp", "backtests of the liquidity desk over recorded minutes: every arm over the same hours, every cost counted"],
+  ["zuno lab noedge --worlds 40", "how often the desk finds an edge in markets that have none"],
 ];
 const MOST_ROWS = 200;
 const MOST_COLUMNS = 12;

@@ -39,8 +39,10 @@ export async function show(root, params, pageApi) {
   const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(redrawChart));
   const levels = levelsForm(api, refresh);
   const desk = deskPanel(api, refresh);
+  const receipt = h("div", { class: "slot", "aria-live": "polite" }); // of the kill switch: what is being closed, then what was
   replace(root,
     h("div", { class: "page-head" }, head, accountChoice(api), h("div", { class: "end" }, runForm(api, pageApi), controls)),
+    receipt,
     glance,
     next,
     panel("Market", { actions: chartActions }, chart, chartSource),
@@ -51,7 +53,7 @@ export async function show(root, params, pageApi) {
   const loadAccount = () => fillWith(glance, () => api.read("/trading/account"), ({ view, document: words }) => {
     const focused = controls.contains(document.activeElement);
     replace(head, headline(words, { title: "Trading" }));
-    replace(controls, switches(view, api, refresh));
+    replace(controls, switches(view, api, refresh, receipt));
     if (focused) controls.firstChild.focus();
     replace(risk, drawRisk(view, api));
     desk.draw(view);
@@ -152,14 +154,14 @@ function drawRisk(view, api) {
 }
 
 /** Pause and kill: what changes state asks as the terminal does. */
-function switches(view, api, refresh) {
+function switches(view, api, refresh, receipt) {
   const paused = view.protections.some((lock) => lock.protection === "paused");
-  const act = async (path, title, action, danger) => {
-    if (await postWithWord(api, path, { view, title, action, danger })) await refresh();
+  const act = async (path, title, action, danger, more) => {
+    if (await postWithWord(api, path, { view, title, action, danger, ...more })) await refresh();
   };
   const pause = () => act("/trading/pause");
   const resume = () => act("/trading/resume", "Open trades again", "Resume");
-  const kill = () => act("/trading/kill", "Kill switch", "Close everything", true);
+  const kill = () => act("/trading/kill", "Kill switch", "Close everything", true, { receipt });
   const lifted = view.protections.find((lock) => LIFTED.has(lock.protection));
   const unlock = async () => {
     if (await postWithWord(api, "/trading/unlock", { view, title: "Unlock the desk", action: "Unlock", body: { protection: lifted.protection } })) await refresh();
@@ -168,9 +170,11 @@ function switches(view, api, refresh) {
 }
 
 /** Post, and where the server asks for a word, ask for it in its own sentence. The answer is whether it was done. */
-async function postWithWord(api, path, { view, title, action, danger, body = {} } = {}) {
+async function postWithWord(api, path, { view, title, action, danger, receipt, body = {} } = {}) {
   const send = async (word) => {
+    if (receipt) replace(receipt, word ? loading(`Closing every position and cancelling every order of ${describeAccount(api.account)} …`) : null);
     const answer = await api.post(path, word ? { ...body, word } : body);
+    if (receipt) replace(receipt, drawReceipt(answer));
     api.toast(answer?.said?.join("; ") || "Done", "good");
     return true;
   };
@@ -186,10 +190,16 @@ async function postWithWord(api, path, { view, title, action, danger, body = {} 
     try {
       return await send(word);
     } catch (refused) {
+      if (receipt) replace(receipt, problemNotice(refused));
       api.toast(refused.message, "bad");
       return true;
     }
   }
+}
+
+function drawReceipt({ said, positions, orders, asOf }) {
+  const left = positions.length || orders.length ? `Still there: ${positions.length} positions, ${orders.length} orders.` : "No position and no order is left.";
+  return h("div", { class: `notice ${positions.length ? "warn" : "good"}`, role: "status" }, h("strong", null, `Kill switch, ${time(asOf)}`), h("ul", { class: "bullets" }, said.map((text) => h("li", null, text))), h("span", null, left));
 }
 
 function runForm(api, pageApi) {
