@@ -37,6 +37,7 @@ from zuno.lp.service.mesh_supervisor import MeshHost
 from zuno.lp.service.pool_ranking import PoolRanking
 from zuno.lp.service.portfolio import PortfolioDesk
 from zuno.lp.service.positions import LpDesk
+from zuno.lp.service.range_preview import RangePreviews
 from zuno.lp.service.recommend import RecommendService
 from zuno.lp.service.wallets import WalletOnChain, WalletService
 from zuno.lp.watch.alerts import AlertDesk
@@ -83,6 +84,9 @@ class Zuno(Protocol):
         """The LP desk of a chain by name, or of the default chain. `UsageError` for an unknown name."""
 
     def pool_ranking(self, chain: str | None) -> PoolRanking: ...
+
+    def range_previews(self) -> RangePreviews:
+        """What a range of the owner's own would earn and cost, before anybody argues."""
 
     def audit(self) -> JournalAudit: ...
 

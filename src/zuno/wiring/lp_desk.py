@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from zuno.lp.service.pool_ranking import PoolRanking
     from zuno.lp.service.portfolio import PortfolioDesk
     from zuno.lp.service.positions import LpDesk
+    from zuno.lp.service.range_preview import RangePreviews
     from zuno.lp.service.recommend import DebateRunner, Listen, LocalDebateRunner, RecommendService
     from zuno.lp.service.recorded_request import RecordedRequest
     from zuno.lp.service.wallets import WalletOnChain, WalletService
@@ -96,6 +97,21 @@ class LpWiring(SharedWiring):
         name = opened.info.name
         kept = None if name in LOCAL_CHAINS else JsonCache(self._settings.home / "chains" / name / "days")
         return PoolRanking(opened, partial(self._chains.feeds, opened), kept)
+
+    def range_previews(self) -> RangePreviews:
+        return self._range_previews
+
+    @cached_property
+    def _range_previews(self) -> RangePreviews:
+        from zuno.lp.service.range_preview import RangePreviews
+
+        observe = partial(self._observe_with, chains=self._chains)
+        where, profile, hooks = (
+            self._settings.default_chain(),
+            self._settings.risk_profile,
+            self._settings.allowed_hooks,
+        )
+        return RangePreviews(observe, perf_counter, where, profile, hooks)
 
     @cached_property
     def _desk_states(self) -> DeskStateReader:

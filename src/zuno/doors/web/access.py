@@ -48,7 +48,9 @@ HEADERS: Final = {
 _RAW_HEADERS: Final = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 _GUARDED: Final = ("/api/", "/metrics")
 _SAFE: Final = frozenset({"GET", "HEAD"})
-_LOWERS_RISK: Final = re.compile(r"/api/v1/(trading/(kill|pause|cancel|revoke)|lp/plans/[^/]+/cancel)")
+_LOWERS_RISK: Final = re.compile(
+    r"/api/v1/(trading/(kill|pause|cancel|revoke)|lp/(plans/[^/]+/cancel|mandates/(pause|revoke)))"
+)
 _OWN_END: Final = "/api/v1/session"
 """The route that changes only the session of the caller."""
 _HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(?::[0-9]{1,5})?")

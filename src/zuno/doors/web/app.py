@@ -20,6 +20,7 @@ from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
 from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
 from zuno.doors.web.routes.lp import build_lp_routes
+from zuno.doors.web.routes.lp_acts import build_lp_act_routes
 from zuno.doors.web.routes.plans import build_plan_routes
 from zuno.doors.web.routes.system import build_system_routes
 from zuno.doors.web.routes.trade_acts import build_trade_act_routes
@@ -77,6 +78,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
         build_lp_routes(services, feed, jobs),  # tried in this order: the one that is asked most comes first
         build_system_routes(services, on.access, on.version, feed, jobs),
         build_plan_routes(services, feed, jobs, on.helper),
+        build_lp_act_routes(services, jobs, on.helper),
         build_trading_routes(services, feed, jobs, on.helper, on.kill_lock),
         build_trade_act_routes(services, feed, jobs, on.helper),
         build_trust_routes(services),

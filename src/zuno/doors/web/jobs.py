@@ -27,7 +27,7 @@ class JobView(View):
     id: str
     """Of the debate (`req_…`) or the run (`run_…`); else a name of its own."""
     what: str
-    """`recommend`, `analyze`, `approve`, `apply`, `cancel`, `kill`, `desk`."""
+    """`recommend`, `analyze`, `approve`, `apply`, `cancel`, `kill`, `desk`, `collect` and the like."""
     about: ForeignText
     state: State
     started: int

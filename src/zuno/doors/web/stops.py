@@ -11,9 +11,10 @@ from zuno.trading.service.account_view import ActionView
 
 Stop = (
     tuple[Literal["kill", "pause", "revoke", "cancel", "uses_play_money"], str | None]
+    | tuple[Literal["pause_mandates", "revoke_mandates"], str | None]
     | tuple[Literal["cancel_order"], str | None, str]
 )
-"""What, and which account or plan; of an account, which order."""
+"""What, and which account, plan or chain; of an account, which order."""
 Tell = Callable[[str], None]
 WATCH_SECONDS: Final = 0.25
 
@@ -44,6 +45,10 @@ class StopDesk:
                 return await self._zuno.account(account).revoke_mandate()
             case "cancel_order", account, order:
                 return await self._zuno.account(account).cancel(order)
+            case "pause_mandates", _:
+                return await self._zuno.mandates().pause()
+            case "revoke_mandates", chain:
+                return await self._zuno.mandates().revoke(chain)
             case "cancel", plan:
                 return await self._zuno.execution().cancel(plan or "", tell)
             case "uses_play_money", plan:

@@ -101,7 +101,7 @@ def build_plan(
     decided bytes are not made again."""
     debate, decision = ready.debate, ready.decision
     sheets = [facts_of(context, debate.rounds, number) for number in range(len(debate.rounds))]
-    ballots = [_candidate_views(context, *ballot) for ballot in zip(debate.rounds, sheets, strict=True)]
+    ballots = [candidate_views(context, *ballot) for ballot in zip(debate.rounds, sheets, strict=True)]
     last, facts = debate.rounds[-1], sheets[-1]
     chosen = last.candidates[decision.index]
     pool_facts = context.scenes[chosen.pool_index]
@@ -279,7 +279,7 @@ def _prep_action(candidate: Candidate, pool: PoolState, context: Context) -> str
     return ", then ".join(steps) + " first" if steps else None
 
 
-def _candidate_views(context: Context, round_: Round, facts: FactSheet) -> tuple[views.CandidateView, ...]:
+def candidate_views(context: Context, round_: Round, facts: FactSheet) -> tuple[views.CandidateView, ...]:
     own = [(move.pool_index, move.range) for move in build_own_moves(context)]
     return tuple(
         _candidate_view(

@@ -253,7 +253,7 @@ class RecommendService:
         whoever asks names the debate by while it is held. Where it is hedged it stays so."""
         position_id = arguments.position_id(position)
         _check_choice(candidate)
-        risk = _profile(profile or self.profile)
+        risk = parse_profile(profile or self.profile)
         room = await self.open_room(request_id, listen)
         terms = self._list_terms(chain or self.chain, risk, room, own_range)
         short = None if self.find_short is None else await self.find_short(chain or self.chain, position_id)
@@ -278,7 +278,7 @@ class RecommendService:
         of what it holds of the volatile token; `Refused` where none can be had."""
         asked_for = parse_create_request(text, flags)
         _check_choice(candidate)
-        risk = _profile(profile or asked_for.profile or self.profile)
+        risk = parse_profile(profile or asked_for.profile or self.profile)
         where = chain or asked_for.chain or self.chain
         await self._check_capital(where, asked_for.position)
         room = await self.open_room(request_id, listen)
@@ -378,7 +378,7 @@ def _check_choice(candidate: int | None) -> None:
         raise UsageError(f"A candidate is named by its index on the ballot, 0 or more, not {candidate}.")
 
 
-def _profile(text: str) -> RiskProfile:
+def parse_profile(text: str) -> RiskProfile:
     try:
         return RiskProfile(text)
     except ValueError:

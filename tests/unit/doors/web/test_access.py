@@ -31,10 +31,24 @@ LOOK, ACT = "/api/v1/session", "/api/v1/trading/unlock"
 STOPS = (
     *(f"/api/v1/trading/{act}" for act in ("kill", "pause", "cancel", "revoke")),
     "/api/v1/lp/plans/plan_000000000000/cancel",
+    "/api/v1/lp/mandates/pause",
+    "/api/v1/lp/mandates/revoke",
 )
 NO_STOPS = tuple(
     f"/api/v1/{path}"
-    for path in ("trading/close", "trading/levels", "trading/start", "trading/stop", "trading/cancel/all", "lp/cancel")
+    for path in (
+        "trading/close",
+        "trading/levels",
+        "trading/start",
+        "trading/stop",
+        "trading/cancel/all",
+        "lp/cancel",
+        "lp/mandates/resume",
+        "lp/mandates/grant",
+        "lp/positions/1/close",
+        "lp/allowances/revoke",
+        "lp/alerts/rule_0/remove",
+    )
 )
 """Closing one leg of a hedge, a looser stop or a desk that watches stops no more can raise risk."""
 

@@ -102,7 +102,12 @@ WITHOUT = {
     *("SearchView", "LabReport", "LabReportsView"),  # of the journal or a file, by their own id
     *("HomeView", "PageView"),  # made of others
     "MarketsView",  # each of its lists has its own
-    *("CostsView", "AlertsView", "MeshView"),  # of the journal, the monitor and the peers, and of nobody else
+    *(
+        "CostsView",
+        "AlertsView",
+        "LpMandatesView",
+        "MeshView",
+    ),  # of the journal, the monitor and the peers, and of nobody else
 }
 
 

@@ -122,10 +122,19 @@ RAISES_RISK = re.compile(
 )
 CHANGES = {
     "DELETE /api/v1/session",
+    "POST /api/v1/lp/alerts",
+    "POST /api/v1/lp/alerts/{alert}/ack",
+    "POST /api/v1/lp/alerts/{alert}/snooze",
+    "POST /api/v1/lp/alerts/{rule}/remove",
+    "POST /api/v1/lp/allowances/revoke",
+    "POST /api/v1/lp/mandates/pause",
+    "POST /api/v1/lp/mandates/resume",
+    "POST /api/v1/lp/mandates/revoke",
     "POST /api/v1/lp/plans/{plan}/apply",
     "POST /api/v1/lp/plans/{plan}/approve",
     "POST /api/v1/lp/plans/{plan}/cancel",
     "POST /api/v1/lp/plans/{plan}/simulate",
+    "POST /api/v1/lp/positions/{position}/{act}",
     "POST /api/v1/lp/recommend",
     "POST /api/v1/trading/analyze",
     "POST /api/v1/trading/cancel",
@@ -151,7 +160,8 @@ def test_mandates_live_trading_and_limits_are_the_terminals_alone(page: PageApp)
     fields = json.dumps(
         [page.app.openapi()["components"]["schemas"][name] for name in ("AnalyzeBody", "UnlockBody", "StartBody")]
     )
-    assert not [change for change in CHANGES if RAISES_RISK.search(change)]
+    ends = {f"POST /api/v1/lp/mandates/{act}" for act in ("pause", "resume", "revoke")}
+    assert {change for change in CHANGES if RAISES_RISK.search(change)} == ends, "of a mandate what it ends or wakes"
     assert set(re.findall(RAISES_RISK, fields)) <= {"live"}, "an account's name"
 
 
@@ -164,7 +174,7 @@ def test_whoever_may_look_changes_nothing(page: PageApp) -> None:
             assert client.get(f"{API}/session").json()["mayAct"] is False
             assert client.get("/metrics").status_code == 200
             for change in sorted(CHANGES - {"DELETE /api/v1/session"}):
-                path = change.removeprefix("POST ").replace("{plan}", "plan_000000000000")
+                path = change.removeprefix("POST ").replace("{plan}", "plan_000000000000").replace("{act}", "close")
                 assert problem(client.post(path, json={})) == (403, "forbidden"), path
 
 
@@ -172,8 +182,9 @@ def test_with_real_money_acting_waits_for_leave_and_lowering_risk_for_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ZUNO_BASE_RPC_URL", "http://127.0.0.1:9")
-    refused = {"resume", "unlock", "analyze", "close", "levels", "start", "stop"}
-    refused |= {"recommend", "approve", "apply", "simulate"}
+    free = {f"POST {API}/trading/{act}" for act in ("kill", "pause", "cancel", "revoke")}
+    free |= {f"POST {API}/lp/{act}" for act in ("plans/{plan}/cancel", "mandates/pause", "mandates/revoke")}
+    refused = CHANGES - free - {"DELETE /api/v1/session"}
     with open_page_app(tmp_path) as page:
         cookie, header = log_in(page.logins)
         with TestClient(page.app, base_url=f"http://{HOST}", headers={"Cookie": cookie, **header}) as client:
@@ -182,7 +193,7 @@ def test_with_real_money_acting_waits_for_leave_and_lowering_risk_for_nothing(
                 """What is refused for want of leave."""
                 page.clocks.seconds += 3600.0
                 answers = {
-                    change.rpartition("/")[2]: client.post(
+                    change: client.post(
                         change.removeprefix("POST ").replace("{plan}", "plan_000000000000"), json={"account": "<"}
                     )
                     for change in sorted(CHANGES - {"DELETE /api/v1/session"})

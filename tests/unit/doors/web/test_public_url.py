@@ -28,6 +28,8 @@ NOBODY = {"account": "<"}
 """An account that no act gets further than."""
 LOWER_RISK = {
     "POST /api/v1/lp/plans/{plan}/cancel",
+    "POST /api/v1/lp/mandates/pause",
+    "POST /api/v1/lp/mandates/revoke",
     "POST /api/v1/trading/cancel",
     "POST /api/v1/trading/kill",
     "POST /api/v1/trading/pause",

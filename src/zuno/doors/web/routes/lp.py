@@ -1,6 +1,6 @@
 """Routes of the LP desk: positions, pools, portfolio, alerts, debates."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response
 from pydantic import Field
@@ -13,15 +13,21 @@ from zuno.doors.web.problems import Problem
 from zuno.doors.web.services import Services, document, respond
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound
-from zuno.lp.model.debate import Thought
+from zuno.kernel.view import View
+from zuno.lp.model.debate import OwnRange, Thought
 from zuno.lp.service.archive import WhyView
+from zuno.lp.service.arguments import own_range
 from zuno.lp.service.create_request import Flags
 from zuno.lp.service.plan_view import PlanView
+from zuno.lp.service.pool_ranking import PoolRankingView
 from zuno.lp.service.portfolio import PortfolioView
+from zuno.lp.service.range_preview import RangePreviewView, name_pool
 from zuno.lp.service.recommend import Waiting
 from zuno.lp.service.result_views import ClosedPositionsView, PnlView, WhatIfView
 from zuno.lp.service.views import InspectView, LiquidityView, PoolsView, PoolView, PositionHistoryView, PositionsView
 from zuno.lp.watch.alerts import AlertsView
+
+Edge = Annotated[str, Query(max_length=60, description="In prices as people quote the pair; with `ticks`, a tick.")]
 
 
 class RecommendBody(Body):
@@ -32,6 +38,21 @@ class RecommendBody(Body):
     """Of a new position, in words: "0.05 ETH passively"."""
     chain: ShortText = None
     profile: ShortText = None
+    lower: ShortText = None
+    """With `upper`, a range of the owner's own as a further candidate, in prices; `ticks`: in ticks."""
+    upper: ShortText = None
+    ticks: bool = False
+    anyway: bool = False
+    """Take the own range though the Critic advise against it."""
+    pool: ShortText = None
+    """The one to open the position in; without it the desk chooses."""
+
+
+def read_edges(lower: str | None, upper: str | None, *, ticks: bool) -> OwnRange | None:
+    edges = None if lower is None or upper is None else (lower, upper)
+    if edges is None and (lower or upper):
+        raise Problem(422, "A range has two edges.")
+    return own_range(None, edges) if ticks else own_range(edges, None)
 
 
 def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
@@ -79,6 +100,13 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
     async def list_pools(chain: Chain = None) -> Response:
         return await services.answer(lambda zuno: zuno.lp(chain).pools())
 
+    @router.get("/pools/rank", **document(PoolRankingView))
+    async def rank_pools(
+        wanted: Text = None, amount: Annotated[str, Query(max_length=20)] = "10000", chain: Chain = None
+    ) -> Response:
+        """Which pools' fees pay for their LVR, by the low end of fee cover; `wanted`: a token or a pair."""
+        return await services.answer(lambda zuno: zuno.pool_ranking(chain).rank(wanted, amount, lambda *_: None))
+
     @router.get("/pools/{pool}", **document(PoolView))
     async def get_pool(pool: Id, chain: Chain = None, fee: Text = None) -> Response:
         """One pool by its id."""
@@ -88,6 +116,31 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
     async def get_liquidity(pool: Id, chain: Chain = None) -> Response:
         """How the pool's liquidity lies from half its price to twice."""
         return await services.answer(lambda zuno: zuno.lp(chain).liquidity(pool))
+
+    @router.get("/range", **document(RangePreviewView))
+    async def preview_range(
+        lower: Edge,
+        upper: Edge,
+        ticks: bool = False,
+        position: Text = None,
+        pool: Text = None,
+        wish: Annotated[str | None, Query(max_length=500)] = None,
+        chain: Chain = None,
+        profile: Text = None,
+    ) -> Response:
+        """What a range of one's own would earn and cost, by the rules of the debate: of a position moved there, or of a
+        wish in a pool."""
+        own = read_edges(lower, upper, ticks=ticks)
+        if own is None or (position is None) == (wish is None) or (wish is None) != (pool is None):
+            raise Problem(422, "A range of a position, or of a wish in a pool.")
+
+        async def preview(zuno: Zuno) -> View:
+            if position is not None:
+                return await zuno.range_previews().preview_move(position, own, chain, profile)
+            there = await zuno.lp(chain).pool(pool or "")
+            return await zuno.range_previews().preview_opening(wish or "", there, own, chain, profile)
+
+        return await services.answer(preview)
 
     @router.get("/alerts", **document(AlertsView))
     async def list_alerts(everything: bool = False) -> Response:
@@ -120,15 +173,16 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
             else:
                 feed.publish("thought", describe_thought(request_id, event.role, event.round, event.seq, event.text))
 
+        own = read_edges(body.lower, body.upper, ticks=body.ticks)
+        terms: dict[str, Any] = {"own_range": own, "anyway": body.anyway, "listen": hear, "request_id": request_id}
+        terms |= {"chain": body.chain, "profile": body.profile}
+
         async def debate(zuno: Zuno) -> PlanView:
             advice = zuno.advice()
-            if body.wish is not None:
-                return await advice.create(
-                    body.wish, Flags(), chain=body.chain, profile=body.profile, listen=hear, request_id=request_id
-                )
-            return await advice.rebalance(
-                body.position or "", chain=body.chain, profile=body.profile, listen=hear, request_id=request_id
-            )
+            if body.wish is None:
+                return await advice.rebalance(body.position or "", **terms)
+            flags = Flags() if body.pool is None else name_pool(await zuno.lp(body.chain).pool(body.pool))
+            return await advice.create(body.wish, flags, **terms)
 
         feed.expect(request_id)
         return respond(jobs.start(request_id, "recommend", body.wish or f"position {body.position}", debate), 202)
