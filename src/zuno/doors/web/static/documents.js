@@ -66,6 +66,11 @@ function drawAct({ label, command }, here) {
     const href = match && address(...match.slice(1));
     if (href && href.split("?")[0] !== location.hash.split("?")[0]) return h("a", { class: "button", href, title: `zuno ${command}` }, label);
   }
+  return commandButton(label, command);
+}
+
+/** What is done at a terminal alone: its command, to be copied. */
+export function commandButton(label, command) {
   return h("button", { type: "button", class: "button copy", title: "Copy the command for a terminal", onclick: () => copy(`zuno ${command}`) }, `${label}: `, h("code", null, `zuno ${command}`));
 }
 

@@ -37,7 +37,8 @@ export function recommendForm(api, { position, chain, create = false }) {
     form, place);
 }
 
-async function holdDebate(api, body, place) {
+/** Start a debate by `body` and show it in `place` until it has ended. */
+export async function holdDebate(api, body, place) {
   const view = debateView();
   replace(place, view.element);
   const early = []; // events that overtake the answer which says whose they are

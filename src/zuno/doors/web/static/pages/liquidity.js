@@ -7,22 +7,37 @@ import { collapse, fillWith, loading, notice, panel, sourceLine, table, timeAge 
 import { rangesChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
+import { levelsPart, mandatesPart, openOwnRange, opened, rankPart, walletActs } from "./lp_acts.js";
 
 const REFRESH = 20_000;
 
 export async function show(root, params, api) {
   const slots = Object.fromEntries(["totals", "positions", "ranges", "plans", "closed"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const debate = recommendForm(api, { create: true });
+  let chosen = null;
+  const opening = h("div", { class: "stack-tight", id: "open-own" });
+  const drawOpening = (open) => replace(opening, opened("With a range of your own, in a pool of your choice", () => openOwnRange(api, params.chain, chosen), { open }));
+  const choose = (pool) => {
+    chosen = pool;
+    drawOpening(true);
+    opening.scrollIntoView({ block: "start" });
+  };
+  drawOpening(false);
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Liquidity")),
     slots.totals,
-    panel("Positions", {}, slots.positions),
+    panel("Positions", {}, walletActs(api, params.chain), slots.positions),
     h("div", { class: "grid" },
       panel("Ranges and liquidity around the price", { wide: "half" }, slots.ranges),
       h("div", { class: "half stack" },
         panel("Open a position", {}, debate),
         panel("Plans", {}, slots.plans),
-        panel("Closed positions", {}, slots.closed))));
+        panel("Closed positions", {}, slots.closed))),
+    panel("Open with a range of your own", {}, opening),
+    panel("Which pool pays", { id: "rank" }, opened("Rank the pools of this chain by their fee cover", () => rankPart(api, params.chain, choose))),
+    h("div", { class: "grid" },
+      panel("What the monitor may do", { wide: "half", id: "mandates" }, mandatesPart(api)),
+      panel("Levels and alerts", { wide: "half", id: "levels" }, levelsPart(api))));
 
   const load = collapse(() => Promise.all([
     fillWith(slots.positions, () => fetchPositions(api, { chain: params.chain }), (data) => {

@@ -5,12 +5,18 @@ import { figures, findAct, headline, notes, pairs, urgent, wordPairs } from "../
 import { askForWord, badge, button, collapse, facts, fillWith, loading, notice, panel, problemNotice, sourceLine, stat, table, toast } from "../widgets.js";
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { planState, transcript, verdictBadge } from "./lp_parts.js";
+import { showInstructed } from "./instructed.js";
 
 const REFRESH = 20_000;
 
 export async function show(root, params, api) {
   const at = `/lp/plans/${encodeURIComponent(params.id)}`;
-  const { view: plan, document } = await api.read(at);
+  const argued = await api.read(at).catch((error) => {
+    if (error.status !== 409) throw error;
+    return null; // it was made without a debate
+  });
+  if (!argued) return showInstructed(root, params, api, at);
+  const { view: plan, document } = argued;
   const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const readAt = h("time", null, "…");
   const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
@@ -191,7 +197,7 @@ function sourcesTable(plan) {
 // -- carrying it out
 
 /** `result` is what the last button brought; it stays while the state around it changes. */
-function statePart({ view, document }, api, at, result, reload) {
+export function statePart({ view, document }, api, at, result, reload) {
   const run = (work) => async (event) => {
     const { currentTarget } = event;
     currentTarget.disabled = true;

@@ -6,6 +6,7 @@ import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, s
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
+import { actsPart, levelsPart, moveOwnRange, opened } from "./lp_acts.js";
 
 const REFRESH = 20_000;
 const KEEP = { keep: true };
@@ -27,6 +28,15 @@ export async function show(root, params, api) {
   const token = { side: "inToken1" };
   const moved = { percent: 0 };
   let known = null;
+  let picker = null;
+  let around = null;
+  const own = opened("Choose both edges, see what they would earn, and let the desk answer", async () => {
+    around = around ?? await api.get(`/lp/pools/${encodeURIComponent(known.pool.id)}/liquidity`, query);
+    picker = await moveOwnRange(api, known, params.chain, around);
+    return picker.element;
+  });
+  const act = h("div", { class: "stack-tight" });
+  const levels = h("div", { class: "stack-tight" });
   replace(root,
     h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), slots.head, h("div", { class: "end" }, slots.acts)),
     slots.urgent,
@@ -36,6 +46,9 @@ export async function show(root, params, api) {
       h("div", { class: "third stack" },
         panel("Ask the desk", { id: "ask" }, recommendForm(api, { position: params.id, chain: params.chain })),
         panel("What it holds", {}, slots.holds)),
+      panel("A range of your own", { id: "own-range" }, own),
+      panel("Collect, add, remove, close", { wide: "half", id: "acts" }, act),
+      panel("Tell me", { wide: "half", id: "levels" }, levels),
       panel("Liquidity around the price", { wide: "half" }, slots.liquidity),
       panel("Fees by day", { wide: "half" }, slots.fees),
       panel("Where the money went", { wide: "half" }, slots.attribution),
@@ -45,6 +58,10 @@ export async function show(root, params, api) {
   const load = collapse(() => Promise.all([
     fillWith(slots.figures, async () => {
       const [{ view: position, document }, portfolio] = await Promise.all([api.read(at, query), api.get("/lp/portfolio", query).catch(() => null)]);
+      if (!known) {
+        replace(act, actsPart(api, position, params.chain));
+        replace(levels, levelsPart(api, { position, chain: params.chain }));
+      }
       known = position;
       return { position, document, line: portfolio?.positions.find((item) => item.id === position.id && item.chain === position.chain) ?? {} };
     }, ({ position, document, line }) => {
@@ -56,7 +73,11 @@ export async function show(root, params, api) {
       return positionFigures(document, line, { href: api.address(at), at: position.timestamp, text: `${position.chain} block ${position.block}` });
     }, KEEP).then(() => known && fillWith(slots.liquidity,
       async () => ({ position: known, view: await api.get(`/lp/pools/${encodeURIComponent(known.pool.id)}/liquidity`, query) }),
-      ({ position, view }) => liquidityPart(position, view, api), KEEP)),
+      ({ position, view }) => {
+        around = view;
+        picker?.update(position, view);
+        return liquidityPart(position, view, api);
+      }, KEEP)),
     fillWith(slots.price, () => api.get(`${at}/history`, query), (view) => {
       replace(slots.fees, feesPart(view, api, at));
       return pricePart(view, api, at);
