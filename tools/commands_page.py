@@ -39,6 +39,7 @@ the command tree, so `zuno COMMAND --help` says the same.
 EXAMPLES = {
     "agents": "zuno agents",
     "backup": "zuno backup /backups/zuno-{date}.zip --keep 14",
+    "docs build": "zuno docs build --out site",
     "home move": "zuno home move /data/zuno",
     "home usage": "zuno home usage",
     "restore": "zuno restore /backups/zuno-20261118T063000Z.zip --home /data/zuno",

@@ -16,6 +16,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import LockedFile, web_lock
 from zuno.adapters.helper_process import HelperProcess
 from zuno.adapters.kill_lock import KillLockFile
+from zuno.doors.docs_site import find_docs
 from zuno.doors.web_door import LOOPBACK, WebDoor
 from zuno.doors.web_logins import Factors, Logins
 from zuno.doors.zuno import Zuno
@@ -23,7 +24,6 @@ from zuno.kernel.errors import Unavailable, ZunoError
 from zuno.kernel.public_site import LOOPBACK_NAMES, parse_public_url
 from zuno.settings import Settings
 from zuno.wiring.doctor import NO_ROOM
-from zuno.wiring.version import PACKAGE
 
 INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
@@ -84,12 +84,6 @@ def build_web(
 
 
 _ADVICE: Final = "whoever reads the traffic has your login. An SSH tunnel to 127.0.0.1 is safer."
-
-
-def find_docs() -> Path | None:
-    """This project's pages: in the package where it is installed, beside it in a checkout."""
-    places = (PACKAGE / "docs", PACKAGE.parents[1] / "docs")
-    return next((place for place in places if (place / "commands.md").is_file()), None)
 
 
 def build_logins(home: Path) -> Logins:

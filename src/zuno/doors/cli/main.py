@@ -25,7 +25,7 @@ from zuno.doors.cli.options import ChainName, Home, Json, argument, command, fla
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
 from zuno.doors.cli.strategy import strategy
-from zuno.doors.cli.system import agents, config, doctor, export, logs, mcp, parse, serve_home, status, telegram
+from zuno.doors.cli.system import agents, config, docs, doctor, export, logs, mcp, parse, serve_home, status, telegram
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 from zuno.kernel.errors import UsageError
@@ -48,7 +48,15 @@ journal = group("Signed, hash-chained journal of all debates and decisions.")
 recommend = group("Run a debate and show the recommendation. Nothing is signed or sent.")
 _first = {"lp": lp, "sim": sim, "devnet": devnet, "plan": plan, "journal": journal, "wallet": wallet, "data": data}
 _desks = {"monitor": monitor, "alerts": alerts, "trade": trade, "strategy": strategy, "memory": memory, "lab": lab}
-_others = {"telegram": telegram, "web": web, "mesh": mesh, "export": export, "home": home, "config": config}
+_others = {
+    "telegram": telegram,
+    "web": web,
+    "mesh": mesh,
+    "export": export,
+    "home": home,
+    "config": config,
+    "docs": docs,
+}
 for _word, _group in (_first | _desks | _others).items():
     app.add_typer(_group, name=_word)
 lp.add_typer(recommend, name="recommend")

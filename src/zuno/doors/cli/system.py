@@ -12,6 +12,7 @@ import typer
 from zuno.doors.cli import run_command
 from zuno.doors.cli.options import ChainName, Home, Json, JsonLines, argument, command, flag, group, number, option
 from zuno.doors.cli.trade import put
+from zuno.kernel.errors import Unavailable
 
 if TYPE_CHECKING:
     from zuno.doors.cli.run_command import Answer
@@ -191,6 +192,25 @@ def _write_csv(zuno: Zuno, view: ExportView, out: str | None, json: bool) -> Exp
         return view
     put(zuno, Path(out), to_csv(view).encode(), "table", "choose another --out")
     return view.model_copy(update={"file": out})
+
+
+docs = group("This documentation as a static site.")
+
+
+@command(docs, "build")
+async def docs_build(
+    zuno: Zuno, out: Annotated[Path, option("--out", "DIR", "Folder that it is written to.")] = Path("zuno-docs")
+) -> View:
+    """Build the documentation: HTML pages with a search, their Markdown, llms.txt and llms-full.txt."""
+    from zuno.doors.docs_site import DocsSiteView, build_site, find_docs
+
+    if (pages := find_docs()) is None:
+        raise Unavailable("The documentation is not installed beside this package; a checkout has it.")
+    site = build_site(pages)
+    for name, content in site.items():
+        put(zuno, out / name, content, "page", "choose another --out")
+    count = sum(name.endswith(".html") for name in site)
+    return DocsSiteView(folder=str(out), pages=count, files=len(site))
 
 
 telegram = group("Bot in a Telegram chat: both desks, for the people you list.")

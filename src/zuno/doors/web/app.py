@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from mimetypes import guess_type
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -11,6 +12,7 @@ from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, Red
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
+from zuno.doors.docs_site import build_site
 from zuno.doors.metrics import TEXT_TYPE
 from zuno.doors.web.access import Access, Guard
 from zuno.doors.web.confirm import Body
@@ -18,7 +20,7 @@ from zuno.doors.web.documents import DocumentView
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
-from zuno.doors.web.problems import PROBLEMS, ProblemView, register_problems
+from zuno.doors.web.problems import PROBLEMS, Problem, ProblemView, register_problems
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.lp_acts import build_lp_act_routes
 from zuno.doors.web.routes.plans import build_plan_routes
@@ -36,10 +38,6 @@ STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
 READY_SECONDS: Final = 5.0
 READY_MS: Final = 1_000
-SUMMARY: Final = (
-    "A desk of arguing agents for Uniswap v4 liquidity and crypto trading: a model reasons, code owns every number. "
-    "Paper by default, not advice."
-)
 
 
 class LoginBody(Body):
@@ -138,13 +136,6 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
 
     if docs is None:
         return
-    index = list_pages(docs, access.base)
-
-    @app.get("/llms.txt", include_in_schema=False)
-    @app.get("/docs/", include_in_schema=False)
-    @app.get("/docs/decisions/", include_in_schema=False)
-    async def list_docs() -> Response:
-        return PlainTextResponse(index)
 
     @app.get("/docs", include_in_schema=False)
     @app.get("/docs/decisions", include_in_schema=False)
@@ -152,24 +143,24 @@ def _add_open_routes(app: FastAPI, access: Access, docs: Path | None) -> None:
         """Else what these pages link to would be looked for one folder too high."""
         return RedirectResponse(f"{request.url.path}/", 307)
 
-    app.mount("/docs", StaticFiles(directory=docs), name="docs")
+    built: list[asyncio.Task[dict[str, bytes]]] = []
 
-
-def list_pages(docs: Path, base: str = "") -> str:
-    """What is written about Zuno, as llmstxt.org asks for it: a title, a sentence, and a link with a sentence each."""
-    lines = ["# Zuno", "", f"> {SUMMARY}", "", "## Docs", ""]
-    lines += [_list_page(path, docs, base) for path in sorted([*docs.glob("*.md"), *docs.glob("guides/*.md")])]
-    lines += ["", "## Optional", ""]
-    lines += [_list_page(path, docs, base) for path in sorted((docs / "decisions").glob("*.md"))]
-    interface = f"- [OpenAPI]({base}{API}/openapi.json): the JSON interface of this page (wants the login)"
-    return "\n".join([*lines, "", "## Interface", "", interface, ""])
-
-
-def _list_page(path: Path, docs: Path, base: str) -> str:
-    title, *rest = path.read_text(encoding="utf-8").splitlines() or [path.stem]
-    first = next((line for line in rest if line.strip() and not line.startswith(("|", "#", "-", "`"))), "")
-    about = f": {first.strip()}" if first else ""
-    return f"- [{title.lstrip('# ')}]({base}/docs/{path.relative_to(docs).as_posix()}){about}"
+    @app.get("/llms.txt", include_in_schema=False)
+    @app.get("/llms-full.txt", include_in_schema=False)
+    @app.get("/docs/{place:path}", include_in_schema=False)
+    async def show_docs(request: Request, place: str = "") -> Response:
+        """Built when it is first asked for, which takes two seconds."""
+        if not built:
+            built.append(asyncio.create_task(asyncio.to_thread(build_site, docs, f"{access.base}/docs/")))
+        site = await asyncio.shield(built[0])
+        name = request.path_params.get("place", request.url.path.rpartition("/")[2])
+        name = f"{name}index.html" if name.endswith("/") or not name else name
+        if (content := site.get(name)) is None:
+            raise Problem(404, "The documentation has no such page; /docs/ lists them.")
+        if name == "llms.txt":
+            content += f"\n## Interface\n\n- [OpenAPI]({access.base}{API}/openapi.json): wants the login\n".encode()
+        kind = guess_type(name)[0] or "text/markdown"
+        return Response(content, media_type="text/plain" if name.endswith((".md", ".txt")) else kind)
 
 
 def _describe_answers(app: FastAPI) -> None:

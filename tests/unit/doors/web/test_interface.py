@@ -572,7 +572,15 @@ def test_health_pages_and_llms_txt_are_open_and_metrics_are_not(client: TestClie
         for path in pages:
             assert f"](/docs/{path.relative_to(CHECKOUT / 'docs')})" in index
         assert stranger.get("/docs/web.md").text == (CHECKOUT / "docs" / "web.md").read_text(encoding="utf-8")
-        assert stranger.get("/docs/").text == index
+        assert "llms-full.txt" not in index
+        assert stranger.get("/llms-full.txt").text == stranger.get("/docs/llms-full.txt").text
+        start = stranger.get("/docs/")
+        assert start.headers["content-type"] == "text/html; charset=utf-8"
+        assert "The first hour" in start.text
+        assert "script-src 'self'" in start.headers["content-security-policy"]
+        for name, kind in (("site.js", "javascript"), ("site.css", "css"), ("search.json", "json")):
+            assert kind in stranger.get(f"/docs/{name}").headers["content-type"]
+        assert problem(stranger.get("/docs/none.html"))[0] == 404
         assert str(stranger.get("/docs").url).endswith("/docs/")
 
 
