@@ -21,7 +21,7 @@ from zuno.markets.venues import Venue, parse_venue
 from zuno.trading.chart.account_charts import describe_equity
 from zuno.trading.execute.order_gate import OrderGate, request_name
 from zuno.trading.model.account import BookChange
-from zuno.trading.model.known import or_none
+from zuno.trading.model.known import derive, or_none
 from zuno.trading.model.market import DAY_MS, HOUR_MS, SECOND_MS, Timeframe
 from zuno.trading.model.orders import to_decimal
 from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, NEW_PAPER_CASH
@@ -77,7 +77,13 @@ from zuno.trading.service.desk_view import describe_post_mortem, protection_view
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
 from zuno.trading.service.manual_entries import ClosingEntry, ManualEntry
-from zuno.trading.service.profit_view import EquityPointView, PerformanceView, ProfitView
+from zuno.trading.service.profit_view import (
+    EquityCurvesView,
+    EquityCurveView,
+    EquityPointView,
+    PerformanceView,
+    ProfitView,
+)
 from zuno.trading.service.strategies import SleeveAccount
 
 MOST_LINES: Final = 10_000
@@ -247,6 +253,16 @@ class AccountDesk:
     async def equity(self) -> PerformanceView:
         """Figures and the equity curve; nothing is painted."""
         return self._view_performance(*await self._draw_lines())
+
+    async def curves(self) -> EquityCurvesView:
+        """The curve of each sleeve beside those of desk, core and hold."""
+        page, lines = await self._draw_lines(by_sleeve=True)
+        curves = (
+            derive(EquityCurveView, equity_line_view(line), usd=tuple(float(point.equity) for point in line.points))
+            for line in lines
+        )
+        moments = tuple(point.at for point in lines[0].points) if lines else ()
+        return EquityCurvesView(**self._head(page), at=moments, lines=tuple(curves))
 
     async def performance(self, by: str | None = None) -> tuple[PerformanceView, bytes | None]:
         """The same, and its picture where there is one. `by`: sleeve, or None."""

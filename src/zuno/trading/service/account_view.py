@@ -455,6 +455,7 @@ class ClosedTradeView(_TradeView):
     exit_reason: str
     closed: IsoTime
     duration_hours: float
+    sleeve: str
 
 
 class TradesView(AccountView):

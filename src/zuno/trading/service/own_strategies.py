@@ -86,6 +86,10 @@ class OwnShadowView(View):
         )
 
 
+class OwnShadowsView(View):
+    shadows: tuple[OwnShadowView, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class OwnStrategies:
     journal: Callable[[], Awaitable[Journal]]
@@ -118,6 +122,12 @@ class OwnStrategies:
         await self._find(name)
         await self._ask(name, (await self.desk.newest_moment(None)).as_of)
         return await self._view(name, f"Shadow of {name}")
+
+    async def records(self) -> OwnShadowsView:
+        """Of all, as they stand; none is asked."""
+        return OwnShadowsView(
+            shadows=tuple([await self._view(name, f"Shadow of {name}") for name in await self.names()])
+        )
 
     async def ask_all(self, at: Millis) -> list[str]:
         """Ask each for the day that ended last, once; what is new of those that are set aside. `Unavailable` where the

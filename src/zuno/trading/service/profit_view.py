@@ -1,7 +1,7 @@
 """What closed trades made, and how the account's equity went."""
 
 from zuno.kernel.numbers_text import sparkline
-from zuno.kernel.view import View
+from zuno.kernel.view import IsoTime, View
 from zuno.present.document import (
     Document,
     Facts,
@@ -82,6 +82,17 @@ class EquityLineView(View):
     max_drawdown_pct: float | None
     sharpe: float | None
     """A year, of daily returns; null for fewer than 30 of them."""
+
+
+class EquityCurveView(EquityLineView):
+    usd: tuple[float, ...]
+
+
+class EquityCurvesView(AccountView):
+    """The same lines as they went, at the same moments: desk, core, hold and every sleeve."""
+
+    at: tuple[IsoTime, ...]
+    lines: tuple[EquityCurveView, ...]
 
 
 class DrawdownView(AccountView):

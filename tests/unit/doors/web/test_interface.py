@@ -474,7 +474,19 @@ def test_an_account_at_an_exchange_can_be_chosen_once_anything_happened_there(tm
     assert told == [{"name": "paper", "mode": "paper"}, {"name": "demo", "mode": "demo"}]
 
 
-LOOKS = ("account", "balance", "positions", "trades", "orders", "fills", "ledger", "equity", "daily", "protections")
+LOOKS = (
+    "account",
+    "balance",
+    "positions",
+    "trades",
+    "orders",
+    "fills",
+    "ledger",
+    "equity",
+    "curves",
+    "daily",
+    "protections",
+)
 
 
 @pytest.fixture(scope="module")

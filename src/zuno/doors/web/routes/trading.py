@@ -42,9 +42,11 @@ from zuno.trading.service.account_view import (
 )
 from zuno.trading.service.features_view import CandlesView, FeaturesView, MarketChartView
 from zuno.trading.service.markets import MarketsView
-from zuno.trading.service.profit_view import PerformanceView, ProfitView
+from zuno.trading.service.own_strategies import OwnShadowsView
+from zuno.trading.service.profit_view import EquityCurvesView, PerformanceView, ProfitView
 from zuno.trading.service.report import Report, Reports
 from zuno.trading.service.runs_view import CycleWhyView
+from zuno.trading.service.strategies import SleevesListView, StrategyTargetsView
 
 Interval = Annotated[str, Query(max_length=TEXT_CHARS, description="1m, 5m, 15m, 1h, 4h, 1d or 1w.")]
 
@@ -128,6 +130,26 @@ def build_trading_routes(services: Services, feed: EventFeed, jobs: Jobs, helper
     async def get_equity(account: Account = None) -> Response:
         """Equity and drawdown over time."""
         return await services.answer(lambda zuno: zuno.account(account).equity())
+
+    @router.get("/curves", **document(EquityCurvesView))
+    async def get_curves(account: Account = None) -> Response:
+        """Desk, core, hold and every sleeve over the same days, from the account's first equity on."""
+        return await services.answer(lambda zuno: zuno.account(account).curves())
+
+    @router.get("/strategies", **document(SleevesListView))
+    async def list_strategies(account: Account = None) -> Response:
+        """The rule of each strategy, and its share of the account."""
+        return await services.answer(lambda zuno: zuno.strategies(account).list())
+
+    @router.get("/targets", **document(StrategyTargetsView))
+    async def list_targets(account: Account = None, as_of: AsOf = None) -> Response:
+        """What each sleeve would hold, why, and what a minimum order prevents."""
+        return await services.answer(lambda zuno: zuno.strategies(account).targets(as_of))
+
+    @router.get("/shadows", **document(OwnShadowsView))
+    async def list_shadows() -> Response:
+        """The record of each strategy of the owner's own; none is asked."""
+        return await services.answer(lambda zuno: zuno.own_strategies().records())
 
     @router.get("/daily", **document(ProfitView))
     async def get_profit(account: Account = None, by: Annotated[str, Query(max_length=20)] = "day") -> Response:

@@ -141,7 +141,7 @@ function isPrice(text) {
 
 /** How far a level is, and what it means before fees. */
 function describeLevel(trade, name, text) {
-  if (!text) return `${name}: as it is`;
+  if (!text || Number(text.replaceAll(",", "")) === trade[name]) return `${name}: as it is`;
   if (!isPrice(text)) return `${name}: “${text.slice(0, 40)}” is no price`;
   const level = Number(text.replaceAll(",", ""));
   const sign = trade.side.toUpperCase() === "LONG" ? 1 : -1;

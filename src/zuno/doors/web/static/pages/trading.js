@@ -1,11 +1,13 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { accountChoice, describeAccount, openAccount } from "../accounts.js";
-import { acts, figures, headline, notes, tableOf, urgent, wordPairs } from "../documents.js";
+import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
+import { sleevesPart } from "./sleeve_parts.js";
+import { tradeTable } from "./trade_table.js";
 import { deskPanel, drawOrders, drawPositions, levelsForm } from "./trade_parts.js";
-import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, notice, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
+import { askForWord, badge, button, collapse, facts, fillWith, loading, modeBadge, panel, problemNotice, sourceLine, stat, table } from "../widgets.js";
 
 const INTERVALS = ["1h", "4h", "1d"];
 const LAYERS = [["heat", "Heat map"], ["levels", "Levels"], ["averages", "Averages"], ["profile", "Profile"], ["closed", "Closed trades"]];
@@ -36,10 +38,11 @@ export async function show(root, params, pageApi) {
   const controls = h("span", { class: "controls" });
   const head = h("span", { class: "row wrap" }, h("h1", null, "Trading"));
   const next = h("div", null);
-  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(redrawChart));
+  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(() => { redrawChart(); return sleeves.load(); }));
   const levels = levelsForm(api, refresh);
   const desk = deskPanel(api, refresh);
   const receipt = h("div", { class: "slot", "aria-live": "polite" }); // of the kill switch: what is being closed, then what was
+  const sleeves = sleevesPart(api);
   replace(root,
     h("div", { class: "page-head" }, head, accountChoice(api), h("div", { class: "end" }, runForm(api, pageApi), controls)),
     receipt,
@@ -48,6 +51,7 @@ export async function show(root, params, pageApi) {
     panel("Market", { actions: chartActions }, chart, chartSource),
     h("div", { class: "grid" }, h("div", { class: "three-quarters stack" }, positions, levels.place, orders), h("div", { class: "quarter stack" }, risk, desk.place)),
     results,
+    sleeves.place,
     books(api));
 
   const loadAccount = () => fillWith(glance, () => api.read("/trading/account"), ({ view, document: words }) => {
@@ -106,6 +110,7 @@ export async function show(root, params, pageApi) {
   drawChartActions();
   await Promise.all([loadAccount(), loadPositions(), loadOrders(), loadChart(), loadResults()]);
   redrawChart();
+  sleeves.load();
   api.every(REFRESH, refresh);
   api.every(REFRESH_CHART, loadChart);
   api.on("run_ended", refresh);
@@ -135,7 +140,6 @@ function drawAccount(view, words, api) {
     figures({ facts: words?.sections.flatMap((section) => section.facts) }, { href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
       stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" })),
     facts(wordPairs(first)),
-    tableOf(words, "Sleeves"),
     notes(words),
   ];
 }
@@ -268,7 +272,7 @@ function books(api) {
   const place = h("div", { class: "books stack", role: "tabpanel", id: "book", tabindex: "0" });
   const list = h("div", { class: "tablist", role: "tablist", "aria-label": "Books" });
   const tabs = [
-    ["Closed trades", () => closedTrades(api)],
+    ["Trades", () => tradeTable(api)],
     ["Orders", () => paged(api, "/trading/orders", { everything: true }, "Orders", ORDER_COLUMNS)],
     ["Fills", () => paged(api, "/trading/fills", {}, "Fills", FILL_COLUMNS)],
     ["Ledger", () => ledger(api)],
@@ -364,64 +368,6 @@ const RUN_COLUMNS = [
 
 export function callBadge(call) {
   return call ? badge(call, { LONG: "good", SHORT: "bad", CANCEL_AND_CLOSE: "warn" }[call] ?? "") : "–";
-}
-
-function closedTrades(api) {
-  const drawn = h("div", { class: "stack" });
-  const place = paged(api, "/trading/trades", { limit: 25 }, "Closed trades", [
-    { name: "Trade", cell: (row) => h("button", { type: "button", class: "link-button", title: "Show entry and exit on the candles", onclick: () => showTrade(row, drawn, api) }, h("span", { class: "change" }, `${row.side.toUpperCase()} ${row.symbol}`), h("span", { class: "sub" }, row.exchange, row.exploration ? " · exploration" : "")) },
-    { name: "Opened", hide: true, cell: (row) => shortTime(row.opened) },
-    { name: "Closed", cell: (row) => [h("span", { class: "change" }, shortTime(row.closed)), h("span", { class: "sub" }, span(row.durationHours * 3600))] },
-    { name: "Entry", number: true, hide: true, cell: (row) => number(row.entry) },
-    { name: "Exit", number: true, hide: true, cell: (row) => number(row.exit) },
-    { name: "By", cell: (row) => row.exitReason },
-    { name: "Fees", number: true, hide: true, cell: (row) => money(row.fees, row.currency) },
-    { name: "Net PnL", number: true, cell: (row) => h("span", { class: tone(row.netPnl) }, money(row.netPnl, row.currency), h("span", { class: "sub phone" }, `${signed(row.r, 2)} R`)) },
-    { name: "R", number: true, hide: true, cell: (row) => h("span", { class: tone(row.r) }, signed(row.r, 2)) },
-    { name: "Run", hide: true, cell: (row) => row.decision ? h("a", { href: `#/runs/${encodeURIComponent(row.decision)}` }, shorten(row.decision, 8, 4)) : "by hand" },
-  ]);
-  return [drawn, place];
-}
-
-/** Entry and exit on the candles of the trade's own time. */
-async function showTrade(trade, place, api) {
-  const long = trade.durationHours > 24 * 8;
-  const interval = trade.durationHours < 4 ? "1m" : long ? "4h" : "1h";
-  const bar = { "1m": 60000, "1h": 3600000, "4h": 14400000 }[interval];
-  const margin = Math.max(20 * bar, (Date.parse(trade.closed) - Date.parse(trade.opened)) * 0.6);
-  replace(place, loading());
-  await fillWith(place, async () => {
-    const from = String(Math.round(Date.parse(trade.opened) - margin));
-    const to = String(Math.round(Date.parse(trade.closed) + margin));
-    const ask = (until) => api.get("/trading/candles", { symbol: trade.symbol, interval, from, to: until });
-    try {
-      return await ask(to);
-    } catch (error) {
-      if (error.status !== 400 && error.status !== 422) throw error;
-      return ask(null); // the market ends before the margin does
-    }
-  }, (view) => {
-    const dollars = trade.currency === "USD";
-    const chart = candleChart(toChart(view, bar), { trades: dollars ? [trade] : [], newest: "last" });
-    return panel(`${trade.side.toUpperCase()} ${trade.symbol}: ${money(trade.netPnl, trade.currency)}, ${signed(trade.r, 2)} R, closed by ${trade.exitReason}`,
-      { actions: [trade.decision ? h("a", { class: "button", href: `#/runs/${encodeURIComponent(trade.decision)}` }, "Its run") : null, button("Close", () => replace(place))],
-        source: { href: api.address(`/trading/candles?symbol=${trade.symbol}&interval=${interval}&from=${Date.parse(trade.opened)}`), at: null, text: `${view.origin} · ${view.source} · as of ${time(view.asOf)}` } },
-      dollars ? null : notice("This trade was in won at Upbit; the candles are Binance's, so its prices are not drawn."), chart);
-  });
-  place.scrollIntoView({ block: "nearest" });
-}
-
-/** A list of candles in the shape of a market chart. */
-function toChart(view, bar) {
-  const bars = view.candles;
-  const first = bars.length ? bars[0].at : 0;
-  const places = bars.map((candle) => Math.round((candle.at - first) / bar));
-  const column = (name) => bars.map((candle) => candle[name]);
-  return {
-    ...view, first, places, intervalMs: bar, width: places.length ? places.at(-1) + 1 : 0,
-    price: bars.length ? { candles: { open: column("open"), high: column("high"), low: column("low"), close: column("close") } } : { why: "No candle of that time is stored." },
-    panels: [{ name: "volume", values: column("volume") }],
-  };
 }
 
 function ledger(api) {
