@@ -85,6 +85,7 @@ class Zuno(Protocol):
 
     def pool_ranking(self, chain: str | None) -> PoolRanking: ...
 
+    @property
     def range_previews(self) -> RangePreviews:
         """What a range of the owner's own would earn and cost, before anybody argues."""
 

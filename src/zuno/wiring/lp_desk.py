@@ -98,11 +98,8 @@ class LpWiring(SharedWiring):
         kept = None if name in LOCAL_CHAINS else JsonCache(self._settings.home / "chains" / name / "days")
         return PoolRanking(opened, partial(self._chains.feeds, opened), kept)
 
-    def range_previews(self) -> RangePreviews:
-        return self._range_previews
-
     @cached_property
-    def _range_previews(self) -> RangePreviews:
+    def range_previews(self) -> RangePreviews:
         from zuno.lp.service.range_preview import RangePreviews
 
         observe = partial(self._observe_with, chains=self._chains)

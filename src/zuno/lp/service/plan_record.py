@@ -127,7 +127,7 @@ def build_plan(
         cautions=tuple(render(caution, facts, decision.index) for caution in decision.cautions),
         rounds=len(debate.rounds) - 1,
         regime=pool_facts.regime,
-        recommended=_recommended_view(ballots[-1][decision.index], chosen, pool_facts.pool, context),
+        recommended=recommended_view(ballots[-1][decision.index], chosen, pool_facts.pool, context),
         candidates=ballots[-1],
         earlier=tuple(
             _earlier_view(number, candidate)
@@ -251,7 +251,7 @@ def _compare_with_hold(chosen: Candidate, last: Round, pool: PoolState) -> str:
     return f"By worth alone {name} would gain {amount(edge)} over {days} against {staying}."
 
 
-def _recommended_view(
+def recommended_view(
     view: views.CandidateView, candidate: Candidate, pool: PoolState, context: Context
 ) -> views.RecommendedView:
     put_in = candidate.deposit

@@ -123,9 +123,7 @@ RAISES_RISK = re.compile(
 CHANGES = {
     "DELETE /api/v1/session",
     "POST /api/v1/lp/alerts",
-    "POST /api/v1/lp/alerts/{alert}/ack",
-    "POST /api/v1/lp/alerts/{alert}/snooze",
-    "POST /api/v1/lp/alerts/{rule}/remove",
+    "POST /api/v1/lp/alerts/{id}/{answer}",
     "POST /api/v1/lp/allowances/revoke",
     "POST /api/v1/lp/mandates/pause",
     "POST /api/v1/lp/mandates/resume",

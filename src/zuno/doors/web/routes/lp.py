@@ -30,6 +30,13 @@ from zuno.lp.watch.alerts import AlertsView
 Edge = Annotated[str, Query(max_length=60, description="In prices as people quote the pair; with `ticks`, a tick.")]
 
 
+def read_range(lower: str | None, upper: str | None, *, ticks: bool) -> OwnRange:
+    edges = lower or "", upper or ""
+    own = own_range(None, edges) if ticks else own_range(edges, None)
+    assert own is not None
+    return own
+
+
 class RecommendBody(Body):
     kind: Literal["rebalance", "create"] = "rebalance"
     position: ShortText = None
@@ -38,21 +45,13 @@ class RecommendBody(Body):
     """Of a new position, in words: "0.05 ETH passively"."""
     chain: ShortText = None
     profile: ShortText = None
-    lower: ShortText = None
-    """With `upper`, a range of the owner's own as a further candidate, in prices; `ticks`: in ticks."""
-    upper: ShortText = None
+    range: Annotated[tuple[ShortText, ShortText] | None, Field(strict=False)] = None
+    """Of the owner's own, a further candidate: two prices; `ticks`: two ticks."""
     ticks: bool = False
     anyway: bool = False
     """Take the own range though the Critic advise against it."""
     pool: ShortText = None
     """The one to open the position in; without it the desk chooses."""
-
-
-def read_edges(lower: str | None, upper: str | None, *, ticks: bool) -> OwnRange | None:
-    edges = None if lower is None or upper is None else (lower, upper)
-    if edges is None and (lower or upper):
-        raise Problem(422, "A range has two edges.")
-    return own_range(None, edges) if ticks else own_range(edges, None)
 
 
 def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRouter:
@@ -130,15 +129,13 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
     ) -> Response:
         """What a range of one's own would earn and cost, by the rules of the debate: of a position moved there, or of a
         wish in a pool."""
-        own = read_edges(lower, upper, ticks=ticks)
-        if own is None or (position is None) == (wish is None) or (wish is None) != (pool is None):
+        if (position is None) == (wish is None) or (wish is None) != (pool is None):
             raise Problem(422, "A range of a position, or of a wish in a pool.")
+        own = read_range(lower, upper, ticks=ticks)
 
         async def preview(zuno: Zuno) -> View:
-            if position is not None:
-                return await zuno.range_previews().preview_move(position, own, chain, profile)
-            there = await zuno.lp(chain).pool(pool or "")
-            return await zuno.range_previews().preview_opening(wish or "", there, own, chain, profile)
+            there = None if pool is None else await zuno.lp(chain).pool(pool)
+            return await zuno.range_previews.preview(own, chain, profile, position or "", wish or "", there)
 
         return await services.answer(preview)
 
@@ -173,7 +170,7 @@ def build_lp_routes(services: Services, feed: EventFeed, jobs: Jobs) -> APIRoute
             else:
                 feed.publish("thought", describe_thought(request_id, event.role, event.round, event.seq, event.text))
 
-        own = read_edges(body.lower, body.upper, ticks=body.ticks)
+        own = None if body.range is None else read_range(*body.range, ticks=body.ticks)
         terms: dict[str, Any] = {"own_range": own, "anyway": body.anyway, "listen": hear, "request_id": request_id}
         terms |= {"chain": body.chain, "profile": body.profile}
 

@@ -23,11 +23,11 @@ from zuno.lp.service.execution_view import ExecutionView
 from zuno.lp.service.mandates import LpMandatesView
 from zuno.lp.watch.alerts import AnsweredView, RuleView
 
+Answer = Literal["remove", "ack", "snooze"]
 Act = Literal["collect", "compound", "close", "add", "remove"]
 ALL: Final = "all"
-AGAIN_MS: Final = 120_000
-"""For so long the same act again, from another tab or by the back button, is the plan that was made for the first."""
-MOST_KEPT: Final = 200
+AGAIN_MS: Final = 600_000
+"""For so long the same act again (a double click, another tab, the way back, a lost answer) is the first one's plan."""
 Amount = Annotated[str, Field(max_length=TEXT_CHARS)]
 
 
@@ -39,20 +39,17 @@ class ActBody(Body):
     anyway: bool = False
     """As `--anyway` does at the terminal."""
     chain: ShortText = None
-    once: ShortText = None
-    """A name for this very request: however often it is sent, one plan is made."""
 
 
 class LevelBody(Body):
     position: Annotated[str, Field(max_length=TEXT_CHARS)]
-    price_above: ShortText = None
-    price_below: ShortText = None
-    fees_above: ShortText = None
+    condition: Literal["price_above", "price_below", "fees_above"]
+    level: Annotated[str, Field(max_length=TEXT_CHARS)]
     chain: ShortText = None
 
 
-class SnoozeBody(Body):
-    span: Annotated[str, Field(max_length=TEXT_CHARS)]
+class AnswerBody(Body):
+    span: ShortText = None
 
 
 class ChainBody(Body):
@@ -68,27 +65,20 @@ class OncePlans:
     _made: dict[tuple[str, ...], tuple[Millis, asyncio.Task[ExecutionView]]] = field(default_factory=dict)
 
     async def make(self, act: str, about: str, body: ActBody, work: Callable[[Zuno], Awaitable[ExecutionView]]) -> View:
-        same = act, about, body.model_copy(update={"once": None}).model_dump_json()
-        keys = {same} if body.once is None else {same, (*same, body.once)}
-        for key in sorted(keys, key=len, reverse=True):
-            at, making = self._made.get(key, (Millis(0), None))
-            if making is not None and (key != same or self.jobs.now() - at < AGAIN_MS):
-                kept = await self._look_again((await asyncio.shield(making)).plan_id)
-                if key != same or kept.state == PlanState.DRAFTED:
-                    self._made |= dict.fromkeys(keys - {same}, (at, making))
-                    return kept
+        key, now = (act, about, body.model_dump_json()), self.jobs.now()
+        self._made = {known: made for known, made in self._made.items() if now - made[0] < AGAIN_MS}
+        if key in self._made:
+            plan = (await asyncio.shield(self._made[key][1])).plan_id
+            kept = await self.services.fetch(lambda zuno: zuno.execution().status(plan))
+            if kept.state in (PlanState.DRAFTED, PlanState.SIMULATED):
+                return kept
         making = asyncio.create_task(self.jobs.finish(self.jobs.new_id("job_"), act, about, work))
-        self._made |= dict.fromkeys(keys, (self.jobs.now(), making))
-        while len(self._made) > MOST_KEPT:
-            del self._made[next(iter(self._made))]
+        self._made[key] = now, making
         try:
             return await asyncio.shield(making)
         except Exception:
-            self._made = {key: made for key, made in self._made.items() if made[1] is not making}
+            self._made.pop(key, None)
             raise
-
-    async def _look_again(self, plan: str) -> ExecutionView:
-        return await self.services.fetch(lambda zuno: zuno.execution().status(plan))
 
 
 def build_lp_act_routes(services: Services, jobs: Jobs, helper: Helper) -> APIRouter:
@@ -145,26 +135,24 @@ def build_lp_act_routes(services: Services, jobs: Jobs, helper: Helper) -> APIRo
 
     @router.post("/alerts", **document(RuleView))
     async def add_level(body: LevelBody) -> Response:
-        """Tell the owner when the price or the uncollected fees of a position reach a level: one of the three."""
-        levels = {
-            Condition.PRICE_ABOVE: body.price_above,
-            Condition.PRICE_BELOW: body.price_below,
-            Condition.FEES_ABOVE: body.fees_above,
-        }
+        """Tell the owner when the price or the uncollected fees of a position reach a level."""
+        levels = {Condition(body.condition): body.level}
         return respond(await services.ask(lambda zuno: zuno.alerts().add(body.position, body.chain, levels)))
 
-    @router.post("/alerts/{rule}/remove", **document(RuleView))
-    async def remove_level(rule: Id, body: Body) -> Response:
-        return respond(await services.ask(lambda zuno: zuno.alerts().remove(rule)))
+    @router.post("/alerts/{id}/{answer}", **document(RuleView | AnsweredView))
+    async def answer_alert(id: Id, answer: Annotated[Answer, Path()], body: AnswerBody) -> Response:
+        """Remove a level; acknowledge an alert until it recovers or gets worse, or snooze it for a span such as 6h."""
 
-    @router.post("/alerts/{alert}/ack", **document(AnsweredView))
-    async def acknowledge(alert: Id, body: Body) -> Response:
-        """Silent until it recovers or gets worse."""
-        return respond(await services.ask(lambda zuno: zuno.alerts().ack(alert)))
+        async def answer_it(zuno: Zuno) -> View:
+            desk = zuno.alerts()
+            match answer:
+                case "remove":
+                    return await desk.remove(id)
+                case "ack":
+                    return await desk.ack(id)
+                case "snooze":
+                    return await desk.snooze(id, body.span or "")
 
-    @router.post("/alerts/{alert}/snooze", **document(AnsweredView))
-    async def snooze(alert: Id, body: SnoozeBody) -> Response:
-        """For a span such as 6h."""
-        return respond(await services.ask(lambda zuno: zuno.alerts().snooze(alert, body.span)))
+        return respond(await services.ask(answer_it))
 
     return router

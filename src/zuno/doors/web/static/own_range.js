@@ -202,7 +202,7 @@ export function ownRange(api, about) {
       const known = (await pending) ?? answer;
       if (!known) return;
       const { candidate } = known.view;
-      const range = { lower: String(candidate.tickLower), upper: String(candidate.tickUpper), ticks: true, anyway: anyway.checked };
+      const range = { range: [String(candidate.tickLower), String(candidate.tickUpper)], ticks: true, anyway: anyway.checked };
       const wish = about.wish?.();
       const body = about.position ? { kind: "rebalance", position: about.position } : { kind: "create", wish, pool: about.pool };
       if (candidate.kind === "hold") say(notice("This is the range that it has now: move an edge first.", "warn"));
@@ -267,8 +267,9 @@ export function ownRange(api, about) {
     const { view } = answer;
     const { candidate, hold: held } = view;
     const buffers = turned ? [view.bufferUpper, view.bufferLower].map((change) => 100 / (1 + Number(change) / 100) - 100) : [view.bufferLower, view.bufferUpper];
-    const rows = view.table.map((row) => ({ price: shown(Number(row.price)), worth: Number(row.worth), held: Number(row.held) })).sort((one, other) => one.price - other.price);
+    const rows = view.table.map((row) => ({ price: shown(Number(row.price)), worth: Number(row.worth), held: Number(row.hodlWorth) })).sort((one, other) => one.price - other.price);
     const { carry, stress } = candidate;
+    const today = Number(view.table.find((row) => Number(row.percent) === 0).worth);
     const kept = view.positionId ? (text) => `now: ${text}` : () => null;
     const snapped = SIDES.map((side) => shown(Number(sideShown(side) === "lower" ? candidate.priceLower : candidate.priceUpper)));
     replace(results,
@@ -280,11 +281,11 @@ export function ownRange(api, about) {
         stat("Buffer", view.inRange ? `${signedPercent(buffers[0] / 100)} / ${signedPercent(buffers[1] / 100)}` : "out of range", { tone: `long ${view.inRange ? "" : "down"}`, note: "to the edges" }),
         stat("In range", stress ? percent(stress.x1.inRangeShare, 0) : "unknown", { note: stress ? stress.x1.censored ? "of 14 d; most paths never leave" : `of 14 d; half of the paths leave in ${stress.x1.medianHours} h` : null }),
         stat("Worth, 14 d", isKnown(carry.worth) ? `${signed(carry.worth, 2)} ${carry.token}` : "unknown", { tone: tone(carry.worth), note: kept(signed(held.carry.worth, 2)) ?? "after its cost" }),
-        stat("Cost", isKnown(carry.cost) ? `${number(carry.cost, 2)} ${carry.token}` : "unknown", { note: view.leftover && view.leftover.share > 0.0005 ? `${percent(view.leftover.share, 2)} stays home` : null })),
+        stat("Cost", isKnown(carry.cost) ? `${number(carry.cost, 2)} ${carry.token}` : "unknown", { note: candidate.leftover?.share > 0.0005 ? `${percent(candidate.leftover.share, 2)} stays home` : null })),
       facts([
-        ["Goes in", `${number(view.amount0Human)} ${candidate.pool.currency0.symbol} · ${number(view.amount1Human)} ${candidate.pool.currency1.symbol}`],
-        ["Worth", money(view.worth, view.unit)],
-        ...[-20, 20].map((change) => { const row = view.table.find((item) => Number(item.percent) === change); return row ? [`If the price goes ${change < 0 ? "−" : "+"}20 %`, h("span", { class: tone(row.change) }, `${signed(row.change, 2)} ${view.unit}`, row.inRange ? "" : ", out of range")] : null; }),
+        ["Goes in", `${number(candidate.amount0Human)} ${candidate.pool.currency0.symbol} · ${number(candidate.amount1Human)} ${candidate.pool.currency1.symbol}`],
+        ["Worth", money(today, view.unit)],
+        ...[-20, 20].map((change) => { const row = view.table.find((item) => Number(item.percent) === change); return row ? [`If the price goes ${change < 0 ? "−" : "+"}20 %`, h("span", { class: tone(row.worth - today) }, `${signed(row.worth - today, 2)} ${view.unit}`, row.inRange ? "" : ", out of range")] : null; }),
       ]),
       xyChart({
         label: "Worth of this range at other prices", x: "number", xFormat: (value) => number(value), zoom: false, height: 170,

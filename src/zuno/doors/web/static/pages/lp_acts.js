@@ -7,11 +7,6 @@ import { withTools } from "../list_tools.js";
 import { badge, button, collapse, facts, fillWith, loading, notice, sourceLine, table } from "../widgets.js";
 import { planLink, poolName } from "./lp_parts.js";
 
-/** A name for one request: however often it is sent, one plan is made. */
-function onceKey() {
-  return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
 /** A part that is drawn when it is opened first. `draw()` brings its content. */
 export function opened(summary, draw, { open = false } = {}) {
   const place = h("div", { class: "stack-tight" });
@@ -34,21 +29,18 @@ export function opened(summary, draw, { open = false } = {}) {
 
 /**
  * A button that makes a plan and goes to its page, where it is approved. Where the desk refuses and says that `--anyway` does it, that
- * is offered. `body()` is what is sent, or null where it is not complete.
+ * is offered. `body()` is what is sent.
  */
 function planButton(api, label, path, body, { kind, place, chain, title }) {
-  let once = onceKey();
   const make = async (more) => {
     const sent = body();
-    if (sent === null) return false;
     replace(place);
     try {
-      const plan = await api.post(path, { ...sent, ...more, chain, once });
-      once = onceKey();
+      const plan = await api.post(path, { ...sent, ...more, chain });
       location.hash = planLink(plan.planId);
       return "Planned. Nothing is signed: look at it, then approve it.";
     } catch (error) {
-      if (error.status === 0) throw error; // asked again by the same name, it is the same plan
+      if (error.status === 0) throw error; // asked again, it is the same plan
       const anyway = error.status === 409 && /--anyway/.test(error.message) && !more?.anyway;
       replace(place, notice(error.message, "bad"), anyway ? actButton(api, "Plan it anyway", () => make({ anyway: true }), { kind: "danger" }) : null);
       place.querySelector("button")?.focus();
@@ -138,7 +130,7 @@ export async function openOwnRange(api, chain, chosen) {
   return [h("div", { class: "ask-desk" }, pool, wish), place];
 }
 
-const LEVELS = [["priceAbove", "price rises to"], ["priceBelow", "price falls to"], ["feesAbove", "uncollected fees reach"]];
+const LEVELS = [["price_above", "price rises to"], ["price_below", "price falls to"], ["fees_above", "uncollected fees reach"]];
 
 /** Levels that are told to the owner: of one position, or (without one) of all. */
 export function levelsPart(api, { position, chain } = {}) {
@@ -168,7 +160,7 @@ export function levelsPart(api, { position, chain } = {}) {
   const add = actButton(api, "Set level", async () => {
     replace(said);
     try {
-      const done = await api.post("/lp/alerts", { position: position.id, chain, [which.value]: level.value.trim() });
+      const done = await api.post("/lp/alerts", { position: position.id, chain, condition: which.value, level: level.value.trim() });
       replace(said, done.notes.map((text) => notice(text)));
       level.value = "";
       return done.done;
