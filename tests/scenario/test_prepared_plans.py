@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.paths import CHECKOUT
 from tests.scenario.test_handed_out_service import YES, send, silently
 from tests.wire.assistant_side import Assistant, assistant_at, read_text
 from tests.wire.commands import run_zuno
@@ -41,9 +43,9 @@ def test_no_tool_signs_sends_approves_or_cancels() -> None:
 
 
 @asynccontextmanager
-async def watching(home: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Assistant]:
+async def watching(home: Path, monkeypatch: pytest.MonkeyPatch, **settings: str) -> AsyncIterator[Assistant]:
     """At the simulated world, whose wallet has its key elsewhere."""
-    async with assistant_at(home) as opened:
+    async with assistant_at(home, **settings) as opened:
         watched: Any = WatchOnly(WALLET)
         monkeypatch.setattr(opened.zuno._signers, "of", lambda chain: watched)
         yield opened
@@ -111,3 +113,35 @@ async def test_what_cannot_be_prepared_or_checked(home: Path, monkeypatch: pytes
             ran = run_zuno(home, "plan", "check", str(file), "--plan", "plan_000000000000")
             assert (ran.code, ran.out) == (code, ""), file
             assert len(ran.err) < 400
+
+
+PAGE = (CHECKOUT / "docs" / "mcp.md").read_text().split("## Three conversations")[1].split("\n## ")[0]
+
+
+def unify(text: str) -> str:
+    """Ids and hashes differ from home to home, fences and columns do not matter here."""
+    plain = re.sub(r"</? ?untrusted ?>", "", text)
+    return " ".join(re.sub(r"\b(plan|req|run)_[0-9a-f]+", r"\1", plain).split())
+
+
+async def test_the_conversations_of_the_page_are_real(invented: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with watching(invented, monkeypatch, sleeves="trend:0.6,debate:0.4") as assistant:
+        answer, calls, ids, approve = "", 0, dict[str, str](), False
+        for line in re.sub(r"```\n(.*?)```", r"\1", PAGE, flags=re.DOTALL).splitlines():
+            if line.startswith("→ "):
+                tool, arguments = line[2:].split(" ", 1)
+                given = {name: ids.get(name, value) for name, value in json.loads(arguments).items()}
+                if tool == "prepare_plan" and approve:
+                    await assistant.zuno.execution().approve(ids["plan"], YES)
+                approve = tool == "prepare_plan"
+                answer = read_text(await assistant.client.call_tool(tool, given))
+                while tool == "analysis_get" and ": running" in answer:
+                    answer = read_text(await assistant.client.call_tool(tool, given))
+                calls += 1
+                for found in re.findall(r"\b(?:plan|req)_[0-9a-f]+", answer):
+                    ids["plan" if found.startswith("plan") else "id"] = found
+            elif answer and line != "…" and not re.match(r"you  |assistant  |  ", line):
+                assert re.search(re.escape(unify(line)).replace("…", ".*"), unify(answer)), line
+            else:
+                answer = ""
+    assert calls == 8
