@@ -63,6 +63,14 @@ class EntryView(View):
     hash: str
 
 
+class WholeEntryView(EntryView):
+    """An entry as it was read: hash and signature were checked."""
+
+    payload: dict[str, Any]
+    prev: str
+    signature: str
+
+
 class JournalTailView(View):
     entries: tuple[EntryView, ...]
     """Newest first."""
@@ -125,11 +133,20 @@ class JournalAudit:
     async def newest(self) -> Entry | None:
         return next(iter(await self.journal.latest(1)), None)
 
-    async def page(self, count: int, before: int | None = None) -> JournalTailView:
+    async def find(self, seq: int) -> WholeEntryView:
+        for entry in await self.since(seq - 1, 1) if seq > 0 else ():
+            if entry.seq == seq:
+                payload, key = dict(entry.payload), entry.author.key or ""
+                return derive(WholeEntryView, entry, role=entry.author.role, key=key, payload=payload)
+        raise NotFound(f"The journal has no entry {seq}.")
+
+    async def page(
+        self, count: int, before: int | None = None, *, kind: str | None = None, request_id: str | None = None
+    ) -> JournalTailView:
         """The newest `count` entries, or those before an entry's number."""
         if not 1 <= count <= MAX_TAIL:
             raise UsageError(f"Between 1 and {MAX_TAIL} entries can be shown.")
-        entries = await self.journal.latest(count, before=before)
+        entries = await self.journal.latest(count, before=before, kind=kind, request_id=request_id)
         views = (derive(EntryView, each, role=each.author.role, key=each.author.key or "") for each in entries)
         return JournalTailView(entries=tuple(views))
 

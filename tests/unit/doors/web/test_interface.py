@@ -134,6 +134,7 @@ CHANGES = {
     "POST /api/v1/lp/plans/{plan}/simulate",
     "POST /api/v1/lp/positions/{position}/{act}",
     "POST /api/v1/lp/recommend",
+    "POST /api/v1/sessions/end",
     "POST /api/v1/trading/analyze",
     "POST /api/v1/trading/cancel",
     "POST /api/v1/trading/close",
@@ -551,6 +552,41 @@ def test_no_number_of_debates_keeps_the_kill_switch_waiting(page: PageApp) -> No
         page.loop.call_soon_threadsafe(held.set)
 
     asyncio.run(act())
+
+
+def test_the_journal_is_searched_by_kind_and_request_and_read_entry_by_entry(client: TestClient, page: PageApp) -> None:
+    async def write(zuno: Any) -> None:
+        for name in ("one", "two"):
+            await zuno.journal().append(kind=f"kind_{name}", author=Author("test"), payload={name: 1}, request_id=name)
+
+    page.ask(write)
+    for about in ({"kind": "kind_two"}, {"request": "two"}):
+        (found,) = client.get(f"{API}/trust/journal", params=about).json()["items"]
+        assert (found["kind"], found["requestId"]) == ("kind_two", "two")
+    assert client.get(f"{API}/trust/journal", params={"kind": "<img>"}).json()["items"] == []
+    whole = client.get(f"{API}/trust/journal/{found['seq']}").json()
+    assert whole.items() >= found.items()
+    assert whole["payload"] == {"two": 1}
+    before = client.get(f"{API}/trust/journal/{found['seq'] - 1}").json()
+    assert whole["prev"] == before["hash"]
+    assert problem(client.get(f"{API}/trust/journal/{found['seq'] + 99}")) == (404, "unknown")
+    for strange in ("0", "-1", "NaN", "abc", str(2**60)):
+        assert client.get(f"{API}/trust/journal/{strange}").status_code in (404, 422)
+
+
+def test_sessions_are_listed_without_secrets_and_ended(client: TestClient, page: PageApp) -> None:
+    cookie, header = log_in(page.logins)
+    with TestClient(page.app, base_url=f"http://{HOST}", headers={"Cookie": cookie, **header}) as browser:
+        own = browser.get(f"{API}/session").json()["login"]
+        listed = browser.get(f"{API}/sessions")
+        assert own in [login["name"] for login in listed.json()["logins"]]
+        assert header["X-Zuno-Session"] not in listed.text
+        assert cookie.partition("=")[2] not in listed.text
+        assert problem(browser.post(f"{API}/sessions/end", json={"id": "strange"})) == (404, "unknown")
+        assert problem(browser.post(f"{API}/sessions/end", json={})) == (422, "usage")
+        left = client.post(f"{API}/sessions/end", json={"id": own}).json()["logins"]
+        assert own not in [login["name"] for login in left]
+        assert problem(browser.get(f"{API}/session")) == (401, "unauthorized")
 
 
 def test_the_journal_is_paged_without_gap_or_repeat(client: TestClient, page: PageApp) -> None:

@@ -1,23 +1,26 @@
 """Routes of Zuno itself: the session, both desks at a glance, settings, checks, logs."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated, Literal, TypeVar
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import Field
 
 from zuno.doors.config import ConfigView
 from zuno.doors.doctor import DoctorView
 from zuno.doors.logs import LogsView
 from zuno.doors.status import StatusView
 from zuno.doors.web.access import Access, Caller
+from zuno.doors.web.confirm import Body
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
 from zuno.doors.web.look_route import TEXT_CHARS, Account, Chain, Id, LookRoute
 from zuno.doors.web.problems import describe_error
 from zuno.doors.web.services import Services, document, respond
-from zuno.doors.web_logins import LoginScope
+from zuno.doors.web_logins import LoginScope, WebLoginsView
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.view import View
@@ -42,7 +45,14 @@ class AccountChoiceView(View):
     mode: Literal["paper", "demo", "live"]
 
 
+class EndSessionBody(Body):
+    id: Annotated[str, Field(max_length=TEXT_CHARS)]
+    """Of a session, or `all`."""
+
+
 class SessionView(View):
+    login: str
+    """Its id, or the name of the token."""
     scope: LoginScope
     """Of this login."""
     may_act: bool
@@ -128,6 +138,7 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
             return derive(
                 SessionView,
                 config,
+                login=caller.login.name,
                 scope=caller.login.scope,
                 may_act=access.may_act(caller),
                 mode=judge_mode(trading, liquidity),
@@ -147,6 +158,15 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
         response = Response(status_code=204)
         access.set_cookie(response, "", 0)
         return response
+
+    @router.get("/sessions", **document(WebLoginsView))
+    async def list_sessions() -> Response:
+        """Browsers that are logged in, without their secrets."""
+        return respond(await asyncio.to_thread(access.logins.list, "session"))
+
+    @router.post("/sessions/end", **document(WebLoginsView))
+    async def end_sessions(body: EndSessionBody) -> Response:
+        return respond(await asyncio.to_thread(access.logins.list, "session", body.id))
 
     @router.get("/home", **document(HomeView))
     async def get_home(chain: Chain = None, account: Account = None) -> Response:

@@ -1,16 +1,16 @@
 """Routes of what the desks can be relied on for: calibration, vetoes, memories, the journal, costs, the mesh."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 
 from zuno.doors.agents import AgentsView
 from zuno.doors.costs import CostsView
-from zuno.doors.web.look_route import Account, AsOf, Cursor, Id, Limit, LookRoute
+from zuno.doors.web.look_route import Account, AsOf, Cursor, Id, Limit, LookRoute, Text
 from zuno.doors.web.problems import Problem
 from zuno.doors.web.services import PageView, Services, document
 from zuno.doors.zuno import Zuno
-from zuno.journal.audit import JournalVerdictView
+from zuno.journal.audit import JournalVerdictView, WholeEntryView
 from zuno.journal.decision_view import ReplayView
 from zuno.kernel.errors import Refused
 from zuno.kernel.view import View
@@ -54,10 +54,16 @@ def build_trust_routes(services: Services) -> APIRouter:
         return await services.answer(lambda zuno: zuno.memory().lessons())
 
     @router.get("/journal", **document(PageView))
-    async def list_entries(cursor: Cursor = None, limit: Limit = 50) -> Response:
-        """Entries, newest first."""
-        before = _read_number(cursor)
-        return await services.page(lambda zuno: zuno.audit().page(limit + 1, before), "entries", "seq", limit)
+    async def list_entries(
+        cursor: Cursor = None, limit: Limit = 50, kind: Text = None, request: Text = None
+    ) -> Response:
+        """Entries, newest first: all, those of a kind, those of a request."""
+        about: dict[str, Any] = {"before": _read_number(cursor), "kind": kind, "request_id": request}
+        return await services.page(lambda zuno: zuno.audit().page(limit + 1, **about), "entries", "seq", limit)
+
+    @router.get("/journal/{seq:int}", **document(WholeEntryView))
+    async def get_entry(seq: Annotated[int, Path(ge=1, lt=2**53)]) -> Response:
+        return await services.answer(lambda zuno: zuno.audit().find(seq))
 
     @router.get("/journal/verify", **document(JournalVerdictView))
     async def verify_journal() -> Response:

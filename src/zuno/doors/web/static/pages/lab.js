@@ -3,7 +3,8 @@ import { styled } from "../charts_trading.js";
 import { xyChart } from "../charts.js";
 import { h, replace } from "../dom.js";
 import { isKnown, number, time, words } from "../format.js";
-import { badge, fillWith, loading, notice, panel, table } from "../widgets.js";
+import { drawComparison } from "./lab_compare.js";
+import { badge, button, fillWith, loading, notice, panel, table } from "../widgets.js";
 
 const STUDIES = [
   ["zuno lab study --seeds 1-8", "how the desk rules over synthetic markets: the mix of rulings, and whether a mirrored market gets the mirrored ruling"],
@@ -16,8 +17,10 @@ const MOST_COLUMNS = 12;
 export async function show(root, params, api) {
   await styled;
   const place = h("div", { class: "stack" }, loading());
-  replace(root, h("div", { class: "page-head" }, params.id ? [h("a", { href: "#/lab", class: "crumb" }, "Lab"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, params.id)] : h("h1", null, "Lab")), place);
-  if (params.id) await fillWith(place, () => api.get(`/lab/reports/${encodeURIComponent(params.id)}`), (report) => drawReport(report, api));
+  replace(root, h("div", { class: "page-head" }, params.id || params.first ? [h("a", { href: "#/lab", class: "crumb" }, "Lab"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), h("h1", null, params.id ?? "Compare")] : h("h1", null, "Lab")), place);
+  const read = (id) => api.get(`/lab/reports/${encodeURIComponent(id)}`);
+  if (params.id) await fillWith(place, () => read(params.id), (report) => drawReport(report, api));
+  else if (params.first && params.second) await fillWith(place, () => Promise.all([read(params.first), read(params.second)]), (reports) => drawComparison(reports, api));
   else await fillWith(place, () => api.get("/lab/reports"), (view) => drawList(view, api));
 }
 
@@ -27,11 +30,19 @@ function drawList(view, api) {
     h("p", null, "This home has no report yet. A study runs in a terminal and leaves its report here:"),
     h("dl", { class: "prose" }, STUDIES.map(([command, what]) => [h("dt", null, h("code", null, command)), h("dd", null, what)])),
     h("p", { class: "hint" }, "Synthetic markets show that the machinery works; they are no evidence of profit in a real one."));
-  return panel("Reports", { source }, table("Reports of the lab", [
+  const chosen = [];
+  const compare = button("Compare two", () => { location.hash = `#/lab?first=${encodeURIComponent(chosen[0])}&second=${encodeURIComponent(chosen[1])}`; }, { disabled: true, title: "Choose two reports" });
+  const choose = (id, box) => {
+    if (box.checked) chosen.push(id);
+    else chosen.splice(chosen.indexOf(id), 1);
+    compare.disabled = chosen.length !== 2;
+  };
+  return panel("Reports", { source, actions: view.reports.length > 1 ? compare : null }, table("Reports of the lab", [
     { name: "Report", cell: (row) => [row.title, h("span", { class: "sub" }, row.id)] },
     { name: "Kind", hide: true, cell: (row) => words(row.kind) },
     { name: "Command", hide: true, cell: (row) => h("code", { class: "long" }, row.command) },
     { name: "", cell: (row) => (row.partial ? badge("partial", "warn") : badge("whole", "good")) },
+    { name: "Compare", cell: (row) => h("input", { type: "checkbox", "aria-label": `Compare ${row.title} ${row.id}`, onchange: (event) => choose(row.id, event.currentTarget) }) },
   ], view.reports, { href: (row) => `#/lab/${encodeURIComponent(row.id)}` }));
 }
 

@@ -1,8 +1,10 @@
 // What the desks can be relied on for: calibration, vetoes, memory, the journal, what models cost, who is reachable.
 import { barChart, reliabilityChart, styled } from "../charts_trading.js";
+import { actButton } from "../acts.js";
+import { acts } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, time, tone } from "../format.js";
-import { badge, button, facts, fillWith, loading, notice, panel, problemNotice, table } from "../widgets.js";
+import { askForWord, badge, button, facts, fillWith, loading, notice, panel, problemNotice, table } from "../widgets.js";
 import { drawReplay } from "./run.js";
 
 export async function show(root, params, api) {
@@ -11,7 +13,7 @@ export async function show(root, params, api) {
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Trust"), h("span", { class: "soft" }, "what was claimed, what came, and the record of both")),
     places.calibration, places.vetoes,
-    h("div", { class: "grid" }, h("div", { class: "half stack" }, places.memory, places.costs, places.mesh), h("div", { class: "half stack" }, places.journal)));
+    h("div", { class: "grid" }, h("div", { class: "half stack" }, places.memory, places.costs, places.mesh), h("div", { class: "half stack" }, places.journal, sessionsPanel(api), backupPanel(api))));
   replace(places.memory, memoryPanel(api));
   replace(places.journal, journalPanel(api));
   await Promise.all([
@@ -123,9 +125,10 @@ function drawLesson(lesson) {
 
 function journalPanel(api) {
   const verdict = h("div", { class: "stack" });
-  const replayed = h("div", { class: "stack" });
+  const opened = h("div", { class: "stack" });
   const list = h("div", { class: "stack" }, loading());
-  const rows = [];
+  const about = { kind: "", request: "" };
+  let rows = [];
   const verify = button("Verify the journal", async () => {
     verify.disabled = true;
     replace(verdict, loading("Walking every entry: hash, signature, number, place …"));
@@ -133,33 +136,92 @@ function journalPanel(api) {
     verify.disabled = false;
   }, { kind: "primary" });
   const replay = async (id) => {
-    replace(replayed, loading(`Replaying ${id} …`));
-    await fillWith(replayed, () => api.get(`/trust/replay/${encodeURIComponent(id)}`), drawReplay);
+    replace(opened, loading(`Replaying ${id} …`));
+    await fillWith(opened, () => api.get(`/trust/replay/${encodeURIComponent(id)}`), drawReplay);
+  };
+  const open = async (seq) => {
+    replace(opened, loading());
+    await fillWith(opened, () => api.get(`/trust/journal/${seq}`), (entry) => drawEntry(entry, () => replace(opened), api));
   };
   const more = async (cursor) => {
     try {
-      const page = await api.get("/trust/journal", { cursor, limit: 14 });
-      rows.push(...page.items);
+      const page = await api.get("/trust/journal", { cursor, limit: 14, ...about });
+      rows = cursor ? [...rows, ...page.items] : page.items;
       replace(list, table("Entries of the journal, newest first", [
-        { name: "No.", cell: (row) => String(row.seq) },
+        { name: "No.", cell: (row) => h("button", { type: "button", class: "link-button", title: "Show the entry as it was written", onclick: () => open(row.seq) }, String(row.seq)) },
         { name: "Time", cell: (row) => [h("span", { class: "change" }, shortTime(row.at)), h("span", { class: "sub" }, row.role)] },
         { name: "Kind", cell: (row) => row.kind.replaceAll("_", " ") },
         { name: "Request", hide: true, cell: (row) => (row.requestId?.startsWith("run_") ? h("a", { href: `#/runs/${encodeURIComponent(row.requestId)}` }, shorten(row.requestId, 8, 4)) : row.requestId ? shorten(row.requestId, 8, 4) : "–") },
         { name: "Hash", hide: true, cell: (row) => h("span", { class: "mono", title: row.hash }, shorten(row.hash, 6, 4)) },
         { name: "", cell: (row) => (row.kind === "cycle_ended" && row.requestId ? h("button", { type: "button", class: "link-button", onclick: () => replay(row.requestId) }, "replay") : "") },
-      ], rows, { empty: "The journal is empty." }), page.nextCursor ? button("Older entries", () => more(page.nextCursor)) : null);
+      ], rows, { empty: about.kind || about.request ? "No entry is of that kind and request." : "The journal is empty." }), page.nextCursor ? button("Older entries", () => more(page.nextCursor)) : null);
     } catch (error) {
       if (error.name !== "AbortError") replace(list, problemNotice(error, () => more(cursor)));
     }
   };
+  const kind = h("input", { type: "search", "aria-label": "Kind of entry", placeholder: "kind: cycle_ended", maxlength: "64" });
+  const request = h("input", { type: "search", "aria-label": "Request or run", placeholder: "request: run_…", maxlength: "64", class: "grow" });
+  const search = (event) => {
+    event.preventDefault();
+    Object.assign(about, { kind: kind.value.trim().replaceAll(" ", "_"), request: request.value.trim() });
+    more();
+  };
   more();
-  return panel("Journal", { actions: verify, source: { href: api.address("/trust/journal"), at: null, text: "hash-chained and signed, in this home" } }, verdict, replayed, list);
+  return panel("Journal", { actions: verify, source: { href: api.address("/trust/journal"), at: null, text: "hash-chained and signed, in this home" } }, verdict, opened,
+    h("form", { class: "controls", role: "search", onsubmit: search }, kind, request, h("button", { type: "submit", class: "button" }, "Find")), list);
+}
+
+const MOST_TEXT = 20000;
+
+/** Its hash and signature were checked as it was read. */
+function drawEntry(entry, shut, api) {
+  const text = JSON.stringify(entry.payload, null, 2);
+  return h("div", { class: "stack-tight" },
+    h("div", { class: "row" }, h("h3", null, `Entry ${entry.seq}: ${entry.kind.replaceAll("_", " ")}`), button("Close", shut, { kind: "small" })),
+    h("dl", { class: "facts narrow" }, [["hash", entry.hash], ["after", entry.prev], ["signed", entry.signature], ["by", `${entry.role} ${entry.key}`.trim()], ["at", time(entry.at)], ["written by", entry.code], ["bundle", entry.bundle ?? "–"]].map(([name, value]) => [h("dt", null, name), h("dd", { class: "long mono" }, value)])),
+    h("pre", { class: "document entry", tabindex: "0", "aria-label": "What was written" }, text.slice(0, MOST_TEXT)),
+    text.length > MOST_TEXT ? h("p", { class: "hint" }, `the first ${MOST_TEXT.toLocaleString("en-US")} of ${text.length.toLocaleString("en-US")} characters`) : null,
+    h("p", { class: "hint" }, "Hash and signature were checked as it was read. ", h("a", { href: api.address(`/trust/journal/${entry.seq}`) }, "The whole entry")));
 }
 
 function drawVerdict(view) {
   if (view.ok) return h("div", { class: "notice good", role: "status" }, h("strong", null, `${view.entries.toLocaleString("en-US")} entries hold.`), h("span", null, view.unchecked ? `Checked just now; not checked: ${view.unchecked}.` : "Every hash, signature and place was checked just now."), (view.notes ?? []).map((text) => h("span", { class: "hint" }, text)));
   const fault = view.firstBad ?? {};
   return h("div", { class: "notice bad", role: "alert" }, h("strong", null, `Broken after ${view.entries} entries.`), h("span", null, Object.entries(fault).map(([name, value]) => `${name} ${value}`).join(", ")));
+}
+
+// -- logins and backup
+
+/** Browsers that are logged in. The own one is ended last, and by name. */
+function sessionsPanel(api) {
+  const place = h("div", { class: "slot" }, loading());
+  const load = () => fillWith(place, () => Promise.all([api.get("/session"), api.get("/sessions")]), ([session, view]) => draw(session.login, view.logins));
+  const end = (id) => async () => {
+    await api.post("/sessions/end", { id });
+    return id === "all" ? null : `The session ${id} is ended.`;
+  };
+  const draw = (own, logins) => [
+    table("Browsers that are logged in", [
+      { name: "Session", cell: (row) => [h("span", { class: "mono" }, row.name), row.name === own ? h("span", { class: "sub" }, "this browser") : null] },
+      { name: "May", cell: (row) => badge(row.scope, row.scope === "act" ? "info" : "") },
+      { name: "Began", hide: true, cell: (row) => h("span", { class: "change" }, time(row.made)) },
+      { name: "Last used", cell: (row) => h("span", { class: "change" }, shortTime(row.seen), h("span", { class: "sub" }, row.client ?? "")) },
+      { name: "", cell: (row) => (row.name === own ? "" : actButton(api, "End", end(row.name), { kind: "small", after: load, title: `zuno web sessions --end ${row.name}` })) },
+    ], logins),
+    h("div", { class: "actions" }, actButton(api, "End all, this one too", async () => {
+      const asked = await askForWord({ title: "End every session", word: "end", action: "End all", danger: true, content: [h("p", null, `${logins.length} browsers are logged out, this one too. `, h("code", null, "zuno web link"), " prints a link for the next login.")] });
+      return asked ? end("all")() : null;
+    }, { kind: "danger", after: load })),
+  ];
+  load();
+  return panel("Sessions", { source: { href: api.address("/sessions"), text: "logins of this home" } }, place);
+}
+
+/** A backup names a file of this machine, and stays the terminal's. */
+function backupPanel(api) {
+  return panel("Backup", { source: { href: api.address("/status"), text: "made in a terminal" } },
+    h("p", { class: "prose" }, "One signed file of the whole home while everything runs, without private keys. It is restored into an empty home, where its journal is verified."),
+    acts({ acts: [{ label: "Back up", command: "backup ~/zuno-{date}.zip --keep 7" }, { label: "Restore", command: "restore FILE" }] }));
 }
 
 // -- costs
