@@ -72,6 +72,7 @@ EXAMPLES = {
     "journal tail": "zuno journal tail -n 5",
     "journal upgrade": "zuno journal upgrade",
     "journal verify": "zuno journal verify --all",
+    "glossary": "zuno glossary LVR",
     "lab ablate": "zuno lab ablate --data minutes/ --horizon 24",
     "lab calibration": "zuno lab calibration --as-of 7d",
     "lab invariance": "zuno lab invariance --moments 60 --seeds 1-4",

@@ -63,7 +63,7 @@ _OF_INTENTS: Final = {
     "close": "/close {position} {chain}",
     "approve": "/approve {plan}",
     "apply": "/apply {plan}",
-    "trade_close": "/forceexit {symbol}",
+    "trade_close": "/forceexit {trade}",
     "trade_close_all": "/forceexit all",
     "trade_pause": "/pause",
     "trade_stop": "/stop",

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from zuno.doors.glossary import look_up
 from zuno.doors.zuno import Zuno
 from zuno.kernel.view import View
 from zuno.llm.chat import ToolSpec
@@ -57,6 +58,10 @@ class Tool:
 async def _look_at_reference(zuno: Zuno, slots: Slots) -> View:
     which = slots.get("reference") or slots.get("run") or await zuno.audit().last_request((PLAN_KIND, DECIDED))
     return await (zuno.cycles() if which.startswith("run_") else zuno.archive()).why(which)
+
+
+async def _explain(zuno: Zuno, slots: Slots) -> View:
+    return look_up(slots["term"])
 
 
 TOOLS: Final = {
@@ -119,6 +124,8 @@ TOOLS: Final = {
         Tool("plan", "/plan PLAN", "one LP plan: verdict, range, costs, cautions",
             lambda zuno, slots: zuno.archive().plan(slots["plan"]), "plan", {"plan": True}),
         Tool("alerts", "/alerts", "alerts of the LP monitor", lambda zuno, slots: zuno.alerts().list(), "alerts"),
+        Tool("glossary", "zuno glossary TERM", "what a term of the field means; term: as LVR", _explain, "term",
+            {"term": True}),
         Tool("balances", "zuno wallet balance", "the tokens in the wallet on a chain",
             lambda zuno, slots: zuno.wallet(slots.get("chain")).balance(), "wallet", {"chain": False}),
     )

@@ -126,7 +126,7 @@ def trade_cancel(
 @command(trade, "set")
 def trade_set(
     zuno: Zuno,
-    position: Annotated[str, argument("ID", "Position id, see `zuno trade positions`.")],
+    position: Annotated[str, argument("ID|SYMBOL", "Position id, or the symbol of the only one there.")],
     stop: Annotated[str | None, option("--stop", "PRICE", "Stop loss.")] = None,
     target: Annotated[str | None, option("--target", "PRICE", "Take profit.")] = None,
     yes: Yes = False,

@@ -25,7 +25,20 @@ from zuno.doors.cli.options import ChainName, Home, Json, argument, command, fla
 from zuno.doors.cli.plan import PlanId, PositionId, lp, plan, wallet
 from zuno.doors.cli.run_command import Opener
 from zuno.doors.cli.strategy import strategy
-from zuno.doors.cli.system import agents, config, docs, doctor, export, logs, mcp, parse, serve_home, status, telegram
+from zuno.doors.cli.system import (
+    agents,
+    config,
+    docs,
+    doctor,
+    export,
+    glossary,
+    logs,
+    mcp,
+    parse,
+    serve_home,
+    status,
+    telegram,
+)
 from zuno.doors.cli.trade import book, trade
 from zuno.doors.cli.web import web
 from zuno.kernel.errors import UsageError
@@ -63,6 +76,7 @@ lp.add_typer(recommend, name="recommend")
 lp.add_typer(mandate, name="mandate")
 trade.add_typer(book, name="book")
 command(app, "parse")(parse)
+command(app, "glossary")(glossary)
 command(app, "agents")(agents)
 app.command("mcp")(mcp)
 command(app, "peer")(peer)

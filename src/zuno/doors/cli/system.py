@@ -36,6 +36,15 @@ def parse(zuno: Zuno, text: Annotated[str, argument("TEXT", 'Shell input: "rebal
     return parse_line(text, lambda: zuno.lp(None).positions())
 
 
+async def glossary(
+    zuno: Zuno, word: Annotated[str | None, argument("WORD", "Term, such as LVR; default: all of them.")] = None
+) -> View:
+    """Explain a term of the field, as these pages use it."""
+    from zuno.doors.glossary import look_up
+
+    return look_up(word)
+
+
 def mcp(ctx: typer.Context, home: Home = None) -> None:
     """MCP server on stdio: read and analyse only."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from zuno.lp.service.phrase import SPECIAL_WORDS, TOKENS, Form, Term, split_phrase
 
@@ -20,6 +20,25 @@ _PLAIN: Final = frozenset({Form.WORD, Form.POINTER, Form.ORDINAL, Form.SHARE, Fo
 _ONE_NUMBER: Final = frozenset({Form.NUMBER, Form.MONEY})
 _ABOUT: Final = frozenset({"sim", "devnet"})
 """Chains that also speak for an intent by themselves."""
+
+
+@lru_cache(maxsize=1)
+def _load_raw() -> dict[str, Any]:
+    text = (files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+@lru_cache(maxsize=1)
+def _short_forms() -> tuple[re.Pattern[str], Mapping[str, str]]:
+    meanings = {form: word for word, forms in _load_raw()["short"].items() for form in forms.split(", ")}
+    longest = sorted(map(re.escape, meanings), key=len, reverse=True)
+    return re.compile(rf"(?<![\w/.-])(?:{'|'.join(longest)})(?![\w/.-])", re.IGNORECASE), meanings
+
+
+def write_out(text: str) -> str:
+    """The line with the field's short forms written out: `sl` is a stop."""
+    pattern, meanings = _short_forms()
+    return pattern.sub(lambda match: meanings[match[0].lower()], text)
 
 
 def normal_words(example: str) -> tuple[str, ...]:
@@ -117,6 +136,8 @@ class Catalogue:
     """Names of groups of commands: they may lead an order too."""
     verbs: frozenset[str]
     """Every word that signs."""
+    soft: frozenset[str]
+    """Those of them that a line which is clearly something else may hold."""
     questions: Mapping[str, str]
     """What is asked where a slot is missing."""
     vocabulary: frozenset[str]
@@ -124,8 +145,9 @@ class Catalogue:
 
 @lru_cache(maxsize=1)
 def load_catalogue() -> Catalogue:
-    raw = tomllib.loads((files("zuno.doors.reading") / "examples.toml").read_text(encoding="utf-8"))
+    raw = {name: table for name, table in _load_raw().items() if name != "short"}
     fillers, groups, phrases = raw.pop("fillers").split(), raw.pop("groups").split(), raw.pop("courtesies")
+    soft = frozenset(raw.pop("soft").split())
     courtesies = sorted((tuple(line.split()) for line in phrases.strip().splitlines()), key=len, reverse=True)
     questions = raw.pop("questions")
     intents = {name: _intent(name, table) for name, table in raw.items()}
@@ -136,6 +158,7 @@ def load_catalogue() -> Catalogue:
         courtesies=tuple(courtesies),
         groups=frozenset(groups),
         verbs=frozenset(word for intent in intents.values() for word in intent.signs),
+        soft=soft,
         questions=MappingProxyType(questions),
         vocabulary=frozenset([*known, *fillers, *groups, *(word for words in courtesies for word in words)]),
     )
@@ -144,7 +167,7 @@ def load_catalogue() -> Catalogue:
 def _intent(name: str, table: Mapping[str, str]) -> Intent:
     command = _GROUP.findall(table.get("command", ""))
     groups = tuple((tuple((group or word).split()), bool(group)) for group, word in command)
-    examples = tuple(normal_words(line) for line in table["examples"].strip().splitlines())
+    examples = tuple(normal_words(write_out(line)) for line in table["examples"].strip().splitlines())
     return Intent(
         name=name,
         groups=groups,

@@ -17,9 +17,12 @@ ROLE: Final = "reader"
 NONE: Final = "none"
 
 
+_LEFT_OUT: Final = ("lab_", "export_", "config_", "home_", "glossary")
+
+
 def offered_intents() -> tuple[str, ...]:
-    """The lab's are left out: they run for minutes, and the question has to fit a small model."""
-    return tuple(name for name in load_catalogue().intents if may_be_guessed(name) and not name.startswith("lab_"))
+    """The question has to fit a small model: what runs for minutes, writes files or is read before is left out."""
+    return tuple(name for name in load_catalogue().intents if may_be_guessed(name) and not name.startswith(_LEFT_OUT))
 
 
 SlotName = Literal["position", "plan", "alert", "chain", "span", "amount"]

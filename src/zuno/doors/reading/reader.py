@@ -7,7 +7,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from zuno.doors.reading.intents import UNCLEAR, Intent, Reading, intent_of, load_catalogue, may_be_guessed, normalize
+from zuno.doors.glossary import asked_term
+from zuno.doors.reading.intents import (
+    UNCLEAR,
+    Intent,
+    Reading,
+    intent_of,
+    load_catalogue,
+    may_be_guessed,
+    normalize,
+    write_out,
+)
 from zuno.doors.reading.nearest import NearestIntent, load_nearest
 from zuno.doors.reading.slots import Filled, fill_slots
 from zuno.kernel.errors import UsageError
@@ -54,7 +64,8 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     if broken := next((term for term in terms if term.kind is Form.AMBIGUOUS), None):
         return ambiguity(broken)
     verbs = load_catalogue().verbs
-    if sum(term.kind in _SAID and term.low in verbs and _orders(term, intent) for term in terms) > 1:
+    levels = filled.slots.keys()  # `set stop of BTC to …` sets one thing
+    if sum(t.kind in _SAID and t.low in verbs - levels and _orders(t, intent) for t in terms) > 1:
         return "One thing at a time: say the first of these alone."
     lead = without_courtesies([term.low for term in terms[:at] if term.kind in _LEADING])
     if not all(word in load_catalogue().groups for word in lead):
@@ -188,15 +199,17 @@ def read(text: str) -> Reading:
     first, _, rest = text.strip().partition(" ")
     if first.lower() == "parse" and rest.strip():
         return Reading(text, "parse", {"line": rest.strip()}, 1.0, ("'parse' asks how the rest is read",))
-    terms, nearest = split_phrase(text), load_nearest()
+    if term := asked_term(text):
+        return Reading(text, "glossary", {"term": term}, 1.0, (f"asks what {term!r} means",))
+    terms, nearest = split_phrase(line := write_out(text)), load_nearest()
     if not normalize(terms):
         asked = any(term.kind is Form.MARK for term in terms)
         return Reading(text, "help", confidence=1.0) if asked else Reading(text, UNCLEAR, ask=_NOTHING_SAID)
-    ranked = rank(text, nearest)
+    ranked = rank(line, nearest)
     return (
         _read_order(text, terms, ranked)
         or _read_number(text, terms)
-        or _read_two_requests(text, ranked[0], nearest)
+        or _read_two_requests(line, ranked[0], nearest)
         or _read_best(text, terms, ranked)
     )
 
@@ -273,7 +286,8 @@ def _read_order(text: str, terms: Sequence[Term], ranked: Sequence[Candidate]) -
         return None
     best = ranked[0]
     verbs = {term.low for term in terms if any(term.low in order.intent.signs for order in orders)}
-    if not best.intent.signs and verbs <= best.intent.vocabulary:
+    strange = verbs - best.intent.vocabulary
+    if (not best.intent.signs and not strange) or (best not in orders and strange <= load_catalogue().soft):
         return None
     plain = [order for order in orders if not order.doubt]
     if not plain:
@@ -366,7 +380,7 @@ def _choices(text: str, ranked: Sequence[Candidate], *, orders: bool) -> tuple[R
 
 def fill_missing(reading: Reading, text: str) -> Reading | None:
     """The reading with what was missing, where the text is nothing but that; None where it is something else."""
-    terms = split_phrase(text[:MAX_TEXT])
+    terms = split_phrase(write_out(text[:MAX_TEXT]))
     intent, fillers = intent_of(reading.intent), load_catalogue().fillers
     named = fillers | {"position", "plan", "alert", "run", "percent"}
     if any(term.kind in {Form.ODD, Form.MARK} or (term.kind is Form.WORD and term.low not in named) for term in terms):

@@ -17,6 +17,8 @@ _IDS: Final = {
     Form.RUN: ("run", "reference"),
     Form.ALERT: ("alert",),
     Form.RULE: ("rule",),
+    Form.TRADE: ("trade",),
+    Form.ORDER: ("order",),
     Form.SPAN: ("span", "since", "hold"),
     Form.DAY: ("since",),
     Form.TIMES: ("leverage",),
@@ -40,7 +42,14 @@ _EXITS: Final = {
     **dict.fromkeys("target --target tp take-profit profit".split(), "target"),
 }
 """Words in front of a price at which a position ends."""
-_BEFORE_EXIT: Final = frozenset("at of is price".split())
+_BEFORE_EXIT: Final = frozenset("at of is price to loss level on for my the".split())
+_MARKED: Final = frozenset({Form.TOKEN, Form.TRADE, Form.CHAIN})
+"""What may stand between such a word and its price: `stop of BTC to 71500`."""
+STRATEGIES: Final = frozenset({"debate", "trend", "cash-carry", "lp-hedge"})
+"""Sleeves that an account may have."""
+_KINDS: Final = {"spot": "spot", **dict.fromkeys("perp perps perpetual perpetuals".split(), "perp")}
+_DOLLARS: Final = ("margin", "cash", "capital")
+"""Slots that take a sum of money."""
 _SIDES: Final = frozenset({"long", "short"})
 _SOFT: Final = frozenset(
     {Form.TOKEN, Form.CHAIN, Form.PROFILE, Form.ORDINAL, Form.SHARE, Form.DAY, Form.SPAN, Form.NUMBER}
@@ -107,7 +116,7 @@ class _Filler:
                 self._put("low", self._terms[low])
                 self._put("high", self._terms[high])
         for at in free:
-            name = next((name for name in ("position", "count", "margin") if name in self._takes), None)
+            name = next((name for name in ("position", "count", "margin", "cash", "year") if name in self._takes), None)
             if name == "position" and name in self._filled.slots and _PRICES & self._takes:
                 self._place_price(self._terms[at], self._terms[at].value)
             elif name is None or (name == "position" and not self._terms[at].value.isdigit()):
@@ -133,9 +142,11 @@ class _Filler:
         return True
 
     def _exit_slot(self, at: int) -> str | None:
-        """`stop 58000`, `target at 64000`."""
-        word = self._word(at - 2) if self._word(at - 1) in _BEFORE_EXIT else self._word(at - 1)
-        name = _EXITS.get(word)
+        """`stop 58000`, `target at 64000`, `stop of BTC to 71500`."""
+        at -= 1
+        while self._word(at) in _BEFORE_EXIT or (at >= 0 and self._terms[at].kind in _MARKED):
+            at -= 1
+        name = _EXITS.get(self._word(at))
         return name if name in self._takes else None
 
     def _place_price(self, term: Term, value: str) -> None:
@@ -159,8 +170,10 @@ class _Filler:
                 self._place_price(term, term.value.split()[0])
             case Form.MONEY if exit_slot := self._exit_slot(at):
                 self._put(exit_slot, term)
-            case Form.MONEY if "margin" in takes:
-                self._put("margin", term)
+            case Form.MONEY if dollars := next((name for name in _DOLLARS if name in takes), None):
+                self._put(dollars, term)
+            case Form.AMOUNT if {"cash", "capital"} & takes and term.value.endswith((" USDC", " USDT", " USD")):
+                self._put("cash" if "cash" in takes else "capital", term, term.value.split()[0])
             case Form.PERCENT:
                 self._place_percent(term)
             case Form.SHARE if "percent" in takes:
@@ -173,10 +186,12 @@ class _Filler:
                 self._put("traded", term)
             case Form.PAIR if "position" in takes:
                 self._put("holds", term)
+            case Form.CHAIN | Form.TOKEN if "coin" in takes:
+                self._put("coin", term)
             case Form.TOKEN:
                 self._place_token(at, term)
-            case Form.CHAIN if "symbol" in takes and term.low in TOKENS:
-                self._put("symbol", term, "ETHUSDT")
+            case Form.CHAIN if {"symbol", "trade"} & takes and term.low in TOKENS:
+                self._put("symbol" if "symbol" in takes else "trade", term, "ETHUSDT")
             case Form.CHAIN if "chain" in takes:
                 self._put("chain", term)
             case Form.POINTER:
@@ -221,8 +236,9 @@ class _Filler:
     def _place_token(self, at: int, term: Term) -> None:
         after, before = self._word(at + 1), self._word(at - 1)
         beside = after in {"position", "lp", "nft", "one", "liquidity"} or before in {"my", "the"}
-        if "symbol" in self._takes and (term.value in KNOWN_COINS or term.low.endswith("usdt")):
-            self._put("symbol", term, f"{term.value}USDT")
+        market = next((name for name in ("symbol", "trade") if name in self._takes), None)
+        if market and (term.value in KNOWN_COINS or term.low.endswith("usdt")):
+            self._put(market, term, f"{term.value}USDT")
         elif "position" in self._takes and (beside or not _PRICES & self._takes):
             self._put("holds", term)
         elif "traded" in self._takes:
@@ -230,12 +246,26 @@ class _Filler:
         else:
             self._leave(term)
 
+    def _sleeve_slot(self, at: int) -> str | None:
+        """Which end of a transfer a sleeve is, or the one asked about."""
+        if "into" not in self._takes:
+            return "sleeve" if "sleeve" in self._takes else None
+        if self._word(at - 1) in {"to", "into"}:
+            return "into"
+        return "source" if self._word(at - 1) == "from" or "source" not in self._filled.slots else "into"
+
     def _place_words(self) -> None:
         """Slots that are plain words: a side, a mode, a definite thing."""
         takes, slots = self._takes, self._filled.slots
         sides = sorted(_SIDES & self._words)
         if "side" in takes and len(sides) == 1:
             slots["side"] = sides[0]
+        for at, term in enumerate(self._terms):
+            if term.value in STRATEGIES and (name := self._sleeve_slot(at)):
+                self._put(name, term)
+        kinds = {_KINDS[word] for word in self._words & _KINDS.keys()}
+        if "kind" in takes and len(kinds) == 1:
+            slots["kind"] = kinds.pop()
         if "mode" in takes and ("swing" in self._words or "position" in self._words):
             slots["mode"] = "swing" if "swing" in self._words else "position"
         if "move" in takes and "move" not in slots and {"doubles", "doubled", "double"} & self._words:

@@ -72,7 +72,7 @@ from zuno.trading.service.account_view import (
     TradeStatusView,
     TradesView,
 )
-from zuno.trading.service.closing import OpenRisk, describe_closed, describe_trade, find_closing
+from zuno.trading.service.closing import OpenRisk, describe_closed, describe_trade, find_closing, find_only
 from zuno.trading.service.desk_view import describe_post_mortem, protection_view
 from zuno.trading.service.ledger_view import LedgerView
 from zuno.trading.service.live_start import Confirm, parse_mandated_sleeve
@@ -360,7 +360,9 @@ class AccountDesk:
             raise UsageError("Give --stop, --target or both.")
         id = plain_text(trade, 64).strip()
         prices = [None if text is None else arguments.parse_amount(text) for text in (stop, target)]
-        held = (await self._reader.look()).book.trades.get(id)
+        open_trades = (await self._reader.look()).book.trades
+        held = open_trades.get(id) or find_only(open_trades.values(), id)
+        id = id if held is None else held.id
         loosened = [] if held is None else _find_loosened(held, *prices)
         if loosened:
             what = f"{id}: {' and '.join(loosened)}. More can be lost, or gained later."

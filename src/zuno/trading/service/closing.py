@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from zuno.kernel.errors import UsageError
 from zuno.trading.model.orders import ExchangeAnswer
 from zuno.trading.model.trade_events import TradeSummary
 from zuno.trading.rules.book_state import OpenTrade
@@ -42,6 +43,14 @@ def find_closing(held: Iterable[H], which: str) -> tuple[H, ...]:
         return (named,)
     place = named.symbol, named.sleeve
     return tuple(trade for trade in trades if (trade.symbol, trade.sleeve) == place and not trade.manual)
+
+
+def find_only(held: Iterable[OpenTrade], symbol: str) -> OpenTrade | None:
+    """The one trade of a symbol; `UsageError` where there are several."""
+    trades = [trade for trade in held if trade.symbol.lower() == symbol.strip().lower()]
+    if len(trades) > 1:
+        raise UsageError(f"More than one position of {trades[0].symbol} is open: {', '.join(t.id for t in trades)}.")
+    return trades[0] if trades else None
 
 
 def describe_trade(trade: OpenTrade | TradeSummary) -> str:

@@ -388,7 +388,7 @@ async def test_a_tool_that_fails_is_told_and_the_model_goes_on(room: Room) -> No
 @pytest.mark.slow
 async def test_every_tool_gives_facts_within_the_prompts_room(room: Room) -> None:
     """Real views of a fresh home: ids are ids, nothing is told twice under another value, and all of it fits."""
-    given = {"position": "1", "query": "failed breakout", "plan": "plan_0123456789ab"}
+    given = {"position": "1", "query": "failed breakout", "plan": "plan_0123456789ab", "term": "LVR"}
     for tool in TOOLS.values():
         arguments = {name: given[name] for name, needed in tool.takes.items() if needed}
         assert tool.check(arguments) is None

@@ -50,6 +50,10 @@ SAMPLES = {
     "exposure": "neutral",
     "profile": "balanced",
     "line": "show positions",
+    "trade": "BTCUSDT",
+    "source": "debate",
+    "into": "trend",
+    "sleeve": "trend",
 }
 
 
@@ -84,11 +88,11 @@ def test_every_intent_has_examples_of_its_own() -> None:
     assert [words for words, count in seen.items() if count > 1] == [], "one example, two meanings"
 
 
-TYPED = {"peer", "mesh join", "trade book lp", "trade cancel", "trade set", "trade mandate grant"}
-TYPED |= {"lp mandate grant", "lp mandate show"}
+TYPED = {"peer", "mesh join", "trade book lp", "trade mandate grant"}
+TYPED |= {"lp mandate grant"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
-TYPED |= {"lab strategies", "strategy list", "strategy show", "strategy add", "strategy remove", "strategy shadow"}
-TYPED |= {"serve", "backup", "restore", "home move", "home compact", "config init", "config check", "export events"}
+TYPED |= {"lab strategies", "strategy add", "strategy remove", "strategy shadow"}
+TYPED |= {"serve", "restore", "home move", "home compact", "config init", "config check"}
 TYPED |= {"web factor add", "web factor list", "web factor remove"}
 TYPED |= {"web link", "web sessions", "web allow", "web token create", "web token list", "web token revoke"}
 """Commands whose ids, prices, folders and quoted words nobody says in prose, and those about who may log in."""
