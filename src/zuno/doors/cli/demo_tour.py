@@ -1,6 +1,6 @@
 """The tour: the simulated world, a position that drifts to its edge, a debate, its PnL, and the plan carried out."""
 
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Broken
@@ -12,7 +12,7 @@ from zuno.lp.service.plan_view import PlanView
 from zuno.lp.service.recommend import Listen
 from zuno.lp.service.result_views import PnlView
 from zuno.lp.service.views import PoolsView, PositionsView
-from zuno.present.document import Document, Value, document, include, lines
+from zuno.present.document import Document, Lines, Mark, Section, Table, Value, document, facts, lines
 from zuno.present.values import quiet
 
 TOUR_MOVE = "-0.6"
@@ -38,10 +38,38 @@ class DemoOpening(View):
     after: PositionsView
 
     def to_document(self) -> Document:
-        pools, move = self.pools.to_document(), replace(self.move.to_document(), context=Value(""))
-        sections = (*pools.sections, *include(move), *include(self.after.to_document()))
+        after = self.after.to_document()
         end = lines(quiet("Position 1 is at its edge. The desk argues:"))
-        return document("A simulated market", *sections, end, context=pools.context, notes=pools.notes)
+        moved = f"A simulated market, after ETH moved by {TOUR_MOVE} %"
+        return document(moved, *_tables(after.sections), end, context=after.context)
+
+
+class Argument(View):
+    plan: PlanView
+
+    def to_document(self) -> Document:
+        """What was decided and why, the candidates, and what was said of the ranges that were proposed."""
+        whole, plan = self.plan.to_document(), self.plan
+        proposed = [
+            f"Candidate {each.index}, " for each in plan.candidates if each.index and each.tick_lower is not None
+        ]
+        said = [line for line in _quotes(whole) if any(candidate in line.text for candidate in proposed)]
+        why = next(fact for fact in whole.facts if fact.label == "why")
+        return document(
+            whole.headline,
+            facts(why),
+            *_tables(whole.sections),
+            lines(*said, mark=Mark.QUOTE),
+            context=f"{whole.context.text.partition(', req_')[0]}; the tour asks no model",
+        )
+
+
+class Result(View):
+    pnl: PnlView
+
+    def to_document(self) -> Document:
+        whole = self.pnl.to_document()
+        return document(whole.headline, *whole.sections[1:2])
 
 
 class CarriedOut(View):
@@ -51,8 +79,19 @@ class CarriedOut(View):
     after: PositionsView
 
     def to_document(self) -> Document:
-        parts = (*include(self.execution.to_document()), *include(self.after.to_document()))
-        return document("The plan, approved and applied", *parts)
+        done, after = self.execution.to_document(), self.after.to_document()
+        kept = [fact for fact in done.facts if fact.label in ("new position", "gas paid")]
+        return document("The plan, approved and applied", facts(*kept), *_tables(after.sections), context=done.headline)
+
+
+def _tables(sections: Iterable[Section]) -> tuple[Table, ...]:
+    return tuple(block for section in sections for block in section.blocks if isinstance(block, Table))
+
+
+def _quotes(whole: Document) -> Iterator[Value]:
+    for section in whole.sections:
+        for block in section.blocks:
+            yield from block.lines if isinstance(block, Lines) and block.mark is Mark.QUOTE else ()
 
 
 class DemoView(View):
@@ -77,6 +116,14 @@ async def opening(zuno: Zuno) -> DemoOpening:
 async def argument(zuno: Zuno, listen: Listen) -> PlanView:
     """Always by rule: the tour needs no key and no network."""
     return await zuno.advice(offline=True).rebalance(TOUR_POSITION, chain="sim", profile=TOUR_PROFILE, listen=listen)
+
+
+async def argued(zuno: Zuno, listen: Listen) -> Argument:
+    return Argument(plan=await argument(zuno, listen))
+
+
+async def earned(zuno: Zuno) -> Result:
+    return Result(pnl=await accounts(zuno))
 
 
 async def accounts(zuno: Zuno) -> PnlView:

@@ -89,7 +89,7 @@ def test_every_intent_has_examples_of_its_own() -> None:
 
 
 TYPED = {"peer", "mesh join", "trade book lp", "trade mandate grant"}
-TYPED |= {"lp mandate grant"}
+TYPED |= {"lp mandate grant", "plan check", "docs build"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
 TYPED |= {"lab strategies", "strategy add", "strategy remove", "strategy shadow"}
 TYPED |= {"serve", "restore", "home move", "home compact", "config init", "config check"}
