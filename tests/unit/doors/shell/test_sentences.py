@@ -1,6 +1,6 @@
 """Everyday sentences, written before the grammar was read: how many the shell understands, and none wrong about money.
 
-Each is typed into a shell of its own, without a model. Odd-numbered ones are the figure; no phrase was added for them.
+Each is typed into a shell of its own, without a model. Even-numbered ones were tuned on.
 """
 
 from __future__ import annotations
