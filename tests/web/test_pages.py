@@ -130,9 +130,10 @@ def test_every_page_is_drawn_sourced_and_readable_and_runs_nothing_of_strangers(
 def test_a_cycle_is_followed_to_its_ruling_acted_on_and_replayed(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server, "#/trading")
     page.get_by_label("execute").check(timeout=SLOWLY)
+    page.evaluate(WATCH_NODES)  # before there is a run: on a busy machine it may be half over when its page is there
     page.get_by_role("button", name="Run a cycle").click()
     expect(page).to_have_url(RUN, timeout=SLOWLY)
-    page.evaluate(WATCH_NODES)
+    expect(page.locator(".node[data-state]").first).to_be_visible(timeout=SLOWLY)
     expect(page.get_by_role("heading", name="Ruling", exact=True).first).to_be_visible(timeout=SLOWLY)
     run_id = page.url.rpartition("/")[2]
     document = page.request.get(f"{server.url}api/v1/trading/runs/{run_id}", headers=server.bearer).json()["run"]
@@ -142,6 +143,8 @@ def test_a_cycle_is_followed_to_its_ruling_acted_on_and_replayed(server: WebServ
     assert document["execution"] is not None, "it was to be executed"
     expect(page.locator(".node[data-state=waits]")).to_have_count(0)
     expect(page.locator(".node:not([data-state])")).to_have_count(0)
+    expect(page.locator("p.answer")).to_contain_text(document["symbol"])
+    expect(page.locator("main .acts a.primary")).to_have_count(1)
     assert {"waits", "speaks", "done"} <= set(page.evaluate("[...window.seen]")), "nodes were not told live"
     for change in document["ruling"]["changes"]:
         expect(page.locator(".changes")).to_contain_text(change["why"])
@@ -301,13 +304,36 @@ def hide_page(page: Page, *, hidden: bool) -> None:
     )
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_home_says_one_sentence_what_is_urgent_and_one_act_above_every_figure(
+    server: WebServer, open_page: OpenPage, width: int
+) -> None:
+    page = open_page(server, width=width)
+    wait_until_drawn(page)
+    headers = {**server.bearer, "Accept": DOCUMENT_TYPE}
+    document = page.request.get(f"{server.url}api/v1/home", headers=headers).json()["document"]
+    expect(page.locator("h1")).to_have_text(document["headline"]["text"])
+    assert page.locator(".notice.urgent").all_inner_texts() == [line["text"] for line in document["urgent"]]
+    assert page.locator("main .acts > *").all_inner_texts() == [document["acts"][0]["label"]]
+    first = page.locator(".figures-strip").first.bounding_box()
+    for place in page.locator("h1, .notice.urgent, main .acts > *").all():
+        box = place.bounding_box()
+        assert box is not None
+        assert first is not None
+        assert box["y"] + box["height"] <= first["y"]
+    page.locator("main .acts > *").click()
+    expect(page).not_to_have_url(re.compile("#/$"))
+    page.go_back()
+    expect(page.locator("h1")).to_have_text(document["headline"]["text"], timeout=SLOWLY)
+
+
 @pytest.mark.soak
-def test_the_days_fees_on_home_are_asked_for_again_when_the_hour_turns(server: WebServer, open_page: OpenPage) -> None:
+def test_home_is_asked_for_again_when_its_tab_is_looked_at(server: WebServer, open_page: OpenPage) -> None:
     page = open_page(server)
     wait_until_drawn(page)
     wait_until_connected(page)
-    page.evaluate("(() => { const real = Date.now; Date.now = () => real() + 3600e3; })()")
-    with page.expect_request(re.compile("/lp/positions/.*/history"), timeout=SLOWLY):
+    with page.expect_request(re.compile("/api/v1/home"), timeout=SLOWLY):
         hide_page(page, hidden=True)
         hide_page(page, hidden=False)
 

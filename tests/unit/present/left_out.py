@@ -131,8 +131,9 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         ),
         "PortfolioPositionView": "block how mean_worth position_ids quote timestamp wallet window_hours",
         "PortfolioTotalsView": "mean_worth",
+        "PortfolioPointView": "at worth",
         "PortfolioView": (
-            "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
+            "history PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
             "PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing chains prices SummaryView.fees "
             "SummaryView.fees7d "
             "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "

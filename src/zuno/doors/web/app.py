@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import FastAPI, Request, Response
+from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 from pydantic import Field
@@ -36,6 +37,7 @@ from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
+LEAST_PACKED_BYTES: Final = 1_000
 READY_SECONDS: Final = 5.0
 READY_MS: Final = 1_000
 
@@ -93,6 +95,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
 
     _describe_answers(app)
     app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    app.add_middleware(GZipMiddleware, minimum_size=LEAST_PACKED_BYTES, compresslevel=5)  # not the event stream
     app.add_middleware(Guard, access=on.access, metrics=on.metrics, chance=on.chance)
     return app
 

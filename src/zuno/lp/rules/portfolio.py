@@ -43,6 +43,8 @@ class WindowFigures:
     """What the figures were read from."""
     earned: tuple[int, int]
     """The fees in both tokens."""
+    worths: tuple[tuple[Seconds, int], ...]
+    """Of the principal, at each price on record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,41 +165,51 @@ def _figures(
     lineage: tuple[int, ...],
     how: str,
 ) -> WindowFigures | None:
-    seconds, worth_time, lvr, inside_time = 0, Fraction(0), 0.0, Fraction(0)
-    for (before, legs), (after, _) in pairwise(marks):
+    seconds, worth_time, lvr, inside_time = 0, 0, 0.0, 0
+    ends = [
+        (_worth(legs, point.sqrt_price_x96, tokens), _is_inside(legs, point.sqrt_price_x96)) for point, legs in marks
+    ]
+    for place, ((before, legs), (after, later)) in enumerate(pairwise(marks)):
         span = after.block.timestamp - before.block.timestamp
         if not legs or span <= 0:
             continue
         seconds += span
-        ends = (before.sqrt_price_x96, after.sqrt_price_x96)
-        worth_time += span * sum((_worth(legs, price, tokens) for price in ends), Fraction(0)) / 2
-        inside_time += Fraction(span * sum(_is_inside(legs, price) for price in ends), 2)
-        lvr += sum(_lvr_in_quote(leg, ends, tokens) for leg in legs)
+        prices = (before.sqrt_price_x96, after.sqrt_price_x96)
+        (worth, inside), (worth_then, inside_then) = ends[place], ends[place + 1]
+        if later != legs:
+            worth_then, inside_then = _worth(legs, prices[1], tokens), _is_inside(legs, prices[1])
+        worth_time += span * (worth + worth_then)
+        inside_time += span * (inside + inside_then)
+        lvr += sum(_lvr_in_quote(leg, prices, tokens) for leg in legs)
     if seconds == 0:
         return None
     return WindowFigures(
         seconds=seconds,
         fees=quote_worth(*fees, sqrt_price_x96, *tokens),
-        mean_worth=worth_time / seconds,
+        mean_worth=Fraction(worth_time, 2 * seconds),
         lvr=Fraction(lvr),
-        in_range=inside_time / seconds,
+        in_range=Fraction(inside_time, 2 * seconds),
         lineage=lineage,
         how=how,
         earned=fees,
+        worths=tuple((point.block.timestamp, worth) for (point, _), (worth, _) in zip(marks, ends, strict=True)),
     )
 
 
-def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> Fraction:
-    total = Fraction(0)
+def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> int:
+    """In whole base units of the quote token, rounded down."""
+    amount0 = amount1 = 0
     for span, liquidity in legs:
-        amounts = amounts_for_liquidity(sqrt_price_x96, *span.edges_x96, liquidity, round_up=False)
-        total += quote_worth(*amounts, sqrt_price_x96, *tokens)
-    return total
+        held = amounts_for_liquidity(sqrt_price_x96, *span.edges_x96, liquidity, round_up=False)
+        amount0, amount1 = amount0 + held[0], amount1 + held[1]
+    square = sqrt_price_x96 * sqrt_price_x96
+    if base_and_quote(*tokens)[1] is tokens[1]:
+        return (amount0 * square >> 192) + amount1
+    return amount0 + (amount1 << 192) // square
 
 
 def _is_inside(legs: Legs, sqrt_price_x96: int) -> bool:
-    tick = tick_at_sqrt_price(sqrt_price_x96)
-    return any(span.contains(tick) for span, _ in legs)
+    return any(lower <= sqrt_price_x96 < upper for lower, upper in (span.edges_x96 for span, _ in legs))
 
 
 def _lvr_in_quote(leg: tuple[Range, int], prices_x96: tuple[int, int], tokens: tuple[Token, Token]) -> float:

@@ -1,9 +1,11 @@
 """All positions of all watched wallets in one currency: worth, fees, rates and time in range."""
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from operator import itemgetter
 from typing import Final
 
 from pydantic import Field
@@ -38,6 +40,8 @@ from zuno.present.values import amount, bad, count, foreign, hours, id_, quiet, 
 CURRENCY: Final = "USD"
 DAY: Final = 86_400
 SPANS: Final = (3_600, 30 * DAY)
+_POINTS: Final = 56
+"""Of the drawn worth, beside its first: every three hours of a week."""
 
 
 class UnpricedView(View):
@@ -199,12 +203,12 @@ class PortfolioTotalsView(View):
             ("fees per day", self.fees24h, self.fees24h_of),
         )
         return facts(
-            *((label, self._count(amount(text, self.currency), counted)) for label, text, counted in sums),
-            ("fee yield", none if self.fee_apr is None else self._count(share(self.fee_apr), self.yield_of)),
+            *((label, self.count(amount(text, self.currency), counted)) for label, text, counted in sums),
+            ("fee yield", none if self.fee_apr is None else self.count(share(self.fee_apr), self.yield_of)),
             ("window", hours(self.window_hours)),
         )
 
-    def _count(self, value: Value, counted: int) -> Value:
+    def count(self, value: Value, counted: int) -> Value:
         """Said with how many of the positions it is of."""
         whole = f"{self.positions} position{'' if self.positions == 1 else 's'}"
         return replace(value, text=f"{value.text}, of {'' if counted == self.positions else f'{counted} of '}{whole}")
@@ -216,6 +220,13 @@ class PortfolioTotalsView(View):
         )
 
 
+class PortfolioPointView(View):
+    """What was in the positions at a moment: principal in USD at today's price of their quote tokens, fees apart."""
+
+    at: int
+    worth: float
+
+
 class PortfolioView(View):
     wallets: tuple[PortfolioWalletView, ...]
     totals: PortfolioTotalsView
@@ -224,6 +235,8 @@ class PortfolioView(View):
     """Where positions were found, and the oldest block they were read at."""
     prices: tuple[PortfolioPriceView, ...]
     notes: tuple[str, ...]
+    history: tuple[PortfolioPointView, ...] = ()
+    """Over the window, of the positions whose fees are in the sums."""
     urgent: tuple[ForeignText, ...] = ()
     """What its owner has to know before any figure."""
 
@@ -307,6 +320,8 @@ class _Line:
     money: Mapping[str, Fraction]
     """In USD by the names of the view; what is not known is absent."""
     why_unpriced: str
+    usd: Fraction | None
+    """For one base unit of its quote token."""
 
 
 @dataclass(slots=True)
@@ -406,7 +421,7 @@ class PortfolioDesk:
                 unknown = figures.why_no_window.get(position.id, "it holds no liquidity")
                 how = unknown if window is None else window.how
                 money = {} if usd is None else {name: each * usd for name, each in _sums(position, window, life)}
-                seen.lines.append(_Line(wallet, position, summaries[str(position.id)], window, how, money, why))
+                seen.lines.append(_Line(wallet, position, summaries[str(position.id)], window, how, money, why, usd))
         return seen
 
     async def _usd(
@@ -480,6 +495,7 @@ def _portfolio_view(wallets: Sequence[_WalletRead], chains: Sequence[_ChainLines
         chains=tuple(_chain_view(chain) for chain in chains if chain.lines),
         prices=tuple(price for chain in chains for price in chain.prices),
         notes=tuple(notes),
+        history=tuple(_draw_worth(_count_lineages(lines), seconds)),
         urgent=tuple(dict.fromkeys(warning for chain in chains for warning in chain.urgent)),
     )
 
@@ -523,16 +539,33 @@ def _position_view(line: _Line) -> PortfolioPositionView:
     )
 
 
-def _totals_view(lines: Sequence[_Line], seconds: int, wallets: Sequence[_WalletRead]) -> PortfolioTotalsView:
-    priced = [line for line in lines if line.money]
-    counted, aged, seen = list[_Line](), list[_Line](), set[tuple[str, int]]()
-    for line in priced:
-        if line.window is not None:
+def _count_lineages(lines: Iterable[_Line]) -> list[_Line]:
+    """Those whose window is known; a lineage of rebalances counts once."""
+    counted, seen = list[_Line](), set[tuple[str, int]]()
+    for line in lines:
+        if line.money and line.window is not None:
             lineage = {(line.position.chain, ancestor) for ancestor in line.window.lineage}
-            if not lineage & seen:  # a lineage of rebalances counts once
+            if not lineage & seen:
                 counted.append(line)
-                aged += [line] if line.window.seconds >= to_views.YIELD_SECONDS else []
             seen |= lineage
+    return counted
+
+
+def _draw_worth(lines: Sequence[_Line], seconds: int) -> Iterator[PortfolioPointView]:
+    """Each at its newest price on record by then; nothing before it was opened."""
+    known = [(line.window.worths, float(line.usd)) for line in lines if line.window and line.usd is not None]
+    if not known:
+        return
+    end = max(worths[-1][0] for worths, _ in known)
+    for place in range(_POINTS + 1):
+        at = end - seconds + seconds * place // _POINTS
+        moments = ((bisect_right(worths, at, key=itemgetter(0)), worths, usd) for worths, usd in known)
+        yield PortfolioPointView(at=at, worth=round(sum(worths[m - 1][1] * usd for m, worths, usd in moments if m), 2))
+
+
+def _totals_view(lines: Sequence[_Line], seconds: int, wallets: Sequence[_WalletRead]) -> PortfolioTotalsView:
+    priced, counted = [line for line in lines if line.money], _count_lineages(lines)
+    aged = [line for line in counted if line.window and line.window.seconds >= to_views.YIELD_SECONDS]
     lived = [line for line in priced if "result" in line.money]
     among = {"worth": priced, "uncollected": priced} | dict.fromkeys(_RESULTS, lived)
     sums = {name: _total(among.get(name, counted), name) for name in _MONEY}

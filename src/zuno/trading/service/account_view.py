@@ -332,9 +332,20 @@ class TradeStatusView(_EquityView):
     risk: RiskBookView
     mandate: MandateView | None
 
+    def describe(self) -> str:
+        """One sentence: what there is, what is open, and how today went."""
+        if self.equity_usd is None:
+            return "Trading: equity unknown."
+        made = self.net_pnl_usd + (self.unrealised_usd or 0)
+        closed = f", {'up' if made >= 0 else 'down'} {money(abs(made)).text} on {self.closed_trades} closed trades"
+        closed = f"{closed} and what is open" if self.closed_trades else ""
+        held = f"{self.open_trades or 'no'} position{'' if self.open_trades == 1 else 's'} open"
+        return f"Trading: {money(self.equity_usd).text}{closed}; {held}."
+
     def to_document(self) -> Document:
         return self.write(
             "Trading status",
+            lines(self.describe()),
             facts(
                 ("desk", quiet("not running") if self.running is None else foreign(self.running, Tone.GOOD)),
                 ("equity", self.write_equity()),

@@ -16,6 +16,7 @@ from zuno.doors.status import StatusView
 from zuno.doors.web.access import Access, Caller
 from zuno.doors.web.confirm import Body
 from zuno.doors.web.events import EventFeed
+from zuno.doors.web.home_view import HomeView
 from zuno.doors.web.jobs import Jobs, JobsView, JobView
 from zuno.doors.web.look_route import TEXT_CHARS, Account, Chain, Id, LookRoute
 from zuno.doors.web.problems import describe_error
@@ -26,15 +27,9 @@ from zuno.kernel.errors import NotFound, ZunoError
 from zuno.kernel.view import View
 from zuno.kernel.wire import derive
 from zuno.lp.model.chains import chain_named
-from zuno.lp.service.archive import PlanLine
-from zuno.lp.service.portfolio import PortfolioView
-from zuno.lp.watch.alerts import AlertsView
 from zuno.trading.model.trade_events import LIVE_ACCOUNT, PAPER_ACCOUNT, account_mode
-from zuno.trading.service.account_view import TradePositionsView, TradeStatusView
-from zuno.trading.service.profit_view import PerformanceView
 
 Shown = TypeVar("Shown", bound=View)
-MOST_PLANS = 10
 Trading = Literal["synthetic", "paper", "live"]
 Liquidity = Literal["synthetic", "test", "real"]
 
@@ -73,21 +68,6 @@ class SessionView(View):
     market: str
     """`live` or `recorded`."""
     version: str
-
-
-class HomeView(View):
-    """Both desks at a glance; a part that could not be read is null, and `notes` says why."""
-
-    portfolio: PortfolioView | None
-    trading: TradeStatusView | None
-    performance: PerformanceView | None
-    positions: TradePositionsView | None
-    alerts: AlertsView | None
-    plans: tuple[PlanLine, ...]
-    """The newest ones."""
-    jobs: tuple[JobView, ...]
-    """Of this server, the newest first."""
-    notes: tuple[str, ...]
 
 
 def judge_trading(config: ConfigView) -> Trading:
@@ -170,7 +150,8 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
 
     @router.get("/home", **document(HomeView))
     async def get_home(chain: Chain = None, account: Account = None) -> Response:
-        """Worth, fees, PnL, drawdown, open trades, alerts, plans."""
+        """Both desks: one sentence, what is urgent, one act; then worth, fees, PnL, drawdown, open trades, alerts, and
+        the plans that wait."""
         notes: list[str] = []
 
         async def read(question: Callable[[Zuno], Awaitable[Shown]]) -> Shown | None:
@@ -182,16 +163,23 @@ def build_system_routes(services: Services, access: Access, version: str, feed: 
                 notes.append(describe_error(error).detail)
                 return None
 
-        plans = await read(lambda zuno: zuno.archive().plans(MOST_PLANS))
+        portfolio, plans, trading, performance, positions, alerts = await asyncio.gather(
+            read(lambda zuno: zuno.portfolio().portfolio((), "7d", chain)),
+            read(lambda zuno: zuno.execution().list_waiting()),
+            read(lambda zuno: zuno.account(account).status()),
+            read(lambda zuno: zuno.account(account).equity()),
+            read(lambda zuno: zuno.account(account).positions()),
+            read(lambda zuno: zuno.alerts().list()),
+        )
         view = HomeView(
-            portfolio=await read(lambda zuno: zuno.portfolio().portfolio((), "7d", chain)),
-            trading=await read(lambda zuno: zuno.account(account).status()),
-            performance=await read(lambda zuno: zuno.account(account).equity()),
-            positions=await read(lambda zuno: zuno.account(account).positions()),
-            alerts=await read(lambda zuno: zuno.alerts().list()),
+            portfolio=portfolio,
+            trading=trading,
+            performance=performance,
+            positions=positions,
+            alerts=alerts,
             plans=() if plans is None else plans.plans,
             jobs=jobs.list().jobs[:10],
-            notes=tuple(notes),
+            notes=tuple(dict.fromkeys(notes)),
         )
         return respond(view)
 

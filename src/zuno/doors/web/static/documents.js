@@ -8,10 +8,11 @@ const TONES = { good: "up", bad: "down", warn: "warn", quiet: "soft" };
 const PLACES = [
   [/^lp (?:inspect|pnl|whatif|recommend rebalance) (\S+)(?: --chain (\S+))?$/, (id, chain) => `#/liquidity/${encodeURIComponent(id)}${chain ? `?chain=${encodeURIComponent(chain)}` : ""}`],
   [/^lp (?:positions|portfolio|closed)\b/, () => "#/liquidity"],
-  [/^plan (?:show|status|why) (\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
+  [/^plan (?:show|status|why|simulate|approve|apply|cancel) (\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^why (plan_\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^(?:trade )?why (run_\S+)$/, (id) => `#/runs/${encodeURIComponent(id)}`],
-  [/^trade (?:status|positions|profit|balance|trades|performance|runs|locks|sleeves)\b/, () => "#/trading"],
+  [/^trade (?:status|positions|profit|balance|trades|performance|runs|locks|sleeves|kill|run)\b/, () => "#/trading"],
+  [/^alerts\b/, () => "#/"],
   [/^memory (?:list|lessons)$/, () => "#/trust"],
 ];
 
@@ -46,10 +47,10 @@ function markCommands(text) {
  * What may be done next. `here` is what the page that asks has for commands by how they begin: a function to call, or an
  * element to go to. Else a command leads to its place in this page, or is shown to be copied.
  */
-export function acts(document, here = {}) {
+export function acts(document, here = {}, kind = "") {
   const offered = document?.acts ?? [];
   if (!offered.length) return null;
-  return h("div", { class: "actions acts", role: "group", "aria-label": "What can be done next" }, offered.map((act) => drawAct(act, here)));
+  return h("div", { class: "actions acts", role: "group", "aria-label": "What can be done next" }, offered.map((act) => drawAct(act, here, kind)));
 }
 
 export function findAct(command, here) {
@@ -57,14 +58,14 @@ export function findAct(command, here) {
   return known === undefined ? null : here[known];
 }
 
-function drawAct({ label, command }, here) {
+function drawAct({ label, command }, here, kind) {
   const own = findAct(command, here);
-  if (own instanceof Element) return button(label, () => goTo(own), { title: `zuno ${command}` });
-  if (own) return button(label, own, { title: `zuno ${command}` });
+  if (own instanceof Element) return button(label, () => goTo(own), { title: `zuno ${command}`, kind });
+  if (own) return button(label, own, { title: `zuno ${command}`, kind });
   for (const [pattern, address] of PLACES) {
     const match = pattern.exec(command);
     const href = match && address(...match.slice(1));
-    if (href && href.split("?")[0] !== location.hash.split("?")[0]) return h("a", { class: "button", href, title: `zuno ${command}` }, label);
+    if (href && href.split("?")[0] !== location.hash.split("?")[0]) return h("a", { class: `button ${kind}`, href, title: `zuno ${command}` }, label);
   }
   return commandButton(label, command);
 }

@@ -1,55 +1,54 @@
-// Both desks at a glance. Every part is asked for by itself: one that is slow or fails leaves the others standing.
+// Both desks: what they say first, what is urgent, one act; then figures, history and what waits. One question brings it all.
 import { h, replace } from "../dom.js";
-import { money, percent, shorten, shortTime } from "../format.js";
+import { money, number, shorten, shortTime, signed, signedPercent, tone } from "../format.js";
 import { accountChoice, openAccount } from "../accounts.js";
-import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
-import { badge, collapse, facts, fillWith, loading, panel, sourceLine, stat, stats, timeAge } from "../widgets.js";
-import { xyChart } from "../charts.js";
-import { fetchPositions, planLink, planState, portfolioSource, positionsTable } from "./lp_parts.js";
+import { acts, figures, headline, notes, sectionOf, urgent } from "../documents.js";
+import { badge, collapse, facts, fillWith, loading, panel, sourceLine, table, timeAge } from "../widgets.js";
+import { rangeBar, xyChart } from "../charts.js";
+import { planLink, planState, poolName, portfolioSource, positionLink } from "./lp_parts.js";
 
 const REFRESH = 20_000;
-const HOUR = 3_600_000;
 const KEEP = { keep: true };
+const MOST_SHOWN = 8;
+const NEAR = 0.15;
 
 export async function show(root, params, pageApi) {
   const api = await openAccount(pageApi);
-  const lp = h("div", { class: "stack" }, loading());
-  const trading = h("div", { class: "stack" }, loading());
-  const slots = Object.fromEntries(["positions", "fees", "approval", "alerts", "now", "desk", "equity"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const slots = Object.fromEntries(["answer", "problem", "lp", "trading", "positions", "worth", "equity", "waiting", "alerts", "now", "desk"].map((name) => [name, h("div", { class: "slot" })]));
+  replace(slots.problem, loading());
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Home"), accountChoice(api)),
-    h("div", { class: "grid" }, h("section", { class: "half", "aria-label": "Liquidity" }, lp), h("section", { class: "half", "aria-label": "Trading" }, trading)),
+    slots.answer, slots.problem,
+    h("div", { class: "grid" }, h("section", { class: "half", "aria-label": "Liquidity" }, slots.lp), h("section", { class: "half", "aria-label": "Trading" }, slots.trading)),
     h("div", { class: "grid" },
       h("div", { class: "two-thirds stack" },
         panel("Liquidity positions", { actions: h("a", { href: "#/liquidity" }, "All positions") }, slots.positions),
         h("div", { class: "grid" },
-          panel("Liquidity fees by day", { wide: "half" }, slots.fees),
-          panel("Trading equity", { wide: "half", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity))),
+          panel("Worth of these positions", { wide: "half" }, slots.worth),
+          panel("Trading: desk, core and hold", { wide: "half", actions: h("a", { href: "#/trading" }, "Trading") }, slots.equity))),
       h("div", { class: "third stack" },
-        panel("Waits for you", { id: "waiting" }, slots.approval),
+        panel("Waits for you", { id: "waiting" }, slots.waiting),
         panel("Alerts", {}, slots.alerts),
         panel("Running now", { id: "running" }, slots.now, slots.desk))));
 
-  const load = collapse(() => Promise.all([
-    fillWith(slots.positions, async () => ({ ...await fetchPositions(api), hour: Math.floor(Date.now() / HOUR) }), (data) => { // fees go on while nothing else changes
-      replace(lp, deskHead(data.document, "Liquidity", { alerts: slots.alerts }), lpFigures(data, api));
-      fillWith(slots.fees, () => fetchFees(api, data.positions.positions), (days) => feesPart(days, api));
-      return [positionsTable(data, { brief: true }), sourceLine({ href: api.address("/lp/positions"), at: data.positions.timestamp, text: `${data.positions.chain} block ${data.positions.block}` })];
-    }, KEEP),
-    fillWith(slots.approval, () => api.get("/lp/plans/waiting"), (view) => waitingPlans(view.plans, api), KEEP),
-    fillWith(slots.alerts, () => api.get("/lp/alerts"), (view) => alertList(view, api), KEEP),
-    loadJobs(),
-    fillWith(slots.desk, () => api.read("/trading/account"), ({ view, document }) => {
-      const draw = (performance) => replace(trading, deskHead(document, "Trading"), tradingFigures(view, document, performance, api));
-      draw(null);
-      fillWith(slots.equity, async () => ({ view, performance: await api.get("/trading/equity") }), ({ performance }) => {
-        draw(performance);
-        return equityPart(performance, api);
-      }, KEEP);
-      return deskPart(view, document, api);
-    }, KEEP),
-  ]));
-  const loadJobs = () => fillWith(slots.now, () => api.get("/jobs"), (view) => runningPart(view.jobs, api), KEEP);
+  /** Each part is drawn again where its own data changed. */
+  const part = (slot, data, draw) => fillWith(slot, async () => data, draw, KEEP);
+  const load = collapse(() => fillWith(slots.problem, () => api.read("/home", { account: api.account.name }), ({ view, document }) => {
+    part(slots.answer, document && { ...document, sections: [] }, (words) => [
+      h("div", { class: "page-head answer" }, headline(words, { title: "Home" }), accountChoice(api)), urgent(words), acts(words, {}, "primary"), notes(words)]);
+    part(slots.lp, [document?.sections, view.portfolio?.prices, view.portfolio?.chains], () => view.portfolio && sectionOf(document, "Liquidity")
+      ? figures(sectionOf(document, "Liquidity"), portfolioSource(view.portfolio, api)) : null);
+    part(slots.trading, [document?.sections, view.trading?.asOf], () => view.trading
+      ? figures(sectionOf(document, "Trading"), { href: api.address("/trading/account"), at: view.trading.asOf, text: view.trading.account }) : null);
+    part(slots.positions, view.portfolio?.positions, (positions) => positionsPart(positions, view.portfolio, api));
+    part(slots.worth, view.portfolio?.history, (history) => worthPart(history, view.portfolio, api));
+    part(slots.equity, view.performance?.points, () => equityPart(view.performance, api));
+    part(slots.waiting, view.plans, (plans) => waitingPlans(plans, api));
+    part(slots.alerts, view.alerts, (alerts) => alertList(alerts, api));
+    part(slots.now, view.jobs, (jobs) => runningPart(jobs, api));
+    part(slots.desk, [view.trading?.running, view.trading?.mandate], () => view.trading ? deskPart(view.trading, api) : null);
+    return null;
+  }, KEEP));
+  const loadJobs = () => fillWith(slots.now, async () => (await api.get("/jobs")).jobs.slice(0, 10), (jobs) => runningPart(jobs, api), KEEP);
   await load();
   for (const type of ["plan", "debate", "run_ended"]) api.on(type, load);
   api.on("entry", (entry) => { if (/^(alert|trade)/.test(entry.kind)) load(); });
@@ -58,45 +57,50 @@ export async function show(root, params, pageApi) {
   api.every(REFRESH, load);
 }
 
-/** Fees of all positions by the day they end on, one entry for each token they are told in. */
-async function fetchFees(api, positions) {
-  const views = await Promise.all(positions.slice(0, 12).map((position) => api.get(`/lp/positions/${encodeURIComponent(position.id)}/history`, { chain: position.chain })));
-  const units = new Map();
-  for (const view of views) {
-    const days = units.get(view.unit) ?? new Map();
-    for (const day of view.fees) days.set(day.toTimestamp, (days.get(day.toTimestamp) ?? 0) + Number(day.worth));
-    units.set(view.unit, days);
-  }
-  return units;
-}
-
-function feesPart(units, api) {
-  const drawn = [...units].filter(([, days]) => days.size);
-  if (!drawn.length) return h("p", { class: "empty" }, "No whole day yet.");
+/** Those out of range first; the rest is one link away. */
+function positionsPart(positions, portfolio, api) {
+  if (!portfolio) return h("p", { class: "empty" }, "The positions could not be read.");
+  const shown = [...positions].sort((a, b) => rank(a) - rank(b)).slice(0, MOST_SHOWN);
   return [
-    drawn.map(([unit, days]) => {
-      const points = [...days].sort((a, b) => a[0] - b[0]).map(([at, value]) => [at * 1000, value]);
-      const sum = points.reduce((total, [, value]) => total + value, 0);
-      return xyChart({ label: `Fees by day in ${unit}`, summary: `${money(sum, unit)} in ${points.length} days`, series: [{ name: unit, points, kind: "bars", tone: "c3" }], zoom: false, height: 170 });
-    }),
-    sourceLine({ href: api.address("/lp/positions"), at: drawn[0][1].size ? [...drawn[0][1].keys()].sort().at(-1) : null, text: `fee growth on chain, in ${drawn.map(([unit]) => unit).join(" and ")} at today's price` }),
+    table("Liquidity positions", [
+      { name: "Position", cell: (line) => [poolName(line.pool), h("span", { class: "sub" }, `#${line.id} · ${line.chain} `, stateBadge(line))] },
+      { name: "Range", cell: (line) => [rangeBar({ lower: line.priceLower, upper: line.priceUpper, price: line.price, inRange: line.inRange, label: `range ${number(line.priceLower)} to ${number(line.priceUpper)}, price ${number(line.price)}` }), h("span", { class: "sub" }, `${number(line.priceLower, 0)} – ${number(line.priceUpper, 0)}`)] },
+      { name: "Worth", number: true, cell: (line) => [money(line.worth), h("span", { class: "sub phone" }, result(line))] },
+      { name: "Result", number: true, hide: true, title: "since it was opened", cell: result },
+      { name: "Against holding", number: true, hide: true, cell: (line) => h("span", { class: tone(line.againstHolding) }, signed(line.againstHolding, 2)) },
+      { name: "Fees, 7 d", number: true, hide: true, cell: (line) => line.fees24h === null ? "–" : money(line.fees24h * line.windowHours / 24) },
+    ], shown, { href: positionLink, empty: "No position is open." }),
+    positions.length > shown.length ? h("p", { class: "hint" }, `${shown.length} of ${positions.length}, those out of range first.`) : null,
+    sourceLine(portfolioSource(portfolio, api)),
   ];
 }
 
-/** What a desk says of itself: headline, what is urgent, what can be done. */
-function deskHead(document, title, here) {
-  return [h("div", { class: "page-head" }, headline(document, { level: "h2", title }), h("div", { class: "end" }, acts(document, here))), urgent(document)];
+function edge(line) {
+  const [lower, upper] = [line.summary.toLowerPercent, line.summary.toUpperPercent].map((text) => Math.abs(Number(text)));
+  return Math.min(lower, upper) / (lower + upper || 1);
 }
 
-function lpFigures({ portfolio, document }, api) {
-  if (!portfolio) return stats(null, stat("Liquidity worth", "–", { note: "could not be priced" }));
-  return figures(document?.sections[0], portfolioSource(portfolio, api));
+function rank(line) {
+  return line.inRange ? 1 + edge(line) : 0;
 }
 
-function tradingFigures(account, document, performance, api) {
-  const drawdown = performance?.maxDrawdownPct;
-  return figures(document?.sections[0], { href: api.address("/trading/account"), at: account.asOf, text: account.account },
-    stat("Max drawdown", drawdown === null || drawdown === undefined ? "–" : percent(drawdown / 100, 2), { note: performance?.maxDrawdownUsd ? money(performance.maxDrawdownUsd) : "nothing closed yet" }));
+function stateBadge(line) {
+  if (!line.inRange) return badge("out of range", "bad");
+  return edge(line) < NEAR ? badge("near edge", "warn") : badge("in range", "good");
+}
+
+function result(line) {
+  return line.result === null ? "–" : h("span", { class: tone(line.result) }, signed(line.result, 2), h("span", { class: "sub" }, signedPercent(line.summary.resultShare)));
+}
+
+function worthPart(history, portfolio, api) {
+  if (!history?.length) return h("p", { class: "empty" }, "Their past is not known.");
+  const points = history.map((point) => [point.at * 1000, Number(point.worth)]);
+  return [
+    xyChart({ label: "Worth of the open positions in USD, without fees", series: [{ name: "worth", points, kind: "area", tone: "c3" }], summary: `from ${money(points[0][1])} to ${money(points.at(-1)[1])}`, zoom: false, height: 200 }),
+    h("p", { class: "hint" }, `What was in ${portfolio.totals.fees24hOf} of ${portfolio.totals.positions} positions, at the pools' prices of the week; fees apart.`),
+    sourceLine(portfolioSource(portfolio, api)),
+  ];
 }
 
 function waitingPlans(waiting, api) {
@@ -108,6 +112,7 @@ function waitingPlans(waiting, api) {
 }
 
 function alertList(view, api) {
+  if (!view) return h("p", { class: "empty" }, "The alerts could not be read.");
   const shown = view.alerts.slice(0, 6);
   return [
     shown.length
@@ -138,15 +143,21 @@ function runningPart(jobs, api) {
   ];
 }
 
-function deskPart(account, document, api) {
-  return [facts(wordPairs(document?.sections[0])), notes(document), sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin })];
+function deskPart(account, api) {
+  const { mandate } = account;
+  return [facts([["Desk", account.running ?? "not running"], ["Mandate", mandate ? (mandate.active ? `until ${mandate.expires}` : `expired at ${mandate.expires}`) : "none: paper only"]]),
+    sourceLine({ href: api.address("/trading/account"), at: account.asOf, text: account.origin })];
 }
 
+const LINES = [["equityUsd", "desk", "c1"], ["coreUsd", "core", "c2"], ["holdUsd", "hold", "c4"]];
+
+/** The desk beside what its sleeves alone, and its markets held, would have made of the same money. */
 function equityPart(performance, api) {
-  const points = (performance.points ?? []).map((point) => [new Date(point.at).getTime(), Number(point.equityUsd ?? point.equity)]).filter(([at, value]) => Number.isFinite(at) && Number.isFinite(value));
+  const points = performance?.points ?? [];
   if (points.length < 2) return h("p", { class: "empty" }, "No trade has been closed yet. ", h("a", { href: "#/trading" }, "Analyse a symbol"), " to begin.");
+  const series = LINES.map(([field, name, colour]) => ({ name, tone: colour, points: points.filter((point) => point[field] !== null).map((point) => [Date.parse(point.at), point[field]]) })).filter((line) => line.points.length > 1);
   return [
-    xyChart({ label: "Trading equity in USD", series: [{ name: "equity", points, kind: "area", tone: "c1" }], summary: `from ${money(points[0][1])} to ${money(points.at(-1)[1])}`, height: 200 }),
+    xyChart({ label: "Trading equity in USD beside core and hold", series, summary: series.map((line) => `${line.name} from ${money(line.points[0][1])} to ${money(line.points.at(-1)[1])}`).join("; "), zoom: false, height: 200 }),
     sourceLine({ href: api.address("/trading/equity"), at: performance.asOf, text: performance.origin }),
   ];
 }

@@ -17,7 +17,7 @@ export async function show(root, params, api) {
   });
   if (!argued) return showInstructed(root, params, api, at);
   const { view: plan, document } = argued;
-  const slots = Object.fromEntries(["state", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
+  const slots = Object.fromEntries(["state", "change", "envelopes", "candidates", "fan"].map((name) => [name, h("div", { class: "slot" }, loading())]));
   const readAt = h("time", null, "…");
   const source = { href: api.address(at), at: plan.timestamp, text: `the journal · ${plan.chain} block ${plan.block}` };
   const why = document?.sections[0].facts.find((fact) => fact.label === "why");
@@ -28,8 +28,10 @@ export async function show(root, params, api) {
       headline(document, { title: `${capital(plan.recommended.kind)} ${about}` })),
     urgent(document),
     why ? h("p", null, why.value.text) : null,
+    plan.recommended.kind === "hold" ? h("p", { class: "notice" }, plan.positionId ? "Holding needs no transaction: there is nothing to approve." : "Nothing is opened: there is nothing to approve.")
+      : panel("Carry it out", { id: "carry-out" }, slots.state, sourceLine({ href: api.address(`${at}/status`), text: [`${plan.chain}, the journal and the chain, read at `, readAt] })),
+    panel("Before → after", { id: "change", source }, slots.change),
     planFigures(plan, document, source),
-    panel("Carry it out", { id: "carry-out" }, slots.state, sourceLine({ href: api.address(`${at}/status`), text: [`${plan.chain}, the journal and the chain, read at `, readAt] })),
     h("div", { class: "grid" },
       panel("Candidates over price and liquidity", { wide: "half" }, slots.candidates),
       panel("Stress: a thousand paths, 14 days", { wide: "half" }, slots.fan),
@@ -39,9 +41,11 @@ export async function show(root, params, api) {
       panel("The ballot", { source }, candidatesTable(plan), earlierTable(plan)),
       panel("The argument", { wide: "half", source }, transcript(plan.transcript)),
       h("div", { class: "half stack" },
-        panel("Who spoke", { source }, voicesTable(plan)),
+        panel("Who spoke", { source }, voicesTable(plan), slots.envelopes),
         panel("Sources", {}, sourcesTable(plan), sourceLine({ href: api.address(at), at: plan.timestamp, text: `${plan.chain} block ${plan.block} · decided bytes ${shorten(plan.hash, 10, 6)}` })))));
 
+  fillWith(slots.change, () => findPosition(plan, api), (position) => changePart(plan, position, document));
+  fillWith(slots.envelopes, () => api.get(`/lp/debates/${encodeURIComponent(plan.requestId)}`), (debate) => envelopesPart(debate.messages));
   const poolId = plan.recommended.pool.id;
   fillWith(slots.candidates, () => api.get(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`, { chain: plan.chain }), (liquidity) => [candidatesChart(plan, liquidity), sourceLine({ href: api.address(`/lp/pools/${encodeURIComponent(poolId)}/liquidity`), at: liquidity.timestamp, text: `initialised ticks, ${liquidity.chain} block ${liquidity.block}; ranges of block ${plan.block}` })]);
   fillWith(slots.fan, async () => {
@@ -55,6 +59,7 @@ export async function show(root, params, api) {
     replace(readAt, `${clock(Date.now())} UTC`);
     return status;
   }, (status) => statePart(status, api, at, result, loadState), { keep: true }));
+  if (plan.recommended.kind === "hold") return;
   await loadState();
   api.on("plan", (data) => { if (!data.planId || data.planId === params.id) loadState(); });
   api.onReturn(loadState);
@@ -63,6 +68,82 @@ export async function show(root, params, api) {
 
 function capital(word) {
   return word.charAt(0).toUpperCase() + word.slice(1);
+}
+
+/** The position as it is now; null where there is none, or none any more. */
+async function findPosition(plan, api) {
+  if (!plan.positionId) return null;
+  try {
+    const view = await api.get("/lp/positions", { chain: plan.chain });
+    return view.positions.find((position) => position.id === plan.positionId) ?? null;
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    return null;
+  }
+}
+
+/** What there is and what there would be, in round figures; exact ones are one click away. */
+function changePart(plan, position, document) {
+  const { recommended: chosen, positionId } = plan;
+  const hold = plan.candidates.find((candidate) => candidate.kind === "hold");
+  const { currency0, currency1 } = chosen.pool;
+  const opens = chosen.priceLower !== null;
+  const span = (candidate) => candidate?.priceLower ? `${number(candidate.priceLower)} – ${number(candidate.priceUpper)}` : null;
+  const pair = (amount0, amount1) => `${number(amount0)} ${currency0.symbol} + ${number(amount1)} ${currency1.symbol}`;
+  const stays = (candidate) => candidate?.stress ? `${candidate.stress.x1.medianHours} h${candidate.stress.x1.censored ? " or more" : ""}` : "–";
+  const fees = position && (Number(position.fees0Human) || Number(position.fees1Human)) ? pair(position.fees0Human, position.fees1Human) : "none";
+  const rows = [
+    ["Range", positionId ? span(hold) ?? "–" : "none", opens ? span(chosen) : "none: it is closed"],
+    ["In the position", position ? pair(position.amount0Human, position.amount1Human) : "–", opens ? pair(chosen.amount0Human, chosen.amount1Human) : "nothing"],
+    ["Uncollected fees", positionId ? (position ? fees : "–") : "none", chosen.kind === "hold" ? "stay uncollected" : positionId ? (opens ? "rolled into the new range" : "paid out to the wallet") : "none"],
+    [`Net carry a day, ${chosen.carry.token}`, positionId && hold ? signed(hold.carry.net24h, 2) : "0", signed(chosen.carry.net24h, 2)],
+    ["Stays in range, median path", positionId ? stays(hold) : "–", stays(chosen)],
+  ];
+  const cost = document?.sections.at(-1)?.sentences.map((value) => value.text).filter((text) => text.startsWith("costs ")) ?? [];
+  return [
+    table("Before and after", [
+      { name: "", cell: ([name]) => name },
+      { name: positionId ? "Before" : "Now", number: true, wrap: true, cell: ([, before]) => before },
+      { name: "After", number: true, wrap: true, cell: ([, , after]) => after },
+    ], rows),
+    facts([
+      chosen.prepAction ? ["Swap", roundFigures(chosen.prepAction)] : ["Swap", "none"],
+      ["Cost", cost[0] ? capital(cost[0].slice("costs ".length)) : chosen.kind === "hold" ? "none" : `${number(chosen.carry.cost, 2)} ${chosen.carry.token}`],
+      ["Stays home", chosen.leftover ? pair(chosen.leftover.token0, chosen.leftover.token1) : "nothing"],
+    ]),
+    h("h3", null, "What could go wrong"),
+    h("ul", { class: "bullets" }, risksOf(plan).map((text) => h("li", null, text))),
+    h("details", null, h("summary", null, "Exact integers"), facts([
+      [`${currency0.symbol}, base units`, chosen.amount0], [`${currency1.symbol}, base units`, chosen.amount1],
+      opens ? ["Ticks", `${chosen.tickLower} to ${chosen.tickUpper}`] : null, ["Decided on block", String(plan.block)], ["Swap as decided", chosen.prepAction ?? "none"],
+    ])),
+  ];
+}
+
+/** Amounts of a sentence with three or four digits, for eyes. */
+function roundFigures(text) {
+  return text.replace(/\b\d[\d,]*\.\d+\b/g, (found) => number(Number(found.replaceAll(",", "")).toPrecision(4)));
+}
+
+function risksOf(plan) {
+  const { recommended: chosen } = plan;
+  const risks = [];
+  if (chosen.stress) risks.push(`The price leaves this range within a day on ${percent(chosen.stress.x1.pExit24h)} of paths, on ${percent(chosen.stress.x2.pExit24h)} at twice the volatility; outside it earns nothing.`);
+  else if (chosen.kind === "close") risks.push("The fees that a range would have earned from here are given up.");
+  if (chosen.prepAction?.includes("swap ")) risks.push("The swap may move against it: beyond the slippage of the approval nothing is done.");
+  if (chosen.kind !== "hold") risks.push("The chain moves on until it is applied: where price or gas leaves the approval's bounds it is refused, and the desk has to be asked again.");
+  if (plan.sources.some((source) => source.stale)) risks.push("It was decided on stale figures: see the sources.");
+  return risks.length ? risks : ["Nothing is done, so only the market can change what there is."];
+}
+
+/** Who sent what to whom over the mesh. */
+function envelopesPart(messages) {
+  return h("details", null, h("summary", null, `${messages.length} envelopes over the mesh`), table("Envelopes of this debate", [
+    { name: "At", cell: (row) => clock(row.at) },
+    { name: "From", cell: (row) => h("span", { title: row.sender }, shorten(row.sender, 12, 4)) },
+    { name: "To", cell: (row) => h("span", { title: row.to }, shorten(row.to, 12, 4)) },
+    { name: "Kind", cell: (row) => row.kind.replaceAll("_", " ") },
+  ], messages));
 }
 
 function planFigures(plan, document, source) {

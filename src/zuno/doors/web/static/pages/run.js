@@ -33,7 +33,8 @@ export async function show(root, params, api) {
   const body = h("div", { class: "stack" }, loading("Waiting for the run …"));
   const replayed = h("div", { class: "stack" });
   const warnings = h("div", { class: "stack-tight" });
-  replace(root, h("p", { class: "crumb" }, h("a", { href: "#/trading" }, "Trading"), " / run"), head, warnings,
+  const answer = h("div", { class: "slot" });
+  replace(root, h("p", { class: "crumb" }, h("a", { href: "#/trading" }, "Trading"), " / run"), head, answer, warnings,
     panel("Cycle", { source: { href: api.address(`/trading/runs/${encodeURIComponent(id)}`), at: null, text: "events of this run · the journal" } }, graph.element), replayed, body);
   let ended = false;
   let failed = false;
@@ -47,6 +48,7 @@ export async function show(root, params, api) {
       graph.readRecord(why);
       ended = why.run !== null || why.state === "expired";
       replace(head, drawHead(why, words, api, replayed));
+      replace(answer, why.run ? answerPart(why, why.run) : null);
       replace(warnings, urgent(words));
       document.title = `${why.symbol} run · Zuno`;
       replace(body, why.run ? [drawRun(why, why.run, api), notes(words)] : h("p", { class: "empty", role: "status" }, failed ? "The run was cut off." : `Under way: ${why.reached.length} of ${why.reached.length + why.waiting.length} steps are on record.`));
@@ -73,14 +75,36 @@ export async function show(root, params, api) {
     else load();
   });
   api.onReturn(load);
+  lightFirst(id, graph, api);
   await load();
   if (!ended) api.every(POLL, load);
+}
+
+/** Who is at work, before anything is on record: the server knows its jobs at once, the record only when the desk has time. */
+async function lightFirst(id, graph, api) {
+  try {
+    if ((await api.get("/jobs")).jobs.some((job) => job.id === id && job.state === "running")) graph.begin();
+  } catch { /* of another process: its record says it */ }
+}
+
+/** What came of it in one sentence, and one thing to do. */
+function answerPart({ symbol }, run) {
+  const { ruling, execution, decision } = run;
+  const wanted = `The Judge said ${decision.decision} at ${decision.win_probability_pct} % to win`;
+  const size = `${ruling.decision} ${symbol}, ${number(ruling.allocation_pct, 2)} % of the account at ${number(ruling.leverage, 1)}×`;
+  const opened = { refused: `${size}: refused, ${execution?.reason}.` }[execution?.state] ?? (execution ? `${size}: ${execution.state} on ${execution.account ?? "the account"}.` : `${size}; nothing was sent, for nobody was to act on it.`);
+  const said = ["LONG", "SHORT"].includes(ruling.decision) ? opened
+    : ruling.veto ? `No trade in ${symbol}. ${wanted}; the rules held it back: ${words(ruling.veto)}.`
+      : `${ruling.decision === "HOLD" ? "No trade" : ruling.decision.replaceAll("_", " ")} in ${symbol}. ${wanted}${ruling.changes.length ? ` and ${ruling.changes.length} rules changed it` : ""}.`;
+  const acted = execution && execution.state !== "refused";
+  return [h("p", { class: "answer" }, said), h("div", { class: "actions acts" }, h("a", { class: "button primary", href: `#/trading?symbol=${encodeURIComponent(symbol)}` }, acted ? "See the position" : "Look at the market"))];
 }
 
 /** Who has spoken, who is at work, who waits. */
 class CycleGraph {
   constructor() {
     this.nodes = new Map();
+    this.live = false;
     this.element = h("div", { class: "cycle", role: "group", "aria-label": "Graph of the cycle" }, STEPS.map((step) =>
       h("div", { class: step.length > 2 ? "cycle-step wide" : "cycle-step" }, step.map((name) => this.addNode(name)))));
   }
@@ -106,6 +130,12 @@ class CycleGraph {
     place.note.title = text;
   }
 
+  /** The first step works as long as nothing else is known. */
+  begin() {
+    this.live = true;
+    if ([...this.nodes.values()].every(({ element }) => !element.dataset.state)) this.hear({ node: STEPS[0][0], state: "waits" });
+  }
+
   readRecord(why) {
     const voices = Object.fromEntries((why.run?.voices ?? []).map((voice) => [voice.role, voice]));
     for (const node of why.reached) {
@@ -114,6 +144,9 @@ class CycleGraph {
       if (voice) this.hear({ node, state: "speaks", source: voice.source, usd: voice.usd, note: voice.model ?? voice.why });
       else if (!seen || seen === "waits") this.hear({ node, state: node === "execute_trade" && why.run && !why.run.execution ? "skipped" : "done", note: "" });
     }
+    if (why.run || !this.live) return;
+    const turn = STEPS.find((step) => step.some((node) => !why.reached.includes(node))) ?? [];
+    for (const node of turn) if (!why.reached.includes(node) && !this.nodes.get(node).element.dataset.state) this.hear({ node, state: "waits" });
   }
 }
 

@@ -1,7 +1,7 @@
 // The trading desk: the account, the market with its trades, the books, and the switches that stop it.
 import { candleChart, dailyChart, drawdownChart, equityChart, styled } from "../charts_trading.js";
 import { accountChoice, describeAccount, openAccount } from "../accounts.js";
-import { acts, figures, headline, notes, urgent, wordPairs } from "../documents.js";
+import { acts, figures, headline, notes, opening, urgent, wordPairs } from "../documents.js";
 import { h, replace } from "../dom.js";
 import { isKnown, money, number, percent, shortTime, shorten, signed, span, time, tone, words } from "../format.js";
 import { sleevesPart } from "./sleeve_parts.js";
@@ -136,6 +136,7 @@ function key(layers, view) {
 function drawAccount(view, words, api) {
   const first = words?.sections[0];
   return [
+    opening(words),
     urgent(words),
     figures({ facts: words?.sections.flatMap((section) => section.facts) }, { href: api.address("/trading/account"), at: view.asOf, text: [view.account, ...(view.marks ?? []).map((mark) => `${mark.symbol} ${mark.source}, ${span(mark.ageSeconds)} old`)].join(" · ") },
       stat("Delta", money(view.risk.deltaUsd), { note: "trading and LP together" })),
