@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format docs licences platforms bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format docs pictures licences platforms bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
 
 demo: $(VENV)/.web  ## install with the page, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -61,6 +61,9 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 
 docs: $(VENV)/.dev  ## write docs/commands.md from the command tree
 	$(BIN)/python -m tools.commands_page
+
+pictures: $(VENV)/.dev  ## take the pictures of the page in docs/ anew, with the system's Chromium
+	$(BIN)/python -m tools.page_pictures
 
 licences: $(VENV)/.dev  ## write docs/licences.md from what the installed packages say of themselves
 	$(BIN)/python -m tools.licences_page

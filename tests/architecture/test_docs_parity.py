@@ -156,6 +156,14 @@ def test_every_tool_of_an_assistant_is_in_its_page() -> None:
     assert {name for row in rows for name in re.findall(r"`([a-z_]+)`", row)} == set(TOOLS)
 
 
+def test_pictures_are_small_and_each_is_shown() -> None:
+    """`make pictures` takes them."""
+    pictures = {path.name: path.stat().st_size for path in DOCS.rglob("*.png")}
+    assert sum(pictures.values()) < 300_000
+    shown = {name for page in PAGES for name in re.findall(r"!\[[^]]+\]\((?:docs/)?([^)]+)\)", page.read_text())}
+    assert shown == set(pictures)
+
+
 def test_every_page_is_in_the_index() -> None:
     listed = set(re.findall(r"\]\(([^)]+\.md)\)", (DOCS / "README.md").read_text()))
     assert listed == {str(path.relative_to(DOCS)) for path in [*DOCS.glob("*.md"), *GUIDES]} - {"README.md"}

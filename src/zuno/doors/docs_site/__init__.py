@@ -25,17 +25,6 @@ README: Final = "about.md"
 """The project's own, which lies beside the folder."""
 _TOKENS_END: Final = "*, *::before"
 """Where the page's stylesheet has named its colours."""
-_LAYOUT: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark"><title>{title} · Zuno</title>
-<link rel="stylesheet" href="{root}site.css"><script src="{root}theme.js"></script>
-<script src="{root}site.js" data-root="{root}" defer></script></head><body>
-<a class="skip" href="#main">Skip to content</a>
-<header><a class="brand" href="{root}index.html">zuno docs</a><form role="search"><input type="search" id="search"
- aria-label="Search the documentation" placeholder="Search" autocomplete="off"></form></header>
-<ol id="found" aria-live="polite" hidden></ol>
-<nav aria-label="Pages">{nav}</nav><main id="main">{body}</main></body></html>
-"""
 
 
 def find_docs() -> Path | None:
@@ -99,6 +88,7 @@ def build_site(docs: Path, base: str = "") -> dict[str, bytes]:
     places = {page.source: page.url for page in every} | {"docs/decisions": "decisions/index.html"}
     others = [path.relative_to(docs).as_posix() for path in docs.rglob("*.*") if path.suffix != ".md"]
     places |= {f"docs/{name}": name for name in others}
+    layout = (HERE / "layout.html").read_text(encoding="utf-8")
     renderer = MarkdownIt("commonmark", {"html": False}).enable("table")
     files = {name: (docs / name).read_bytes() for name in others}
     index: list[dict[str, str]] = []
@@ -110,7 +100,7 @@ def build_site(docs: Path, base: str = "") -> dict[str, bytes]:
         root = "../" * (len(page.path.parts) - 1)
         body = renderer.renderer.render(tokens, renderer.options, {}).replace("<th></th>", "<td></td>")
         nav = build_navigation(page, pages, root)
-        files[page.url] = _LAYOUT.format(title=escape(page.title), root=root, nav=nav, body=body).encode()
+        files[page.url] = layout.format(title=escape(page.title), root=root, nav=nav, body=body).encode()
     files |= {str(page.path): page.text.encode() for page in pages}
     static = HERE.parent / "web" / "static"
     colours = (static / "app.css").read_text(encoding="utf-8").partition(_TOKENS_END)[0]

@@ -22,22 +22,20 @@ async def run_backtest(services: AssistantServices, symbols: str, days: int, arm
     question = read_question(
         None, ",".join(asked[:MOST_MARKETS]), f"{min(days, MOST_DAYS)}d", None, arms, markets=services.markets
     )
-    cuts = [f"cut: {MOST_MARKETS} of {len(asked)} markets" if len(asked) > MOST_MARKETS else ""]
-    cuts += [f"cut: the last {MOST_DAYS} of {days} days" if days > MOST_DAYS else ""]
-    played = [0, 0]
+    notes = [f"cut: {MOST_MARKETS} of {len(asked)} markets"] if len(asked) > MOST_MARKETS else []
+    notes += [f"cut: the last {MOST_DAYS} of {days} days"] if days > MOST_DAYS else []
+    played: list[str] = []
     stop = asyncio.Event()
     timer = asyncio.get_running_loop().call_later(SECONDS, stop.set)
     try:
-        view = await services.lab().trade.compare(
-            question, 1, lambda done, total: played.__setitem__(slice(None), (done, total)), stop
-        )
+        lab = services.lab().trade
+        view = await lab.compare(question, 1, lambda done, total: played.append(f"{done} of {total}"), stop)
     except StoppedEarly:
         raise Unavailable(
-            f"No arm came to its end within {SECONDS:g} s; ask for fewer days, markets or arms, or run "
-            f"`{question.command}`."
+            f"No arm came to its end within {SECONDS:g} s; ask for less, or run `{question.command}`."
         ) from None
     finally:
         timer.cancel()
     if view.stopped:
-        cuts.append(f"cut: after {SECONDS:g} s, {played[0]} of {played[1]} decisions; `{question.command}` runs all")
-    return view.model_copy(update={"notes": (*filter(None, cuts), *view.notes)})
+        notes.append(f"cut: after {SECONDS:g} s, {played[-1]} decisions; `{question.command}` runs all")
+    return view.model_copy(update={"notes": (*notes, *view.notes)})
