@@ -25,17 +25,18 @@ export function listFigures(value, at = [], into = new Map()) {
 
 /** `null` where only one has it; of intervals whether they are apart, and how far their middles are. */
 export function compareFigures(first, second) {
-  const [one, other] = [listFigures(first.body), listFigures(second.body)];
-  const rows = [...one].filter(([place, value]) => other.has(place) && Array.isArray(value) === Array.isArray(other.get(place))).map(([place, value]) => {
+  const [mine, other] = [listFigures(first.body), listFigures(second.body)];
+  const rows = [...mine].filter(([place, value]) => other.has(place) && Array.isArray(value) === Array.isArray(other.get(place))).map(([place, value]) => {
     const against = other.get(place);
     if (!Array.isArray(value)) return { place, first: value, second: against, difference: against - value, apart: null };
     const middle = (edges) => (edges[0] + edges[1]) / 2;
     return { place, first: value, second: against, difference: middle(against) - middle(value), apart: Math.max(value[0], against[0]) > Math.min(value[1], against[1]) };
   });
-  return { rows, alone: [one.size - rows.length, other.size - rows.length] };
+  return { rows, alone: [mine.size - rows.length, other.size - rows.length] };
 }
 
-const show = (value) => (Array.isArray(value) ? `${number(value[0])} to ${number(value[1])}` : number(value));
+const one = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : number(value)).replace("-", "−");
+const show = (value) => (Array.isArray(value) ? value.map(one).join(" to ") : one(value));
 const name = (place) => place.split(" / ").map((part) => words(part.replace(/([a-z0-9])([A-Z])/g, "$1 $2")).toLowerCase()).join(" · ");
 
 export function drawComparison([first, second], api) {

@@ -13,7 +13,7 @@ export async function show(root, params, api) {
   replace(root,
     h("div", { class: "page-head" }, h("h1", null, "Trust"), h("span", { class: "soft" }, "what was claimed, what came, and the record of both")),
     places.calibration, places.vetoes,
-    h("div", { class: "grid" }, h("div", { class: "half stack" }, places.memory, places.costs, places.mesh), h("div", { class: "half stack" }, places.journal, sessionsPanel(api), backupPanel(api))));
+    h("div", { class: "grid" }, h("div", { class: "half stack" }, places.memory, places.costs, places.mesh, sessionsPanel(api), backupPanel(api)), h("div", { class: "half stack" }, places.journal)));
   replace(places.memory, memoryPanel(api));
   replace(places.journal, journalPanel(api));
   await Promise.all([
