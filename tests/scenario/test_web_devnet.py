@@ -92,3 +92,58 @@ def test_a_debate_is_followed_and_its_plan_is_applied_by_one_of_two_tabs(
         asked = "SELECT COUNT(*) FROM entries WHERE kind = 'plan_applying' AND request_id = ?"
         (applied,) = journal.execute(asked, (plan_id,)).fetchone()
     assert applied == 1
+
+
+@pytest.mark.soak
+def test_a_position_is_opened_with_a_range_of_ones_own_added_to_and_closed(
+    devnet: Any, devnet_home: Path, open_page: OpenPage
+) -> None:
+    def carry_out() -> Any:
+        """Approve and apply the plan that is shown."""
+        wait_until_drawn(page)
+        page.get_by_role("button", name=re.compile("^Approve")).click()
+        code = page.get_by_role("dialog").locator("label code")
+        type_word(page, code.inner_text(timeout=SLOWLY))
+        expect(page.locator("#carry-out .badge").first).to_have_text("approved", timeout=SLOWLY)
+        page.get_by_role("button", name=re.compile("^Apply")).click()
+        type_word(page, "apply")
+        expect(page.locator("#carry-out .badge").first).to_have_text("confirmed", timeout=SLOWLY)
+        return read(f"/lp/plans/{page.url.rpartition('/')[2]}/status")
+
+    with run_server(devnet_home) as server:
+        page = open_page(server, "#/liquidity?chain=devnet", quiet=False)  # words are asked for by refusals
+
+        def read(path: str) -> Any:
+            return page.request.get(f"{server.url}api/v1{path}", headers=server.bearer).json()
+
+        wait_until_drawn(page)
+        pool = next(pool for pool in read("/lp/pools?chain=devnet")["pools"] if pool["label"] == "ETH/USDC 0.30 %")
+        price = float(pool["price"])
+        page.locator("#open-own summary").first.click()
+        page.get_by_label("Pool", exact=True).select_option(pool["id"])
+        page.get_by_label("What to bring").fill("0.5 ETH")
+        for field, share in ((0, 0.8), (1, 1.25)):
+            page.locator(".range-fields input").nth(field).fill(f"{price * share:.2f}")
+        expect(page.locator(".range-results:not(.old) .stat").first).to_be_visible(timeout=SLOWLY)
+        page.get_by_label("take mine, even against its advice").check()
+        page.get_by_role("button", name="Let the desk answer").click()
+        page.locator("#open-own").get_by_role("link", name="Open the plan").click(timeout=SLOWLY)
+        opened = carry_out()["newPositionId"]
+        position = read(f"/lp/positions/{opened}?chain=devnet")
+        assert position["pool"]["id"] == pool["id"]
+        assert float(position["priceLower"]) <= price * 0.8 * 1.0001
+        assert float(position["priceUpper"]) >= price * 1.25 * 0.9999
+
+        page.goto(f"{server.url}#/liquidity/{opened}?chain=devnet")
+        wait_until_drawn(page)
+        page.get_by_label("Amount of ETH to add").fill("0.1")
+        page.locator("#acts").get_by_role("button", name="Add", exact=True).click()
+        carry_out()
+        more = read(f"/lp/positions/{opened}?chain=devnet")
+        assert int(more["liquidity"]) > int(position["liquidity"])
+        page.goto(f"{server.url}#/liquidity/{opened}?chain=devnet")
+        wait_until_drawn(page)
+        page.locator("#acts").get_by_role("button", name="Close", exact=True).click()
+        carry_out()
+        held = read("/lp/positions?chain=devnet")["positions"]
+        assert opened not in {each["id"] for each in held if int(each["liquidity"])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,3 +79,29 @@ def test_a_strangers_text_is_no_formula_in_a_saved_list(server: WebServer, open_
         "sub.list.1": "+1e3",
         "none": "",
     }, json.dumps(row)
+
+
+def test_prices_are_turned_over_in_lists_and_charts_and_stay_so(server: WebServer, open_page: OpenPage) -> None:
+    page = open_page(server, "#/liquidity")
+    wait_until_drawn(page)
+    price = float(
+        page.request.get(f"{server.url}api/v1/lp/positions", headers=server.bearer).json()["positions"][0]["price"]
+    )
+    cell = page.locator(".table-wrap[aria-label='Liquidity positions'] tbody tr").first.locator("td").nth(1)
+    expect(cell).to_have_text(f"{price:,.2f}")
+    page.get_by_role("button", name="Invert prices").click()
+    expect(cell).to_have_text(f"{1 / price:.8f}".rstrip("0"))
+    page.goto(f"{server.url}#/liquidity/2?chain=sim")
+    page.reload()
+    wait_until_drawn(page)
+    expect(page.get_by_role("button", name="Invert prices")).to_have_attribute("aria-pressed", "true")
+    expect(page.get_by_role("img", name="Price of ETH/USDC")).to_have_attribute(
+        "aria-label", re.compile("ETH per USDC")
+    )
+    page.locator("#own-range summary").first.click()
+    expect(page.locator("#range-unit")).to_have_text("ETH per USDC")
+    page.get_by_role("button", name="Invert prices").click()
+    wait_until_drawn(page)
+    expect(page.get_by_role("img", name="Price of ETH/USDC")).to_have_attribute(
+        "aria-label", re.compile("USDC per ETH")
+    )

@@ -88,7 +88,7 @@ SOURCES = {"chain", "chains", "origin", "source", "sources"}
 MOMENTS = {"asOf", "block", "chains", "lookedAt", "timestamp", "toTimestamp"}
 WITHOUT = {
     *("SessionView", "ConfigView", "DoctorView", "LogsView", "JobView", "JobsView", "AgentsView"),  # this process
-    "StatusView",  # this home's processes
+    *("StatusView", "WebLoginsView"),  # this home's processes and its logins
     *(
         "PlanListView",
         "ExecutionView",

@@ -3,6 +3,7 @@ import { h, replace, s, setVariable } from "./dom.js";
 import { compact, isKnown, money, number, percent, signed, signedPercent, tone } from "./format.js";
 import { badge, facts, notice, sourceLine, stat, stats } from "./widgets.js";
 import { legendOf, linear, niceTicks, xyChart } from "./charts.js";
+import { pricesTurned } from "./price_way.js";
 import { verdictBadge } from "./pages/lp_parts.js";
 import { holdDebate } from "./pages/debate.js";
 
@@ -23,7 +24,7 @@ export function ownRange(api, about) {
   let edges = null; // prices as the server tells them, never turned over
   let typed = {}; // by side, what the owner wrote, as long as it was not dragged since
   let ticks = null; // where the edges are known by them: the range held now, and what the last answer was about
-  let turned = false;
+  let turned = pricesTurned();
   let domain = null;
   let dragging = null;
   let asked = 0;
@@ -40,7 +41,7 @@ export function ownRange(api, about) {
   const svg = s("svg", { class: "plot", "aria-hidden": "true" });
   const stage = h("div", { class: "range-stage" }, svg, SIDES.map((side) => handles[side]));
   const unitNote = h("span", { class: "soft", id: "range-unit" });
-  const turn = h("button", { type: "button", class: "button", "aria-pressed": "false" }, "Invert");
+  const turn = h("button", { type: "button", class: "button", "aria-pressed": String(turned) }, "Invert");
   const said = h("div", { id: "range-said", role: "status", class: "stack-tight" });
   const results = h("div", { class: "stack-tight range-results", "aria-live": "off" });
   const debate = h("div", { class: "stack-tight" });
@@ -285,7 +286,7 @@ export function ownRange(api, about) {
       facts([
         ["Goes in", `${number(candidate.amount0Human)} ${candidate.pool.currency0.symbol} · ${number(candidate.amount1Human)} ${candidate.pool.currency1.symbol}`],
         ["Worth", money(today, view.unit)],
-        ...[-20, 20].map((change) => { const row = view.table.find((item) => Number(item.percent) === change); return row ? [`If the price goes ${change < 0 ? "−" : "+"}20 %`, h("span", { class: tone(row.worth - today) }, `${signed(row.worth - today, 2)} ${view.unit}`, row.inRange ? "" : ", out of range")] : null; }),
+        ...[-20, 20].map((change) => { const row = view.table.find((item) => Number(item.percent) === change); return row ? [`If ${pool.priceUnit.split(" per ").at(-1)} goes ${change < 0 ? "−" : "+"}20 %`, h("span", { class: tone(row.worth - today) }, `${signed(row.worth - today, 2)} ${view.unit}`, row.inRange ? "" : ", out of range")] : null; }),
       ]),
       xyChart({
         label: "Worth of this range at other prices", x: "number", xFormat: (value) => number(value), zoom: false, height: 170,

@@ -1,12 +1,13 @@
 // All positions of the wallet, what they earn, and the plans about them.
 import { h, replace } from "../dom.js";
-import { shortTime, shorten, signed, time, tone } from "../format.js";
+import { number, shortTime, shorten, signed, time, tone } from "../format.js";
 import { figures, opening, urgent } from "../documents.js";
 import { withTools } from "../list_tools.js";
 import { collapse, fillWith, loading, notice, panel, sourceLine, table, timeAge } from "../widgets.js";
 import { rangesChart } from "../charts.js";
 import { fetchPositions, planLink, planState, portfolioSource, positionsTable, verdictBadge } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
+import { turnBands, turnButton, turnPrice, turnRange, turnUnit } from "../price_way.js";
 import { levelsPart, mandatesPart, openOwnRange, opened, rankPart, walletActs } from "./lp_acts.js";
 
 const REFRESH = 20_000;
@@ -24,7 +25,7 @@ export async function show(root, params, api) {
   };
   drawOpening(false);
   replace(root,
-    h("div", { class: "page-head" }, h("h1", null, "Liquidity")),
+    h("div", { class: "page-head" }, h("h1", null, "Liquidity"), h("div", { class: "end" }, turnButton(api.redraw))),
     slots.totals,
     panel("Positions", {}, walletActs(api, params.chain), slots.positions),
     h("div", { class: "grid" },
@@ -89,13 +90,14 @@ async function fetchLiquidity(api, view) {
 }
 
 function poolChart({ pool, positions, liquidity }) {
-  const { price, priceUnit } = positions[0];
+  const [price, priceUnit] = [turnPrice(positions[0].price), turnUnit(positions[0].priceUnit)];
+  const edges = new Map(positions.map((position) => [position, turnRange(position.priceLower, position.priceUpper)]));
   return h("div", { class: "stack-tight" }, h("h3", null, pool.label), rangesChart({
     label: `Ranges in ${pool.label}`,
-    summary: positions.map((position) => `position ${position.id} from ${position.priceLower} to ${position.priceUpper}`).join("; "),
-    ranges: positions.map((position) => ({ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: position.inRange ? "in range" : "out of range" })),
-    liquidity: (liquidity?.bands ?? []).map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) })),
-    price: Number(price), priceUnit,
+    summary: positions.map((position) => `position ${position.id} from ${edges.get(position).map((edge) => number(edge)).join(" to ")}`).join("; "),
+    ranges: positions.map((position) => ({ name: `#${position.id}`, lower: edges.get(position)[0], upper: edges.get(position)[1], tone: position.inRange ? "up" : "down", note: position.inRange ? "in range" : "out of range" })),
+    liquidity: turnBands(liquidity?.bands ?? []),
+    price, priceUnit,
   }));
 }
 

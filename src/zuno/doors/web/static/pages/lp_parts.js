@@ -1,6 +1,7 @@
 // What several liquidity pages show: the table of positions, states of plans, the words of a debate.
 import { h } from "../dom.js";
 import { money, number, percent, signed, signedPercent, tone } from "../format.js";
+import { turnPrice, turnRange, turnUnit } from "../price_way.js";
 import { badge, table } from "../widgets.js";
 import { rangeBar } from "../charts.js";
 
@@ -40,9 +41,11 @@ export function inRangeBadge(position) {
 }
 
 export function positionRangeBar(position) {
+  const [lower, upper] = turnRange(position.priceLower, position.priceUpper);
+  const price = turnPrice(position.price);
   return rangeBar({
-    lower: position.priceLower, upper: position.priceUpper, price: position.price, inRange: position.inRange,
-    label: `range ${number(position.priceLower)} to ${number(position.priceUpper)}, price ${number(position.price)}, ${position.inRange ? "in range" : "out of range"}`,
+    lower, upper, price, inRange: position.inRange,
+    label: `range ${number(lower)} to ${number(upper)}, price ${number(price)}, ${position.inRange ? "in range" : "out of range"}`,
   });
 }
 
@@ -56,8 +59,8 @@ export function positionsTable({ positions, portfolio }, { brief = false } = {})
   const of = (position) => yields.get(`${position.chain}/${position.id}`) ?? {};
   const columns = [
     { name: "Position", cell: (position) => [poolName(position.pool), h("span", { class: "sub" }, `#${position.id} · ${position.chain} `, inRangeBadge(position))] },
-    { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub" }, `${number(position.priceLower, 0)} – ${number(position.priceUpper, 0)}`)] },
-    { name: "Price", number: true, hide: true, title: "now", cell: (position) => number(position.price) },
+    { name: "Range", cell: (position) => [positionRangeBar(position), h("span", { class: "sub", title: turnUnit(position.priceUnit) }, turnRange(position.priceLower, position.priceUpper).map((edge) => number(edge, edge < 10 ? undefined : 0)).join(" – "))], sort: (position) => turnPrice(position.priceLower) },
+    { name: "Price", number: true, hide: true, title: "now", cell: (position) => number(turnPrice(position.price)) },
     { name: "Worth", number: true, cell: (position) => [money(position.valueHuman, position.valueUnit), h("span", { class: "sub phone" }, madeOf(of(position).summary))] },
     { name: "Result", number: true, hide: true, title: "since it was opened", cell: (position) => madeOf(of(position).summary) },
     { name: "Against holding", number: true, hide: true, cell: (position) => money(of(position).againstHolding) },

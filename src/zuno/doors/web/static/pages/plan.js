@@ -290,6 +290,7 @@ export function statePart({ view, document }, api, at, result, reload) {
       await reload(); // it may stand otherwise by now: another tab, an approval that ended
     } finally {
       currentTarget.disabled = false;
+      if (document.activeElement === document.body) keepFocus();
     }
   };
   const over = ["confirmed", "cancelled", "failed", "expired"].includes(view.state);
@@ -315,6 +316,14 @@ export function statePart({ view, document }, api, at, result, reload) {
     facts((document?.sections ?? []).flatMap(pairs)),
     notes(document),
   ];
+}
+
+/** Whoever works by keyboard goes on where the next step is, or reads what became of the plan. */
+function keepFocus() {
+  const place = document.getElementById("carry-out");
+  const next = place?.querySelector(".actions .primary:not([disabled])") ?? place?.querySelector("h3, h2");
+  if (next && !next.matches("button")) next.tabIndex = -1;
+  next?.focus();
 }
 
 function stepsTable(view) {

@@ -6,6 +6,7 @@ import { badge, collapse, facts, fillWith, loading, notice, panel, sourceLine, s
 import { rangesChart, waterfall, xyChart } from "../charts.js";
 import { inRangeBadge, poolName } from "./lp_parts.js";
 import { recommendForm } from "./debate.js";
+import { turnBands, turnButton, turnPrice, turnRange, turnUnit } from "../price_way.js";
 import { actsPart, levelsPart, moveOwnRange, opened } from "./lp_acts.js";
 
 const REFRESH = 20_000;
@@ -38,7 +39,7 @@ export async function show(root, params, api) {
   const act = h("div", { class: "stack-tight" });
   const levels = h("div", { class: "stack-tight" });
   replace(root,
-    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), slots.head, h("div", { class: "end" }, slots.acts)),
+    h("div", { class: "page-head" }, h("a", { href: "#/liquidity", class: "crumb" }, "Liquidity"), h("span", { class: "crumb", "aria-hidden": "true" }, "/"), slots.head, h("div", { class: "end" }, turnButton(api.redraw), slots.acts)),
     slots.urgent,
     slots.figures,
     h("div", { class: "grid" },
@@ -109,13 +110,16 @@ function positionFigures(document, line, source) {
 
 function pricePart(view, api, at) {
   if (!view.prices.length) return view.notes.map((text) => notice(text, "warn"));
-  const points = view.prices.map((point) => [point.at * 1000, Number(point.price)]);
+  const points = view.prices.map((point) => [point.at * 1000, turnPrice(point.price)]);
+  const [from, to] = turnRange(view.priceLower, view.priceUpper);
+  const now = turnPrice(view.priceNow);
+  const unit = turnUnit(view.priceUnit);
   return [
     xyChart({
-      label: `Price of ${view.pool.label}`, summary: `now ${number(view.priceNow)} ${view.priceUnit}; range ${number(view.priceLower)} to ${number(view.priceUpper)}`,
-      series: [{ name: view.priceUnit, points, tone: "c1" }],
-      spans: [{ from: Number(view.priceLower), to: Number(view.priceUpper), name: "range", tone: "c3", fit: true }],
-      levels: [{ y: Number(view.priceNow), name: number(view.priceNow), fit: true }],
+      label: `Price of ${view.pool.label}`, summary: `now ${number(now)} ${unit}; range ${number(from)} to ${number(to)}`,
+      series: [{ name: unit, points, tone: "c1" }],
+      spans: [{ from, to, name: "range", tone: "c3", fit: true }],
+      levels: [{ y: now, name: number(now), fit: true }],
       height: (width) => (width < 500 ? 220 : 300),
     }),
     sourceLine({ href: api.address(`${at}/history`), at: view.prices.at(-1).at, text: `hourly closes: ${view.pricesSource}` }),
@@ -133,12 +137,14 @@ function feesPart(view, api, at) {
 }
 
 function liquidityPart(position, view, api) {
-  const bands = view.bands.map((band) => ({ low: Number(band.priceLower), high: Number(band.priceUpper), amount: Number(band.liquidity) }));
+  const bands = turnBands(view.bands);
+  const [lower, upper] = turnRange(position.priceLower, position.priceUpper);
+  const price = turnPrice(view.price);
   return [
     rangesChart({
-      label: `Liquidity of ${view.pool.label}`, summary: `${bands.length} bands from half the price to twice`, liquidity: bands, price: Number(view.price), priceUnit: view.priceUnit,
-      ranges: [{ name: `#${position.id}`, lower: Number(position.priceLower), upper: Number(position.priceUpper), tone: position.inRange ? "up" : "down", note: position.inRange ? `${percent(Number(position.liquidity) / Number(position.poolState?.liquidity || Infinity), 2)} of what is active` : "out of range, earns nothing" }],
-      domain: [Math.min(Number(view.price) * 0.72, Number(position.priceLower) * 0.94), Math.max(Number(view.price) * 1.34, Number(position.priceUpper) * 1.06)],
+      label: `Liquidity of ${view.pool.label}`, summary: `${bands.length} bands from half the price to twice`, liquidity: bands, price, priceUnit: turnUnit(view.priceUnit),
+      ranges: [{ name: `#${position.id}`, lower, upper, tone: position.inRange ? "up" : "down", note: position.inRange ? `${percent(Number(position.liquidity) / Number(position.poolState?.liquidity || Infinity), 2)} of what is active` : "out of range, earns nothing" }],
+      domain: [Math.min(price * 0.72, lower * 0.94), Math.max(price * 1.34, upper * 1.06)],
     }),
     sourceLine({ href: api.address(`/lp/pools/${encodeURIComponent(view.pool.id)}/liquidity`), at: view.timestamp, text: `initialised ticks, ${view.chain} block ${view.block}` }),
   ];
