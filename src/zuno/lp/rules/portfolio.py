@@ -166,21 +166,34 @@ def _figures(
     how: str,
 ) -> WindowFigures | None:
     seconds, worth_time, lvr, inside_time = 0, 0, 0.0, 0
-    ends = [
-        (_worth(legs, point.sqrt_price_x96, tokens), _is_inside(legs, point.sqrt_price_x96)) for point, legs in marks
-    ]
-    for place, ((before, legs), (after, later)) in enumerate(pairwise(marks)):
+    in_token1 = base_and_quote(*tokens)[1] is tokens[1]
+    held = {legs: [(*span.edges_x96, liquidity) for span, liquidity in legs] for legs in {legs for _, legs in marks}}
+    seen = dict[tuple[int, Legs], tuple[int, bool]]()
+
+    def look(price: int, legs: Legs) -> tuple[int, bool]:
+        if (found := seen.get((price, legs))) is None:
+            found = seen[price, legs] = _value(held[legs], price, in_token1=in_token1)
+        return found
+
+    worths = []
+    for place, (before, legs) in enumerate(marks):
+        price = before.sqrt_price_x96
+        worth, inside = look(price, legs)
+        worths.append((before.block.timestamp, worth))
+        after = marks[place + 1][0] if place + 1 < len(marks) else before
         span = after.block.timestamp - before.block.timestamp
         if not legs or span <= 0:
             continue
         seconds += span
-        prices = (before.sqrt_price_x96, after.sqrt_price_x96)
-        (worth, inside), (worth_then, inside_then) = ends[place], ends[place + 1]
-        if later != legs:
-            worth_then, inside_then = _worth(legs, prices[1], tokens), _is_inside(legs, prices[1])
+        worth_then, inside_then = look(after.sqrt_price_x96, legs)
         worth_time += span * (worth + worth_then)
         inside_time += span * (inside + inside_then)
-        lvr += sum(_lvr_in_quote(leg, prices, tokens) for leg in legs)
+        if after.sqrt_price_x96 != price:
+            gained = sum(
+                rebalancing_gain_token1(liquidity, (lower, upper), price, after.sqrt_price_x96)
+                for lower, upper, liquidity in held[legs]
+            )
+            lvr += gained if in_token1 else gained / (after.sqrt_price_x96 / 2**96) ** 2
     if seconds == 0:
         return None
     return WindowFigures(
@@ -192,28 +205,16 @@ def _figures(
         lineage=lineage,
         how=how,
         earned=fees,
-        worths=tuple((point.block.timestamp, worth) for (point, _), (worth, _) in zip(marks, ends, strict=True)),
+        worths=tuple(worths),
     )
 
 
-def _worth(legs: Legs, sqrt_price_x96: int, tokens: tuple[Token, Token]) -> int:
-    """In whole base units of the quote token, rounded down."""
+def _value(held: Sequence[tuple[int, int, int]], price_x96: int, *, in_token1: bool) -> tuple[int, bool]:
+    """What is between these edges with this liquidity, in whole base units of the quote token, rounded down; and
+    whether a range holds the price."""
     amount0 = amount1 = 0
-    for span, liquidity in legs:
-        held = amounts_for_liquidity(sqrt_price_x96, *span.edges_x96, liquidity, round_up=False)
-        amount0, amount1 = amount0 + held[0], amount1 + held[1]
-    square = sqrt_price_x96 * sqrt_price_x96
-    if base_and_quote(*tokens)[1] is tokens[1]:
-        return (amount0 * square >> 192) + amount1
-    return amount0 + (amount1 << 192) // square
-
-
-def _is_inside(legs: Legs, sqrt_price_x96: int) -> bool:
-    return any(lower <= sqrt_price_x96 < upper for lower, upper in (span.edges_x96 for span, _ in legs))
-
-
-def _lvr_in_quote(leg: tuple[Range, int], prices_x96: tuple[int, int], tokens: tuple[Token, Token]) -> float:
-    span, liquidity = leg
-    in_token1 = rebalancing_gain_token1(liquidity, span.edges_x96, *prices_x96)
-    _, quote = base_and_quote(*tokens)
-    return in_token1 if quote is tokens[1] else in_token1 / (prices_x96[1] / 2**96) ** 2
+    for lower, upper, liquidity in held:
+        amounts = amounts_for_liquidity(price_x96, lower, upper, liquidity, round_up=False)
+        amount0, amount1 = amount0 + amounts[0], amount1 + amounts[1]
+    square, inside = price_x96 * price_x96, any(lower <= price_x96 < upper for lower, upper, _ in held)
+    return (amount0 * square >> 192) + amount1 if in_token1 else amount0 + (amount1 << 192) // square, inside

@@ -11,6 +11,7 @@ import { turnBands, turnButton, turnPrice, turnRange, turnUnit } from "../price_
 import { levelsPart, mandatesPart, openOwnRange, opened, rankPart, walletActs } from "./lp_acts.js";
 
 const REFRESH = 20_000;
+const MOST_MISSING = 3;
 
 export async function show(root, params, api) {
   const slots = Object.fromEntries(["totals", "positions", "ranges", "plans", "closed"].map((name) => [name, h("div", { class: "slot" }, loading())]));
@@ -64,12 +65,13 @@ export async function show(root, params, api) {
 
 function totals({ portfolio, document }, api) {
   if (!portfolio) return null;
-  const { totals: sum } = portfolio;
+  const missing = (document?.notes ?? []).filter(({ text }) => /^(not priced|fees unknown):/.test(text));
   return [
     urgent(document),
     opening(document),
     figures(document?.sections[0], portfolioSource(portfolio, api)),
-    ...[...(sum.unpriced ?? []), ...(sum.unknown ?? [])].slice(0, 3).map((item) => notice(typeof item === "string" ? item : `${item.id ?? ""} ${item.reason ?? item.why ?? ""}`, "warn")),
+    missing.slice(0, MOST_MISSING).map(({ text }) => notice(text, "warn")),
+    missing.length > MOST_MISSING ? notice(`And ${missing.length - MOST_MISSING} more positions that a total leaves out; each total says of how many it is.`, "warn") : null,
   ];
 }
 

@@ -90,7 +90,7 @@ async function lightFirst(id, graph, api) {
 /** What came of it in one sentence, and one thing to do. */
 function answerPart({ symbol }, run) {
   const { ruling, execution, decision } = run;
-  const wanted = `The Judge said ${decision.decision} at ${decision.win_probability_pct} % to win`;
+  const wanted = `The Judge said ${decision.decision}${["LONG", "SHORT"].includes(decision.decision) ? ` at ${decision.win_probability_pct} % to win` : ""}`;
   const size = `${ruling.decision} ${symbol}, ${number(ruling.allocation_pct, 2)} % of the account at ${number(ruling.leverage, 1)}×`;
   const opened = { refused: `${size}: refused, ${execution?.reason}.` }[execution?.state] ?? (execution ? `${size}: ${execution.state} on ${execution.account ?? "the account"}.` : `${size}; nothing was sent, for nobody was to act on it.`);
   const said = ["LONG", "SHORT"].includes(ruling.decision) ? opened
