@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from fastapi import FastAPI
 
 from zuno.adapters.file_lock import LockedFile
+from zuno.doors.docs_site import find_docs
 from zuno.doors.web.access import Access
 from zuno.doors.web.app import WebBackends, create_app
 from zuno.doors.web.events import EventFeed
@@ -26,7 +27,7 @@ from zuno.doors.web_logins import Factors, LoginBook, Logins, LoginScope, WebLog
 from zuno.kernel.public_site import PublicSite
 from zuno.kernel.units import Millis
 from zuno.wiring import Application, open_zuno
-from zuno.wiring.web import FACTORS_FILE, LOGINS_FILE, find_docs, list_faults
+from zuno.wiring.web import FACTORS_FILE, LOGINS_FILE, list_faults
 
 T = TypeVar("T")
 TOKEN = "ab" * 32

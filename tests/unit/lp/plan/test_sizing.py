@@ -100,8 +100,10 @@ def test_a_unit_lost_to_rounding_is_never_missing(
     """Found by search: between two edges where the tokens suffice to the unit, one is missing."""
     position = held_at(scene, price, scene.ticks(*old), liquidity, earned)
     size = size_mint_from_burn(position, scene.ticks(*new), slippage)
-    paid = amounts_for_liquidity(at, *scene.ticks(*old).edges_x96, liquidity, round_up=False)
-    cost = amounts_for_liquidity(at, *scene.ticks(*new).edges_x96, size.liquidity, round_up=True)
+    before: Range = scene.ticks(*old)
+    after: Range = scene.ticks(*new)
+    paid = amounts_for_liquidity(at, *before.edges_x96, liquidity, round_up=False)
+    cost = amounts_for_liquidity(at, *after.edges_x96, size.liquidity, round_up=True)
     assert paid[0] + earned[0] >= cost[0]
     assert paid[1] + earned[1] >= cost[1]
 
@@ -144,7 +146,8 @@ def test_tokens_pay_for_a_range_at_every_price_in_bounds(
 
 
 def test_a_mint_beyond_the_bounds_costs_more_than_its_maxima(scene: Any) -> None:
-    price, band = scene.native.sqrt_price_x96, scene.ticks(-201_600, -200_400)
+    price: int = scene.native.sqrt_price_x96
+    band: Range = scene.ticks(-201_600, -200_400)
     size = size_mint(price, band, 10**18, 3 * 10**9, 50)
     low, high = price_bounds(price, 51)
     assert amounts_for_liquidity(low, *band.edges_x96, size.liquidity, round_up=True)[0] > size.most0
