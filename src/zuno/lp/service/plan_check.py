@@ -4,9 +4,9 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, ValidationError
 
 from zuno.kernel.errors import Refused, UsageError, ZunoError
 from zuno.kernel.numbers_text import time_text
@@ -17,6 +17,8 @@ from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.draft import all_steps, step_name
 from zuno.lp.execute.plan_state import PlanProgress
 from zuno.lp.model.plan import Step, StepState
+from zuno.lp.model.plan_events import Draft
+from zuno.lp.plan.unsigned import build_unsigned
 from zuno.lp.service.execution_to_views import draft_tokens, in_words
 from zuno.present.document import Document, Mark, document, facts, lines
 from zuno.present.values import foreign, id_
@@ -43,10 +45,26 @@ class GivenCall(BaseModel):
     data: str = Field("0x", pattern=r"^0x([0-9a-fA-F]{2})*$")
     chain: Number | None = Field(None, alias="chainId")
     sender: str = Field("", alias="from")
-    max_fee: Number = Field(0, alias="maxFeePerGas")
+    max_fee: Number = Field(0, validation_alias=AliasChoices("maxFeePerGas", "gasPrice"))
+    nonce: Number = 0
+    gas: Number = 0
+    tip: Number = Field(0, alias="maxPriorityFeePerGas")
+    serialized: str = ""
+    signing_hash: str = Field("", alias="signingHash")
+    operation: Literal[0, "0"] = 0
+    """A Safe's call, never its delegate call."""
+    method: None = Field(None, alias="contractMethod")
 
     def put_into(self, step: Step) -> Step:
         return replace(step, to=Address(self.to.lower()), value=self.value, data=bytes.fromhex(self.data[2:]))
+
+    def is_what_is_signed(self, draft: Draft, step: Step) -> bool:
+        """Whether the bytes and the hash beside the fields, where there are any, are theirs."""
+        terms = {"nonce": self.nonce, "gas": self.gas, "max_fee": self.max_fee, "tip": self.tip}
+        theirs = build_unsigned(
+            chain_id=draft.chain_id, wallet=Address(draft.wallet), call=self.put_into(step), **terms
+        )
+        return self.serialized in ("", theirs.serialized) and self.signing_hash in ("", theirs.signing_hash)
 
 
 class GivenCalls(BaseModel):
@@ -88,6 +106,8 @@ def read_calls(content: bytes) -> GivenCalls:
     try:
         given = json.loads(content)
         if isinstance(given, dict):
+            if given.get("safe") and given.get("transactions"):
+                raise UsageError("No file of calls: it holds a Safe's batch and transactions beside it.")
             given = given.get("safe") or (given if "transactions" in given else [given])
         return GivenCalls.model_validate({"transactions": given} if isinstance(given, list) else given)
     except ValidationError as error:
@@ -148,6 +168,11 @@ async def check_calls(context: ExecutionContext, progress: PlanProgress, given: 
         *(f"chain {chain}, approved {draft.chain_id}" for chain in chains),
         *(f"wallet {wallet}, approved {draft.wallet}" for wallet in sorted(wallets)),
         *compare_calls(given.calls, steps, describe),
+        *(
+            f"call {place}: the bytes to sign are not those of its fields"
+            for place, call in enumerate(given.calls, 1)
+            if not call.is_what_is_signed(draft, steps[0])
+        ),
         *([f"up to {fee} wei for a unit of gas, approved {draft.gas.max_fee}"] if fee > draft.gas.max_fee else []),
     ]
     if (await context.chain.head()).timestamp > until:

@@ -214,6 +214,27 @@ async def test_a_plain_wallets_step_and_its_fee(bench: Any) -> None:
     await send_step(bench, await bench.book(plan_id))
 
 
+@pytest.mark.parametrize("name", ["serialized", "signingHash"])
+async def test_other_bytes_beside_the_same_fields_are_found(bench: Any, name: str) -> None:
+    plan_id = await bench.approved(await bench.two_steps())
+    shown = json.loads(unsigned_view(await hand_out(bench, plan_id)).model_dump_json(by_alias=True))
+    first = shown["transactions"][0]
+    first[name] = first[name][:-2] + ("00" if first[name][-2:] != "00" else "01")
+    checked = await service(bench, bench.journal).check(json.dumps(shown).encode())
+    assert checked.differences == ("call 1: the bytes to sign are not those of its fields",)
+
+
+async def test_what_would_be_called_otherwise_is_no_file_of_calls(safe: Checker) -> None:
+    calls = safe.shown["safe"]["transactions"]
+    for changed in ({"operation": 1}, {"operation": "1"}, {"contractMethod": {"name": "transfer"}}):
+        with pytest.raises(UsageError):
+            await safe.check([{**calls[0], **changed}, *calls[1:]])
+    with pytest.raises(UsageError):
+        await safe.check({**safe.shown, "transactions": [{"to": safe.bench.others, "value": "1"}]})
+    assert (await safe.check([{**call, "operation": 0} for call in calls])).ok
+    assert "a unit of gas" in str((await safe.check([{**calls[0], "gasPrice": 10**15}, *calls[1:]])).differences)
+
+
 JUNK: tuple[bytes, ...] = (
     b"",
     b"nothing",
