@@ -42,7 +42,7 @@ _EXITS: Final = {
     **dict.fromkeys("target --target tp take-profit profit".split(), "target"),
 }
 """Words in front of a price at which a position ends."""
-_BEFORE_EXIT: Final = frozenset("at of is price to loss level on for my the".split())
+_BEFORE_EXIT: Final = frozenset("at of is price to up loss level on for my the".split())
 _MARKED: Final = frozenset({Form.TOKEN, Form.TRADE, Form.CHAIN})
 """What may stand between such a word and its price: `stop of BTC to 71500`."""
 STRATEGIES: Final = frozenset({"debate", "trend", "cash-carry", "lp-hedge"})
