@@ -46,7 +46,7 @@ async def glossary(
 
 
 def mcp(ctx: typer.Context, home: Home = None) -> None:
-    """MCP server on stdio: read and analyse only."""
+    """MCP server on stdio: read, analyse, hand out an approved plan's next step unsigned."""
 
     async def serve(zuno: Zuno) -> None:
         server = zuno.assistant()
