@@ -100,9 +100,8 @@ def light_cycle(browser: Browser, home: Path, url: str) -> float:
     page.locator("main[data-shown=trading]").wait_for(timeout=PATIENCE_MS)
     page.evaluate(WATCH_LIGHT)
     page.get_by_role("button", name="Run a cycle").click()
-    page.wait_for_function("window.lit !== undefined", timeout=PATIENCE_MS)
-    lit: float = page.evaluate("window.lit")
     page.locator("p.answer").wait_for(timeout=PATIENCE_MS)
+    lit: float = page.evaluate("window.lit")
     context.close()
     return lit
 
