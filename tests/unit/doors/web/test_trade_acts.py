@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,22 @@ def test_a_desk_is_started_on_paper_alone(client: TestClient) -> None:
     jobs = client.get(f"{API}/jobs").json()["jobs"]
     assert [job["state"] for job in jobs] == ["failed"] * 3
     assert client.post(f"{API}/trading/stop", json={}).status_code == 200
+
+
+def test_a_desk_on_paper_runs_once_until_the_server_ends(invented_market: Path, tmp_path: Path) -> None:
+    (tmp_path / "market").symlink_to(invented_market)
+    named = {"account": "fresh", "symbols": ["BTCUSDT"]}
+    with open_page_app(tmp_path) as page, TestClient(page.app, base_url=f"http://{HOST}", headers=BEARER) as client:
+        begun = client.post(f"{API}/trading/start", json=named)
+        assert (begun.status_code, begun.json()["state"]) == (202, "running")
+        client.post(f"{API}/trading/start", json=named)  # a second tab; a busy machine says only later that it may not
+        until = time.monotonic() + 60
+        while (second := client.get(f"{API}/jobs").json()["jobs"][0])["state"] != "failed":
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        assert "running already" in second["error"]
+        assert client.get(f"{API}/trading/account", params={"account": "fresh"}).json()["running"]
+        asyncio.run_coroutine_threadsafe(page.services.end_work(), page.loop).result(60)
+        states = {job["id"]: job["state"] for job in client.get(f"{API}/jobs").json()["jobs"]}
+        assert states[begun.json()["id"]] == "ended"
+        assert client.get(f"{API}/trading/account", params={"account": "fresh"}).json()["running"] is None
