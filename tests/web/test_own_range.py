@@ -29,6 +29,11 @@ NONSENSE = (
 )
 
 
+SLOW = """() => { const real = window.fetch; window.fetch = async (...asked) => { const answer = await real(...asked);
+    if (String(asked[0]).includes("/lp/range")) await new Promise((done) => setTimeout(done, 800));
+    return answer; }; }"""
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("range")
@@ -217,6 +222,21 @@ def test_the_desk_answers_the_own_range_and_it_is_approved_by_keyboard_alone(
     expect(page.locator("#carry-out .badge").first).to_have_text("approved", timeout=SLOWLY)
     expect(page.locator("#toasts")).to_contain_text("Approved")
     expect(page.get_by_role("button", name=re.compile("^Apply"))).to_be_focused(timeout=SLOWLY)
+
+
+def test_the_desk_is_asked_about_the_edges_that_are_shown_last(server: WebServer, open_page: OpenPage) -> None:
+    page = open_picker(server, open_page)
+    page.evaluate(SLOW)
+    handle(page, "Upper").press("PageUp")
+    with page.expect_request("**/lp/recommend", timeout=SLOWLY) as asked:
+        page.get_by_role("button", name="Let the desk answer").click()
+        handle(page, "Upper").press("PageUp")
+    lower, upper = read_edges(page)
+    shown = ask_server(page, server, lower=f"{lower:f}", upper=f"{upper:f}")["candidate"]
+    sent = [int(tick) for tick in asked.value.post_data_json["range"]]
+    assert sent == pytest.approx([shown["tickLower"], shown["tickUpper"]], abs=60), (
+        "a step of what is shown in six digits"
+    )
 
 
 def test_an_opened_picker_is_readable_in_both_themes_and_at_both_widths(server: WebServer, open_page: OpenPage) -> None:

@@ -49,8 +49,6 @@ _OURS: Final = frozenset(
     }
 )
 _UNITS: Final = _OURS | {"", "%", "h", "s", "×", "R", "bps", "KRW", "ms", "points", "ticks"}
-_EXACT: Final = frozenset({"safe"})
-"""A Safe's file is ours to the last letter, and its checksum would not bear a fence."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 """A field's name; others are keys of a map, and texts."""
 
@@ -109,8 +107,10 @@ def _fence(value: Any, field: str = "") -> Any:
         case list():
             return [_fence(item, field) for item in value]
         case dict():
+            # A Safe's file is ours to the last letter, and its checksum would not bear a fence.
+            exact = {"safe"} if value.keys() >= {"safe", "approvalHash"} else ()
             return {
-                name if _NAME.fullmatch(name) else fence_text(name): item if name in _EXACT else _fence(item, name)
+                name if _NAME.fullmatch(name) else fence_text(name): item if name in exact else _fence(item, name)
                 for name, item in value.items()
             }
         case _:

@@ -29,6 +29,7 @@ export function ownRange(api, about) {
   let dragging = null;
   let asked = 0;
   let pending = Promise.resolve(null);
+  let giveUp = () => {}; // of what is asked no more
   let timer = null;
   let answer = null;
 
@@ -161,8 +162,11 @@ export function ownRange(api, about) {
     asked += 1;
     results.classList.add("old");
     const mine = asked;
-    pending = new Promise((resolve) => { timer = setTimeout(() => resolve(load(mine)), wait); });
-    return pending;
+    giveUp();
+    pending = new Promise((resolve) => {
+      giveUp = () => resolve(null);
+      timer = setTimeout(() => resolve(load(mine)), wait);
+    });
   }
 
   async function load(mine) {
@@ -200,7 +204,9 @@ export function ownRange(api, about) {
     if (go.disabled) return;
     go.disabled = true;
     try {
-      const known = (await pending) ?? answer;
+      let known = null;
+      let waited = null; // an edge may move, or the price, while the figures are on their way
+      while (waited !== pending) known = await (waited = pending);
       if (!known) return;
       const { candidate } = known.view;
       const range = { range: [String(candidate.tickLower), String(candidate.tickUpper)], ticks: true, anyway: anyway.checked };
