@@ -286,7 +286,7 @@ export function statePart({ view, document }, api, at, result, reload) {
     try {
       await work();
     } catch (error) {
-      replace(result, problemNotice(error));
+      replace(result, problemNotice(error), error.status === 0 ? notice("Whether it was done is not known: look at its state before you try again.", "warn") : null);
       await reload(); // it may stand otherwise by now: another tab, an approval that ended
     } finally {
       currentTarget.disabled = false;
