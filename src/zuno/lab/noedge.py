@@ -349,7 +349,7 @@ def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
         trades=sum(len(result.net) for result in results),
         mean_gross_pct=_mean(gross),
         mean_net_pct=_mean([pct for result in results for pct in result.net]),
-        standard_error_pct=_standard_error(gross),
+        standard_error_pct=round(stdev(gross) / sqrt(len(gross)) / _MICRO, 6) if len(gross) > 1 else None,
         net=measure_rate(sum(result.gained for result in judged), len(judged)),
         before_costs=measure_rate(sum(result.gained_before_costs for result in judged), len(judged)),
         opened=measure_rate(sum(result.believed for result in results), sum(result.cycles for result in results)),
@@ -359,7 +359,3 @@ def _sum_worlds(kind: str, results: Sequence[WorldResult]) -> WorldKindView:
 
 def _mean(micros: Sequence[int]) -> float | None:
     return round(sum(micros) / len(micros) / _MICRO, 6) if micros else None
-
-
-def _standard_error(micros: Sequence[int]) -> float | None:
-    return round(stdev(micros) / sqrt(len(micros)) / _MICRO, 6) if len(micros) > 1 else None

@@ -20,9 +20,9 @@ def to_html(document: Document, translate: Translate = str) -> str:
     """Paragraphs for the head, each section and the notes; empty lines between them, where a message may be broken."""
     writer = _Writer(translate)
     urgent = [f"⚠ {writer.value(value)}" for value in document.urgent]
-    head = _join(writer.value(document.headline, "b"), writer.value(document.context, "i"), *urgent)
+    head = join(writer.value(document.headline, "b"), writer.value(document.context, "i"), *urgent)
     sections = map(writer.section, document.sections)
-    notes = _join(*(writer.note(value) for value in document.notes))
+    notes = join(*(writer.note(value) for value in document.notes))
     return "\n\n".join(part for part in (head, *sections, notes) if part)
 
 
@@ -45,22 +45,22 @@ class _Writer:
 
     def section(self, section: Section) -> str:
         blocks = map(self._block, section.blocks)
-        return _join(self.text(section.title, "b") if section.title else "", *blocks)
+        return join(self.text(section.title, "b") if section.title else "", *blocks)
 
     def _block(self, block: Facts | Table | Lines) -> str:
         match block:
             case Facts(facts):
-                return _join(*map(self._fact, facts))
+                return join(*map(self._fact, facts))
             case Table():
                 return self._table(block)
             case Lines(values, Mark.VERBATIM):
                 return _preformat("\n".join(value.text for value in values))
             case Lines(values, Mark.NOTE):
-                return _join(*map(self.note, values))
+                return join(*map(self.note, values))
             case Lines(values, Mark.QUOTE):
-                return f"<blockquote expandable>{_join(*map(self.value, values))}</blockquote>"
+                return f"<blockquote expandable>{join(*map(self.value, values))}</blockquote>"
             case Lines(values, mark):
-                return _join(*(self._sentence(value, mark) for value in values))
+                return join(*(self._sentence(value, mark) for value in values))
 
     def _sentence(self, value: Value, mark: Mark) -> str:
         if mark is Mark.WARNING or value.tone in (Tone.BAD, Tone.WARN):
@@ -97,7 +97,7 @@ class _Writer:
             if cell.text and cell.text != "–"
         )
         warning = "⚠ " if cell_tone(head, row) in (Tone.BAD, Tone.WARN) and head.number is None else ""
-        return _join(warning + title, *facts)
+        return join(warning + title, *facts)
 
 
 def _clean(table: Table) -> Table:
@@ -112,7 +112,7 @@ def _clean(table: Table) -> Table:
     return Table(table.columns, tuple(rows))
 
 
-def _join(*parts: str) -> str:
+def join(*parts: str) -> str:
     """Lines one under another; an empty one is left out."""
     return "\n".join(part for part in parts if part)
 

@@ -119,7 +119,7 @@ class _Filler:
             name = next((name for name in ("position", "count", "margin", "cash", "year") if name in self._takes), None)
             if name == "position" and name in self._filled.slots and _PRICES & self._takes:
                 self._place_price(self._terms[at], self._terms[at].value)
-            elif name is None or (name == "position" and not self._terms[at].value.isdigit()):
+            elif name is None or (name == "position" and not self._names_position(at)):
                 self._leave(self._terms[at])
             else:
                 self._put(name, self._terms[at])
@@ -140,6 +140,11 @@ class _Filler:
         else:
             return False
         return True
+
+    def _names_position(self, at: int) -> bool:
+        """`4`, `four`; not the one of `four of them`."""
+        term = self._terms[at]
+        return term.value.isdigit() and not (term.low.isalpha() and self._word(at + 1) == "of")
 
     def _exit_slot(self, at: int) -> str | None:
         """`stop 58000`, `target at 64000`, `stop of BTC to 71500`."""

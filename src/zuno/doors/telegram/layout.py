@@ -7,6 +7,7 @@ from html import escape
 from zuno.doors.telegram.terminal_words import translate_commands
 from zuno.kernel.chat_text import format_text
 from zuno.kernel.view import sanitise
+from zuno.present.html import join as join
 
 
 def text(raw: str, tag: str = "") -> str:
@@ -34,11 +35,6 @@ def fact(name: str, value: str) -> str:
 
 def warning(line: str) -> str:
     return f"⚠ {text(line)}"
-
-
-def join(*parts: str) -> str:
-    """Lines one under another; an empty one is left out."""
-    return "\n".join(part for part in parts if part)
 
 
 def paragraphs(*parts: str) -> str:

@@ -601,7 +601,7 @@ def _check_change(
     caller: Address,
 ) -> None:
     if isinstance(action, calls.Mint | calls.MintFromDeltas):
-        _check_key(action.key, policy)
+        _require(action.key == policy.key, f"{action.key} is another pool than the plan's")
         owner = resolve_recipient(action.owner, caller, policy.deployment.position_manager)
         _require(owner == policy.wallet, f"the position would belong to {owner}")
         where = f"ticks {action.range.lower} to {action.range.upper}"
@@ -629,10 +629,6 @@ def _check_swept(actions: tuple[calls.Action, ...], parked: set[Address], policy
 def _check_deadline(deadline: int, policy: Policy) -> None:
     last = policy.now + policy.bounds.deadline_seconds
     _require(policy.now <= deadline <= last, f"a deadline of {deadline} is not between {policy.now} and {last}")
-
-
-def _check_key(key: PoolKey, policy: Policy) -> None:
-    _require(key == policy.key, f"{key} is another pool than the plan's")
 
 
 def _check_currency(currency: Address, policy: Policy) -> None:

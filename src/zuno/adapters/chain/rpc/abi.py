@@ -12,12 +12,9 @@ from zuno.amm.model import PoolKey
 from zuno.kernel.errors import Malformed
 from zuno.kernel.units import Address, HexId, Pips
 from zuno.lp.model.chains import Deployment
+from zuno.lp.plan.calldata import selector as selector
 
 _WORD: Final = 32
-
-
-def selector(signature: str) -> bytes:
-    return keccak(signature.encode())[:4]
 
 
 def topic(signature: str) -> HexId:
