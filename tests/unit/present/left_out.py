@@ -23,15 +23,6 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "CalibrationView": "difference",
         "CallView": "data gas_used least_in most_out to value",
         "CandidateView": "pool tick_lower tick_upper",
-        "CarriedOut": (
-            "LeftoverView.why PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee "
-            "PoolKeyView.fee PoolKeyView.hooks PoolKeyView.id PoolKeyView.tick_spacing PositionView.block "
-            "PositionView.chain PositionView.liquidity PositionView.owner PositionView.subscribed "
-            "PositionView.tick PositionView.tick_lower PositionView.tick_upper PositionView.timestamp "
-            "PositionsView.timestamp expires wallet PlannedView.state PositionView.edge_distance_percent "
-            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
-            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
-        ),
         "ChainLookView": "timestamp wallets",
         "ClosedPositionsView": (
             "ClosedPositionView.divergence_loss ClosedPositionView.gas ClosedPositionView.plan_id "
@@ -39,9 +30,10 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
             "PoolKeyView.dynamic_fee PoolKeyView.fee PoolKeyView.hooks PoolKeyView.id "
             "PoolKeyView.tick_spacing wallet"
         ),
-        "ClosedTradeView": "gross_pnl mode opened",
+        "ClosedTradeView": "gross_pnl mode opened sleeve",
         "CollectedView": "rows",
         "CostView": "exceeds_moved gas percent stays_home_percent swap total unit",
+        "DemoOpening": "before move pools",
         "CycleWhyView": (
             "LessonView.condition LessonView.expires LessonView.written MemoryView.setup RunView.as_of "
             "RunView.bundle_hash RunView.chart RunView.code RunView.live RunView.mode RunView.origin "
@@ -51,18 +43,6 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         ),
         "DataCheckView": "ok settled_before synthetic",
         "DataStatusView": "chosen_by live synthetic",
-        "DemoOpening": (
-            "MoveView.block MoveView.chain PoolKeyView.currency0 PoolKeyView.currency1 "
-            "PoolKeyView.dynamic_fee PoolKeyView.fee PoolKeyView.hooks PoolKeyView.id "
-            "PoolKeyView.tick_spacing PoolView.block PoolView.chain PoolView.currency0 PoolView.currency1 "
-            "PoolView.hooks PoolView.id PoolView.tick_spacing PoolView.timestamp PoolsView.timestamp "
-            "PositionView.block PositionView.chain PositionView.liquidity PositionView.owner "
-            "PositionView.subscribed PositionView.tick PositionView.tick_lower PositionView.tick_upper "
-            "PositionView.timestamp PositionsView.timestamp before PlannedView.state "
-            "PositionView.edge_distance_percent "
-            "SummaryView.fee_apr SummaryView.fees7d_collected SummaryView.fees_collected SummaryView.lvr "
-            "SummaryView.lvr7d SummaryView.net_apr SummaryView.uncollected SummaryView.young"
-        ),
         "DeskRunView": "synthetic",
         "DeskStopView": "account",
         "DownloadView": "new ok since until",

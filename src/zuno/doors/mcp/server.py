@@ -22,6 +22,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import FENCE_RULE, Untrusted
 from zuno.lp.model.chains import CHAINS
+from zuno.lp.rules.pool_rank import RankFault
 from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Documented, Kind, Value, map_values
@@ -44,6 +45,7 @@ _OURS: Final = frozenset(
     {
         "USD",
         "gwei",
+        *RankFault,
         *(market.symbol for market in Catalogue().list_at(DEFAULT_VENUE)),
         *(token.symbol for chain in CHAINS for token in chain.tokens),
     }
@@ -55,7 +57,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 def fence_text(text: str, field: str = "") -> str:
     """`field`: whose text it is."""
-    ours = text in _OURS if _STRANGERS.fullmatch(field) else _WORD.fullmatch(text)
+    ours = text in _OURS or (not _STRANGERS.fullmatch(field) and _WORD.fullmatch(text))
     return text if ours or _REGULAR.fullmatch(text) else Untrusted(text, MAX_TEXT_CHARS).fenced_text
 
 

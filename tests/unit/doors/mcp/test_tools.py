@@ -11,8 +11,12 @@ from zuno.doors.mcp.tools import TOOLS
 
 SPENDING = frozenset(
     "ack add adopt apply approve buy cancel close collect compound create delete edit enter exit forget grant kill "
-    "order pause reset resume revoke sell send set sign simulate snooze start stop swap transfer unlock update "
+    "order pause reset resume revoke sell send set sign snooze start stop swap transfer unlock update "
     "withdraw write".split()
+)
+
+NAMES = (
+    r"(lp|plan|trade|analysis|memory|journal)(_[a-z]+)+|rank_pools|simulate_plan|prepare_plan|strategy_targets|backtest"
 )
 
 
@@ -30,9 +34,12 @@ DESCRIBED = [describe_tool(tool) for tool in TOOLS.values()]
 
 
 def test_they_are_few_and_each_says_what_it_is() -> None:
-    assert len(TOOLS) <= 21
+    assert len(TOOLS) <= 26
     for tool in DESCRIBED:
-        assert re.fullmatch(r"(lp|plan|trade|analysis|memory|journal)(_[a-z]+)+", tool.name)
+        assert re.fullmatch(
+            NAMES,
+            tool.name,
+        )
         assert tool.description
         assert tool.input_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
@@ -51,7 +58,7 @@ def test_no_tool_spends_or_changes_anything() -> None:
             starting.add(tool.name)
         for argument in tool.input_schema.get("properties", {}):
             assert argument not in ("account", "execute", "live", "confirm", "yes", "passphrase", "key")
-    assert starting == {"lp_recommend_rebalance", "trade_analyze"}
+    assert starting == {"lp_recommend_rebalance", "trade_analyze", "backtest", "prepare_plan"}
 
 
 def test_fences_break_no_schema() -> None:

@@ -106,6 +106,9 @@ WITHOUT = {
         "CostsView",
         "AlertsView",
         "LpMandatesView",
+        "OwnShadowsView",
+        "SleevesListView",
+        "WholeEntryView",
         "MeshView",
     ),  # of the journal, the monitor and the peers, and of nobody else
 }
