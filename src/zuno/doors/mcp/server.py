@@ -22,7 +22,7 @@ from zuno.kernel.text import plain_text
 from zuno.kernel.view import MAX_TEXT_CHARS, View, write_document
 from zuno.llm.prompts import FENCE_RULE, Untrusted
 from zuno.lp.model.chains import CHAINS
-from zuno.lp.rules.pool_rank import RankFault
+from zuno.lp.model.cover import RankFault
 from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUE
 from zuno.present.document import Documented, Kind, Value, map_values

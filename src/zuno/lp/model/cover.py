@@ -1,6 +1,7 @@
-"""Fee cover of a pool as a debate carries it: its days, the answer, and Student's quantile of its error."""
+"""Fee cover of a pool as a debate carries it: its days, the answer, its error's quantile; why one has no rank."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache
 from math import atan, exp, pi, sqrt
 from typing import Annotated, Final
@@ -11,6 +12,19 @@ ONE_SIDED: Final = 0.90
 """Of each end of an interval: 80 % lies between."""
 PLACES: Final = 9
 """Decimals that are kept: a processor's last bit is not among them."""
+
+
+class RankFault(StrEnum):
+    """Why a pool is not ranked."""
+
+    DYNAMIC_FEE = "dynamic fee"
+    HOOK = "hook may take a share"
+    DECIMALS = "odd decimals"
+    NO_LIQUIDITY = "no liquidity"
+    UNREAD = "could not be read"
+    FEW_DAYS = "under 14 days"
+    NO_SWAPS = "no swaps for a day"
+    NO_REFERENCE = "no reference price"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,11 @@ at the quantile 1 − 0.10/k. Money is counted for a range of ±5 % that is in r
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from math import fsum, sqrt
 from typing import Final, NamedTuple
 
 from zuno.amm.model import PoolState
-from zuno.lp.model.cover import FeeCover, PoolDay
+from zuno.lp.model.cover import FeeCover, PoolDay, RankFault
 from zuno.lp.rules.fee_cover import measure_fee_cover
 
 FALSE_NAMES: Final = 0.10
@@ -25,19 +24,6 @@ _DECIMALS: Final = range(2, 25)
 """What tokens have; a contract that does not say counts as 0."""
 _TAKES_SHARE: Final = 0b1111
 """Flags in a hook's address: it may change what a swap or a provider of liquidity pays or gets."""
-
-
-class RankFault(StrEnum):
-    """Why a pool is not ranked."""
-
-    DYNAMIC_FEE = "dynamic fee"
-    HOOK = "hook may take a share"
-    DECIMALS = "odd decimals"
-    NO_LIQUIDITY = "no liquidity"
-    UNREAD = "could not be read"
-    FEW_DAYS = "under 14 days"
-    NO_SWAPS = "no swaps for a day"
-    NO_REFERENCE = "no reference price"
 
 
 class PastDay(NamedTuple):

@@ -24,14 +24,14 @@ from zuno.kernel.wire import pick
 from zuno.lp.agents.pool_choice import depth_in, select_pools
 from zuno.lp.agents.pool_past import OWN_PRICE, Growth, Reference, find_variances, measure_days
 from zuno.lp.model.chains import market_name
-from zuno.lp.model.cover import FeeCover
+from zuno.lp.model.cover import FeeCover, RankFault
 from zuno.lp.model.market import HOUR, Pair
 from zuno.lp.ports.chain import SurveyedChain, SurveyedPool
 from zuno.lp.ports.market import Feeds
 from zuno.lp.ports.samples import ReadBefore
 from zuno.lp.rules import pool_rank
 from zuno.lp.rules.fee_yield import DAY
-from zuno.lp.rules.pool_rank import COVER_DAYS, RANGE_PERCENT, WEEK_DAYS, WINDOW_DAYS, WORTH, PastDay, RankFault
+from zuno.lp.rules.pool_rank import COVER_DAYS, RANGE_PERCENT, WEEK_DAYS, WINDOW_DAYS, WORTH, PastDay
 from zuno.lp.service import arguments, to_views
 from zuno.lp.service.phrase import token_named
 from zuno.lp.service.views import ChainView, PoolKeyView, describe_place, format_moment, warn_unverified

@@ -15,13 +15,12 @@ from zuno.amm.model import NO_HOOKS, Block, PoolState
 from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.units import Address, HexId, Liquidity, Pips, Seconds, SqrtPriceX96, Tick
 from zuno.lp.model.chains import ETH
-from zuno.lp.model.cover import student_t
+from zuno.lp.model.cover import RankFault, student_t
 from zuno.lp.rules.pool_rank import (
     COVER_DAYS,
     FALSE_NAMES,
     WORTH,
     PastDay,
-    RankFault,
     find_fault,
     measure_cover,
     pays,
