@@ -89,9 +89,15 @@ async function copy(text) {
   }
 }
 
-/** Facts of a section in their order: figures as a strip, with those that only the page knows (`more`) behind them. */
+/** Facts of a section in their order: figures as a strip, with those that only the page knows (`more`) behind them. A part
+ * ("of that collected") stands below the figure it is a part of. */
 export function figures(section, source, ...more) {
-  return stats(source, (section?.facts ?? []).filter((fact) => fact.figure).map(figure), more);
+  const strip = [];
+  for (const fact of (section?.facts ?? []).filter((each) => each.figure)) {
+    const part = fact.label.startsWith("of that ") && strip.pop();
+    strip.push(part ? { ...part, about: [part.about, `${fact.label.slice(8)} ${fact.value.text}`].filter(Boolean).join(" · ") } : fact);
+  }
+  return stats(source, strip.map(figure), more);
 }
 
 /** "0.62, ahead of …" is a figure and a note. */
