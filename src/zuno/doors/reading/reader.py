@@ -55,7 +55,10 @@ def doubt_about(intent: Intent, terms: Sequence[Term], filled: Filled) -> str:
     verb = terms[at].low
     words = [term.low for term in terms if term.kind is not Form.JOINT]
     stop = "stop" if "stop" in filled.slots else ""  # `stop 58000` is a price and no no
-    if any(is_negation(word) for word in words if word != stop):
+    noes = [word for word in words if word != stop and is_negation(word)]
+    if noes == ["stop"] and "stop" in intent.takes:
+        return "Nothing is done without a price. Say it in plain digits: set stop of BTC to 71500."
+    if noes:
         return f"Nothing is done: I read a no. To {verb}, say `{verb}` and what."
     if any(word in CONDITIONS for word in words):
         return f"Nothing is done on a condition. Say `{verb}` and what, once it is time."

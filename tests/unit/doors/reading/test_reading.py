@@ -581,3 +581,10 @@ def test_close_everything_asks_which_desk(line: str) -> None:
     reading = read(line)
     assert reading.command() == ()
     assert [choice.template for choice in reading.choices] == [("lp", "close", "--all"), ("trade", "close", "all")]
+
+
+def test_a_stop_without_a_price_that_is_read_asks_for_one_and_is_no_no() -> None:
+    for line in ("set stop of btc to 71_500", "move btc stop to entry"):
+        assert "price" in read(line).ask, line
+    for line in ("no stop for btc", "don't set stop of btc", "do not move the stop of btc"):
+        assert "a no" in read(line).ask, line
