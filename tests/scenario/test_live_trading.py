@@ -128,11 +128,13 @@ async def write_record(home: Path) -> None:
         await zuno.close()
 
 
-async def rule_entry(home: Path, venue: str = "BINANCE", price: D = PRICE) -> None:
+async def rule_entry(
+    home: Path, venue: str = "BINANCE", price: D = PRICE, *, account: str = "live", name: str = "int_live"
+) -> None:
     """What a desk stored that was killed before it sent anything: three parts, the first at the market."""
     zuno = Application(Settings(home=home))
     try:
-        writer = AccountWriter(zuno._trade_log(), "live")
+        writer = AccountWriter(zuno._trade_log(), account)
         book = await writer.refresh()
         assert book.mandate is not None
         leg = IntentLeg(
@@ -145,7 +147,7 @@ async def rule_entry(home: Path, venue: str = "BINANCE", price: D = PRICE) -> No
         )
         now = unix_millis()
         intent = TradeIntent(
-            id="int_live",
+            id=name,
             decision="run_live",
             kind=IntentKind.OPEN,
             symbol=Symbol("BTCUSDT"),

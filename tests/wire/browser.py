@@ -27,8 +27,9 @@ OpenPage = Callable[..., Page]
 class WebServer:
     """`zuno web` on a home. It keeps its port when it is killed and started again."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **environment: str) -> None:
         self.home = home
+        self._environment = environment
         self.url = ""
         self.bearer: dict[str, str] = {}
         self._port = "0"
@@ -36,7 +37,9 @@ class WebServer:
 
     def start(self) -> None:
         command = ["web", "--port", self._port]
-        self._process = ZunoProcess(command, env=shell(self.home, {}), stdout=PIPE, stderr=PIPE, text=True)
+        self._process = ZunoProcess(
+            command, env=shell(self.home, self._environment), stdout=PIPE, stderr=PIPE, text=True
+        )
         assert self._process.stdout is not None
         lines = iter(self._process.stdout.readline, "")
         link = next(word for line in lines for word in line.split() if "#login=" in word)
@@ -56,8 +59,8 @@ class WebServer:
 
 
 @contextmanager
-def run_server(home: Path) -> Iterator[WebServer]:
-    server = WebServer(home)
+def run_server(home: Path, **environment: str) -> Iterator[WebServer]:
+    server = WebServer(home, **environment)
     server.start()
     try:
         yield server

@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import accumulate, takewhile
 from typing import Final
 
+from zuno.kernel.accounts import PAPER_ACCOUNT
 from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
@@ -103,14 +104,18 @@ def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
     return max((lock for lock in locks if lock.symbol in (None, symbol)), key=_ends, default=None)
 
 
-def describe_end(lock: LockSet) -> str:
-    """When new risk may be taken again."""
+def describe_end(lock: LockSet, account: str = PAPER_ACCOUNT) -> str:
+    """When new risk may be taken again. `account`: by its short name."""
     if lock.until is not None:
         return f"until {iso(lock.until)}"
     if lock.protection in MANUAL_UNLOCK:
-        return "until it is lifted (`zuno trade unlock`)"
+        return f"until it is lifted (`{name_unlock(account)}`)"
     ends = {Protection.MAX_OPEN_TRADES: "all of a symbol is closed", Protection.STALE_DATA: "a fresh price comes"}
     return f"until {ends.get(lock.protection, 'it can be judged')}"
+
+
+def name_unlock(account: str) -> str:
+    return "zuno trade unlock" + ("" if account == PAPER_ACCOUNT else f" --account {account}")
 
 
 def describe_lock(lock: LockSet) -> str:

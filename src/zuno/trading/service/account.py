@@ -40,7 +40,7 @@ from zuno.trading.rules.performance import (
     mark_steps,
     measure_trades,
 )
-from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown
+from zuno.trading.rules.protections import LONGEST_MANDATE, check_grant, describe_lock, find_drawdown, name_unlock
 from zuno.trading.rules.taxable import list_taxable_events
 from zuno.trading.rules.trading_book import TradingBook
 from zuno.trading.service.account_page import AccountBackends, AccountPage, AccountPageReader, format_moment, list_held
@@ -419,7 +419,7 @@ class AccountDesk:
             if name not in map(short_name, await self._with.log.accounts()):
                 lock.unlock(name)  # in no market of this home: a process that reads another one lifts nobody's kill
             raise
-        locked = f"the desk is locked until `zuno trade unlock` ({self._reader.title})"
+        locked = f"the desk is locked until `{name_unlock(name)}` ({self._reader.title})"
         sharing = asyncio.create_task(asyncio.to_thread(lock.share, name, door))
         try:
             if not trouble and not await self._reader.has_market():
@@ -609,7 +609,7 @@ class AccountDesk:
             "as_of": iso(page.at),
             "recorded": page.recorded,
             "marks": mark_views(page),
-            "protections": tuple(map(protection_view, page.locks)),
+            "protections": tuple(protection_view(lock, self._reader.short_name) for lock in page.locks),
             "exchanges": page.answers,
             "notes": page.notes,
         }

@@ -107,5 +107,5 @@ def describe_post_mortem(written: PostMortem) -> str:
     return f"{written.id} {written.verdict}{r}"
 
 
-def protection_view(lock: LockSet) -> ProtectionView:
-    return derive(ProtectionView, lock, ends=describe_end(lock))
+def protection_view(lock: LockSet, account: str) -> ProtectionView:
+    return derive(ProtectionView, lock, ends=describe_end(lock, account))

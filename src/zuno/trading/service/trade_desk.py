@@ -12,6 +12,7 @@ from pydantic import Field
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel import arguments
+from zuno.kernel.accounts import short_name
 from zuno.kernel.canonical import digest
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
@@ -469,7 +470,7 @@ class _DeskRun:
             exploration=sum(self._opened.values()),
             ledger=await ledger_totals(self._gate, book),
             invariants=find_broken_invariant(book) or "ok",
-            protections=tuple(map(desk_view.protection_view, locks)),
+            protections=tuple(desk_view.protection_view(lock, short_name(self._account)) for lock in locks),
             said=f"The desk ended at {iso(until)}; cycles: {self._ran}, trades closed: {closed}, "
             f"positions open: {len(book.trades)}.",
             notes=notes,
