@@ -150,6 +150,7 @@ def test_a_cycle_is_begun_once_and_watched_across_a_reload(desk: DemoDesk, open_
     assert not entries(desk.fake), "a cycle in the page places nothing at an exchange"
 
 
+@pytest.mark.soak
 def test_a_trade_is_opened_by_the_desk_moved_and_closed_once_whatever_happens(
     desk: DemoDesk, open_page: OpenPage, tmp_path: Path
 ) -> None:
