@@ -116,7 +116,13 @@ def test_a_sleeve_of_ones_own_holds_what_its_shadow_held(tmp_path: Path) -> None
 
 
 def test_code_comes_by_the_terminal_alone() -> None:
-    """Page, bot, chat and assistant hold a `Zuno` as well: none of them asks it for this service."""
+    """Page, bot, chat and assistant hold a `Zuno` as well: none asks it for this service, but the page for records."""
     doors = SOURCE / "doors"
     holders = [path for path in doors.rglob("*.py") if "own_strategies" in path.read_text()]
-    assert sorted(str(path.relative_to(doors)) for path in holders) == ["cli/strategy.py", "zuno.py"]
+    assert sorted(str(path.relative_to(doors)) for path in holders) == [
+        "cli/strategy.py",
+        "web/routes/trading.py",
+        "zuno.py",
+    ]
+    asked = re.findall(r"own_strategies\(\)(\S*)", (doors / "web/routes/trading.py").read_text())
+    assert asked == [".records())"]

@@ -155,7 +155,7 @@ def test_prices_are_turned_over_and_the_range_stays(server: WebServer, open_page
     page.wait_for_timeout(200)
     wait_for_answer(page)
     fees = read_figure(page, "Fees, 24 h")
-    turn = page.get_by_role("button", name="Invert")
+    turn = page.get_by_role("button", name="Invert", exact=True)
     turn.click()
     expect(turn).to_have_attribute("aria-pressed", "true")
     low, high = read_edges(page)
@@ -180,7 +180,7 @@ def test_pasted_nonsense_is_refused_in_words_and_may_be_corrected(server: WebSer
             field.fill("0.0003" if turned else "2900")
             expect(said).to_have_count(0, timeout=SLOWLY)
             wait_for_answer(page)
-        page.get_by_role("button", name="Invert").click()
+        page.get_by_role("button", name="Invert", exact=True).click()
     assert page.evaluate("window.hurt") is None
     field.fill("0.00028")
     page.locator(".range-fields input").nth(1).fill("0.00035")

@@ -167,7 +167,7 @@ def test_a_page_shows_headline_urgent_lines_facts_and_acts_of_the_document(
     shown = page.locator(".figures-strip").first.locator("dt").all_inner_texts()
     assert [label.lower() for label in shown[: len(figures)]] == [label.lower() for label in figures]
     names = page.locator(".acts > *").all_inner_texts()
-    assert names == [act["label"] for act in document["acts"]]
+    assert names[: len(document["acts"])] == [act["label"] for act in document["acts"]]
 
     def answer_hostile(route: Route) -> None:
         answer = route.fetch().json()
@@ -176,15 +176,16 @@ def test_a_page_shows_headline_urgent_lines_facts_and_acts_of_the_document(
             {"label": "Run", "command": "trade why run_0000000000000000"},
             {"label": IMAGE, "command": f"trade {IMAGE}"},
         ]
-        answer["document"] |= {"headline": value, "urgent": [value], "notes": [value], "acts": acts}
+        if "document" in answer:  # a panel asks for the view alone
+            answer["document"] |= {"headline": value, "urgent": [value], "notes": [value], "acts": acts}
         route.fulfill(json=answer)
 
     page.route("**/api/v1/trading/account*", answer_hostile)
     page.reload()
     wait_until_drawn(page)
     for place in ("h1", ".notice.urgent", ".acts .copy code"):
-        expect(page.locator(place)).to_contain_text(IMAGE)
-    assert page.locator(".acts a").get_attribute("href") == "#/runs/run_0000000000000000"
+        expect(page.locator(place).first).to_contain_text(IMAGE)
+    assert page.locator(".acts a").first.get_attribute("href") == "#/runs/run_0000000000000000"
     assert page.evaluate(f"window.{FLAG}") is None
     assert page.locator("main img").count() == 0
 
@@ -314,7 +315,8 @@ def test_home_says_one_sentence_what_is_urgent_and_one_act_above_every_figure(
     headers = {**server.bearer, "Accept": DOCUMENT_TYPE}
     document = page.request.get(f"{server.url}api/v1/home", headers=headers).json()["document"]
     expect(page.locator("h1")).to_have_text(document["headline"]["text"])
-    assert page.locator(".notice.urgent").all_inner_texts() == [line["text"] for line in document["urgent"]]
+    notices = [text.replace("\n", "") for text in page.locator(".notice.urgent").all_inner_texts()]
+    assert notices == [line["text"].replace("`", "") for line in document["urgent"]]
     assert page.locator("main .acts > *").all_inner_texts() == [document["acts"][0]["label"]]
     first = page.locator(".figures-strip").first.bounding_box()
     for place in page.locator("h1, .notice.urgent, main .acts > *").all():

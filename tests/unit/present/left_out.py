@@ -62,6 +62,7 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "ImportView": "changed new ok rows set_aside",
         "ImportedFileView": "incomplete layout reasons rows",
         "ImportedView": "first last unmade",
+        "HomeView": "alerts jobs positions",
         "InspectView": (
             "PoolKeyView.currency0 PoolKeyView.currency1 PoolKeyView.dynamic_fee PoolKeyView.fee "
             "PoolKeyView.hooks PoolKeyView.tick_spacing amount0 amount1 fees0 fees1 pool_state"

@@ -24,7 +24,7 @@ from zuno.markets.venues import VENUES, Venue
 STRANGER = "§"
 """Stands in every text of a stranger, and nowhere else."""
 ROOMS = ("doors", "journal", "lab", "lp.service", "lp.watch", "trading.service", "trading.watch")
-TOUR = "zuno.doors.cli.demo_tour"
+EXCERPTS = ("zuno.doors.cli.demo_tour", "zuno.doors.web.home_view")
 OPTIONAL = ("zuno.doors.web", "zuno.doors.mcp", "zuno.doors.telegram")
 """Need a vendor that may be absent; their views are no answers."""
 
@@ -174,9 +174,9 @@ class Maker:
 
 
 def left_out(owner: type[View], name: str, answer: type[View]) -> bool:
-    """Listed of the view itself, or of the answer that it is a part of; the tour shows excerpts of other answers."""
+    """Listed of the view itself, or of the answer that it is a part of; tour and Home show excerpts of others."""
     return (
-        (answer.__module__ == TOUR and owner is not answer)
+        (answer.__module__ in EXCERPTS and owner is not answer)
         or name in _list_left_out(owner)
         or f"{owner.__name__}.{name}" in _list_left_out(answer)
     )

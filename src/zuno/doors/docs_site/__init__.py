@@ -99,6 +99,7 @@ def build_site(docs: Path, base: str = "") -> dict[str, bytes]:
         index += split_sections(tokens, page)
         root = "../" * (len(page.path.parts) - 1)
         body = renderer.renderer.render(tokens, renderer.options, {}).replace("<th></th>", "<td></td>")
+        body = re.sub("<(pre|table)>", r'<\1 tabindex="0">', body)
         nav = build_navigation(page, pages, root)
         files[page.url] = layout.format(title=escape(page.title), root=root, nav=nav, body=body).encode()
     files |= {str(page.path): page.text.encode() for page in pages}

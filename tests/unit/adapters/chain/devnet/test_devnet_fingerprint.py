@@ -24,6 +24,7 @@ NOT_SHAPING = (
     "zuno.adapters.chain.states",
     "zuno.amm.model",
     "zuno.kernel.errors",
+    "zuno.kernel.notify",
     "zuno.kernel.numbers_text",
     "zuno.kernel.text",
     "zuno.kernel.units",
