@@ -116,6 +116,8 @@ class SimWorld:
         self._seal(Seconds(GENESIS_TIME + SETUP_BLOCKS))
         self._days = [(self.head, self.books.copy())]
         """The script's world as each of its days began."""
+        self._pasts: dict[int, SimWorld] = {}
+        """By hours played; a debate asks for the same moment of every pool."""
 
     @classmethod
     def play(cls, seed: int, events: Iterable[WorldEvent] = (), until: Seconds | None = None) -> SimWorld:
@@ -136,11 +138,14 @@ class SimWorld:
         played = bisect_right(hours, moment, key=lambda hour: hour.timestamp)
         if played == len(hours):
             return SimWorld.play(self.seed, self.events, until=moment)
+        if played in self._pasts:
+            return self._pasts[played]
         day = played // _HOURS_A_DAY
         world, (world.head, books) = SimWorld(self.seed), self._days[day]
         world.books, world._days = books.copy(), self._days[: day + 1]
         world.all_nfts = dict(world.nfts)
         world._play_hours(hours[day * _HOURS_A_DAY : played])
+        self._pasts[played] = world
         return world
 
     @property
