@@ -386,6 +386,18 @@ async def test_a_window_has_the_fees_that_attribution_finds(chain_case: ChainCas
         assert len(times) >= days * 24
 
 
+async def test_a_window_asked_again_is_the_same_and_its_past_is_not_read_again(chain_case: ChainCase) -> None:
+    chain, since = chain_case.chain, Seconds(chain_case.ended - 7 * 24 * HOUR)
+    held = (await chain.positions(chain_case.held)).positions
+    first = await chain.window(held, since)
+    before = getattr(chain, "requests", 0)
+    assert await chain.window(held, since) == first
+    assert getattr(chain, "requests", 0) - before <= 1
+    later = await chain.window(held, Seconds(since + 600))
+    hours = [point for path in first.paths.values() for point in path[1:]]
+    assert all(point in hours for path in later.paths.values() for point in path[1:])
+
+
 async def test_a_window_leaves_out_what_was_not_there(chain_case: ChainCase) -> None:
     chain = chain_case.chain
     held = (await chain.positions(chain_case.held)).positions

@@ -10,7 +10,6 @@ from typing import Annotated, Final
 from fastapi import FastAPI, Request, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from fastapi.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse
-from fastapi.staticfiles import StaticFiles
 from pydantic import Field
 
 from zuno.doors.docs_site import build_site
@@ -21,6 +20,7 @@ from zuno.doors.web.documents import DocumentView
 from zuno.doors.web.events import EventFeed
 from zuno.doors.web.jobs import Jobs
 from zuno.doors.web.metrics import Metrics
+from zuno.doors.web.page_files import LEAST_PACKED_BYTES, PageFiles
 from zuno.doors.web.problems import PROBLEMS, Problem, ProblemView, register_problems
 from zuno.doors.web.routes.lp import build_lp_routes
 from zuno.doors.web.routes.lp_acts import build_lp_act_routes
@@ -37,7 +37,6 @@ from zuno.kernel.units import Millis
 
 STATIC: Final = Path(__file__).parent / "static"
 API: Final = "/api/v1"
-LEAST_PACKED_BYTES: Final = 1_000
 READY_SECONDS: Final = 5.0
 READY_MS: Final = 1_000
 
@@ -94,7 +93,7 @@ def create_app(services: Services, on: WebBackends, feed: EventFeed) -> FastAPI:
         return Response(on.metrics.write(feed) + desk, media_type=TEXT_TYPE)
 
     _describe_answers(app)
-    app.mount("/", StaticFiles(directory=STATIC, html=True), name="page")
+    app.mount("/", PageFiles(STATIC), name="page")
     app.add_middleware(GZipMiddleware, minimum_size=LEAST_PACKED_BYTES, compresslevel=5)  # not the event stream
     app.add_middleware(Guard, access=on.access, metrics=on.metrics, chance=on.chance)
     return app

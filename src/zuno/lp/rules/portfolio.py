@@ -71,7 +71,8 @@ def figures_of_window(
     position: LpPosition, fees: tuple[int, int], path: Sequence[PricedBlock], how: str
 ) -> WindowFigures | None:
     """Of a position whose liquidity stayed the same. None where there is no time to speak of."""
-    marks, pool = [(point, ((position.range, position.liquidity),)) for point in path], position.pool
+    legs, pool = ((position.range, position.liquidity),), position.pool
+    marks = [(point, legs) for point in path]
     return _figures(marks, fees, pool.sqrt_price_x96, (pool.token0, pool.token1), (position.id,), how)
 
 
@@ -167,33 +168,27 @@ def _figures(
 ) -> WindowFigures | None:
     seconds, worth_time, lvr, inside_time = 0, 0, 0.0, 0
     in_token1 = base_and_quote(*tokens)[1] is tokens[1]
-    held = {legs: [(*span.edges_x96, liquidity) for span, liquidity in legs] for legs in {legs for _, legs in marks}}
-    seen = dict[tuple[int, Legs], tuple[int, bool]]()
-
-    def look(price: int, legs: Legs) -> tuple[int, bool]:
-        if (found := seen.get((price, legs))) is None:
-            found = seen[price, legs] = _value(held[legs], price, in_token1=in_token1)
-        return found
-
-    worths = []
+    worths, held, now = list[tuple[Seconds, int]](), list[tuple[int, int, int]](), (0, False)
     for place, (before, legs) in enumerate(marks):
         price = before.sqrt_price_x96
-        worth, inside = look(price, legs)
-        worths.append((before.block.timestamp, worth))
+        if not place or legs != marks[place - 1][1]:
+            held = _find_edges(legs)
+            now = _value(held, price, in_token1=in_token1)
+        worths.append((before.block.timestamp, now[0]))
         after = marks[place + 1][0] if place + 1 < len(marks) else before
-        span = after.block.timestamp - before.block.timestamp
-        if not legs or span <= 0:
-            continue
-        seconds += span
-        worth_then, inside_then = look(after.sqrt_price_x96, legs)
-        worth_time += span * (worth + worth_then)
-        inside_time += span * (inside + inside_then)
-        if after.sqrt_price_x96 != price:
-            gained = sum(
-                rebalancing_gain_token1(liquidity, (lower, upper), price, after.sqrt_price_x96)
-                for lower, upper, liquidity in held[legs]
-            )
-            lvr += gained if in_token1 else gained / (after.sqrt_price_x96 / 2**96) ** 2
+        price_then, span = after.sqrt_price_x96, after.block.timestamp - before.block.timestamp
+        then = now if price_then == price else _value(held, price_then, in_token1=in_token1)
+        if legs and span > 0:
+            seconds += span
+            worth_time += span * (now[0] + then[0])
+            inside_time += span * (now[1] + then[1])
+            if price_then != price:
+                gained = sum(
+                    rebalancing_gain_token1(liquidity, (lower, upper), price, price_then)
+                    for lower, upper, liquidity in held
+                )
+                lvr += gained if in_token1 else gained / (price_then / 2**96) ** 2
+        now = then
     if seconds == 0:
         return None
     return WindowFigures(
@@ -207,6 +202,10 @@ def _figures(
         earned=fees,
         worths=tuple(worths),
     )
+
+
+def _find_edges(legs: Legs) -> list[tuple[int, int, int]]:
+    return [(*span.edges_x96, liquidity) for span, liquidity in legs]
 
 
 def _value(held: Sequence[tuple[int, int, int]], price_x96: int, *, in_token1: bool) -> tuple[int, bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from zuno.amm.identity import pool_id
@@ -40,6 +41,7 @@ def leftover_view(left: Leftover, pool: PoolState) -> views.LeftoverView:
     )
 
 
+@lru_cache(maxsize=1 << 10)
 def key_view(key: PoolKey, token0: Token, token1: Token) -> views.PoolKeyView:
     fee = "dynamic fee" if key.dynamic_fee else views.fee_text(key.fee)
     hooks = " hooked" if key.has_hooks else ""

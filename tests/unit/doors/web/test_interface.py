@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import itertools
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +24,7 @@ from tests.wire.page_app import BEARER, HOST, TOKEN, PageApp, log_in, open_page_
 from zuno.adapters.chain.world import SIM
 from zuno.doors.web.access import MOST_BODY_BYTES
 from zuno.doors.web.jobs import MOST_RUNNING, Jobs
+from zuno.doors.web.page_files import PageFiles
 from zuno.doors.web.problems import Problem
 from zuno.doors.web.services import DOCUMENT_TYPE
 from zuno.doors.zuno import Zuno
@@ -658,3 +661,39 @@ def test_metrics_have_units_in_their_names_and_no_id_in_their_labels(client: Tes
     assert "beef" not in text
     assert "0x39" not in text
     assert '/lp/plans/{plan}"' in text
+
+
+def test_the_pages_files_are_packed_once_and_read_again_when_they_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pages").mkdir()
+    for name in ("index.html", "app.css", "pages/home.js"):
+        (tmp_path / name).write_text(f"/* {name} */" * 100)
+    packings: list[bytes] = []
+    pack = gzip.compress
+
+    def count(content: bytes, **more: int) -> bytes:
+        packings.append(content)
+        return pack(content, **more)
+
+    monkeypatch.setattr(gzip, "compress", count)
+    browser = TestClient(PageFiles(tmp_path))
+    for name in ("app.css", "pages/home.js", "", "app.css"):
+        answer = browser.get(f"/{name}")
+        assert answer.headers["content-encoding"] == "gzip"
+        assert answer.text == (tmp_path / (name or "index.html")).read_text()
+    assert len(packings) == 3
+    plain = browser.get("/app.css", headers={"Accept-Encoding": "identity"})
+    assert plain.text == (tmp_path / "app.css").read_text()
+    assert "content-encoding" not in plain.headers
+    kept = {"If-None-Match": plain.headers["etag"]}
+    assert browser.get("/app.css", headers=kept).status_code == 304
+    (tmp_path / "app.css").write_text("small")
+    os.utime(tmp_path / "app.css", (1, 1))
+    changed = browser.get("/app.css", headers=kept)
+    assert (changed.status_code, changed.text) == (200, "small")
+    assert "content-encoding" not in changed.headers
+    assert browser.head("/app.css").headers["content-length"] == "5"
+    refused = TestClient(PageFiles(tmp_path), raise_server_exceptions=False)
+    assert refused.post("/app.css").status_code != 200
+    assert refused.get("/pages/../../etc/hosts").status_code != 200

@@ -18,7 +18,6 @@ from zuno.adapters.chain.rpc.node import RpcNode
 from zuno.adapters.chain.rpc.positions import PositionNft, PositionNfts
 from zuno.adapters.chain.rpc.readers import PinnedRead, Readers
 from zuno.adapters.chain.rpc.storage import (
-    WORDS_PER_CALL,
     PositionPlace,
     TickReader,
     Words,
@@ -300,7 +299,8 @@ class RpcChain:
 
     async def _window_at(self, positions: Sequence[LpPosition], since: Seconds, head: Block) -> port.PositionsWindow:
         step = max(HOUR, (head.timestamp - since) // MOST_PRICES)
-        blocks = await self._read.times.list_blocks_every(since, Seconds(step), head)
+        steps = range(since // step * step + step, head.timestamp, step)  # whole ones: the same when asked again later
+        blocks = await self._read.times.list_blocks_near([since, *steps], step, head)
         manager, storage = self.info.deployment.position_manager, self._read.storage
         places = {
             position.id: locate_position(manager, position.pool.id, position.range, position.id)
@@ -312,10 +312,7 @@ class RpcChain:
         prices = list(pools.values())
         between = [(block, prices) for block in blocks[1:-1]]
         try:
-            if len(slots) > WORDS_PER_CALL:
-                past = [await storage.words(slots, blocks[0]), *await storage.words_of_blocks(between)]
-            else:
-                past = await storage.words_of_blocks([(blocks[0], slots), *between])
+            past = await storage.words_of_past([(blocks[0], slots), *between])
         except NoSuchState as missing:
             raise Unavailable(f"a past state needs a node that keeps it (an archive node): {missing}") from missing
         except Malformed as empty:

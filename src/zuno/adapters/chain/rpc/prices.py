@@ -25,6 +25,8 @@ class BlockTimes:
     def __init__(self, node: RpcNode) -> None:
         self._node = node
         self._known: dict[int, Block] = {}
+        self._aimed: dict[int, Block] = {}
+        """By the time they were wanted for: what was read of a past hour is asked for again by the same block."""
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
         known, wanted = self._known, set(numbers)
@@ -43,6 +45,9 @@ class BlockTimes:
         if len(self._known) > _MOST_REMEMBERED:
             self._known.clear()
         self._known = {at: block for at, block in self._known.items() if at <= number}
+        if len(self._aimed) > _MOST_REMEMBERED:
+            self._aimed.clear()
+        self._aimed = {time: block for time, block in self._aimed.items() if block.number <= number}
 
     async def last_by(self, time: Seconds, head: Block) -> Block | None:
         """The last block not later than `time`; None if the chain is younger than that."""
@@ -68,20 +73,22 @@ class BlockTimes:
                 high = middle
         return low
 
-    async def list_blocks_every(self, since: Seconds, step: Seconds, head: Block) -> list[Block]:
-        """Blocks about `step` apart from near `since` to the head, oldest first: two requests where blocks come evenly.
-        Blocks at growing distances tell how time and numbers go together; the wanted ones are aimed at between them."""
+    async def list_blocks_near(self, times: Sequence[int], step: int, head: Block) -> list[Block]:
+        """Blocks near these times, which are about `step` apart, and the head; oldest first. Two requests where blocks
+        come evenly: those at growing distances tell how time and numbers go together; the wanted ones are aimed at
+        between them."""
         distances = {1 << power for power in range(head.number.bit_length())}
         known = await self.blocks({head.number - far for far in distances} | {0, head.number}, head)
-        wanted = range(max(since, known[0].timestamp), head.timestamp, step)
+        wanted = sorted({max(time, known[0].timestamp) for time in times if time < head.timestamp})
         aimed = list[Block]()
         for _ in range(2):  # once more where they do not come evenly
             marks = sorted(known.values(), key=_number)
-            numbers = {_aim(marks, time) for time in wanted}
-            blocks = await self.blocks(numbers, head)
+            numbers = {time: self._aimed[time].number if time in self._aimed else _aim(marks, time) for time in wanted}
+            blocks = await self.blocks(numbers.values(), head)
             known |= blocks
             aimed = sorted(blocks.values(), key=_number)
             if aimed and abs(aimed[0].timestamp - wanted[0]) <= step:
+                self._aimed |= {time: blocks[number] for time, number in numbers.items()}
                 return [*aimed, head]
         first = await self.last_by(Seconds(wanted[0]), head) if wanted else None
         later = [block for block in aimed if first is not None and block.number > first.number]

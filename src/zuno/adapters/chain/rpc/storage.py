@@ -27,6 +27,7 @@ WORDS_PER_CALL: Final = 2_500
 """About 6 million gas and 160 kB of request: well inside what public nodes allow one call."""
 
 BLOCKS_PER_BATCH: Final = 50
+WORDS_REMEMBERED: Final = 200_000
 
 Words = dict[int, int]
 
@@ -83,6 +84,8 @@ class Storage:
         self._pool_manager = pool_manager
         self._newest_of: HexId | None = None
         self._newest = Words()
+        self._past: dict[HexId, Words] = {}
+        """By the hash of the block: what was written there stays written."""
 
     async def words(self, slots: Iterable[int], at: Block) -> Words:
         words, fault = await self.some_words(slots, at)
@@ -113,13 +116,25 @@ class Storage:
         known = self._newest if self._newest_of == at.hash else Words()
         return known if all(slot in known for slot in slots) else await self.words(slots, at)
 
-    async def words_of_blocks(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
-        by_block = list[Words]()
-        for start in range(0, len(wanted), BLOCKS_PER_BATCH):
-            part = wanted[start : start + BLOCKS_PER_BATCH]
+    async def words_of_past(self, wanted: Sequence[tuple[Block, Sequence[int]]]) -> list[Words]:
+        """Words of several past blocks, oldest first; those read before are not asked for again."""
+        if sum(map(len, self._past.values())) > WORDS_REMEMBERED:
+            self._past.clear()
+        unknown = [
+            (at, slots) for at, slots in wanted if not all(slot in self._past.get(at.hash, ()) for slot in slots)
+        ]
+        large = [(at, slots) for at, slots in unknown if len(slots) > WORDS_PER_CALL]
+        small = [(at, slots) for at, slots in unknown if len(slots) <= WORDS_PER_CALL]
+        past = {at.hash: dict(self._past.get(at.hash, ())) for at, _ in wanted}
+        for at, slots in large:
+            past[at.hash] |= await self.words(slots, at)
+        for start in range(0, len(small), BLOCKS_PER_BATCH):
+            part = small[start : start + BLOCKS_PER_BATCH]
             answers = await self._node.ask_together([self._question(at, slots) for at, slots in part])
-            by_block += [dict(zip(slots, words, strict=True)) for (_, slots), words in zip(part, answers, strict=True)]
-        return by_block
+            for (at, slots), words in zip(part, answers, strict=True):
+                past[at.hash] |= zip(slots, words, strict=True)
+        self._past |= past
+        return [past[at.hash] for at, _ in wanted]
 
     def _question(self, at: Block, slots: Sequence[int]) -> RpcRequest:
         count = len(slots)

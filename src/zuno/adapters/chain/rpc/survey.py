@@ -87,7 +87,7 @@ class Surveyor:
         since = next((moment for moment in moments if born <= moment < head.timestamp), None)
         if since is None:
             return []
-        blocks = await self.read.times.list_blocks_every(since, Seconds(DAY), head)
+        blocks = await self.read.times.list_blocks_near(range(since, head.timestamp, DAY), DAY, head)
         return blocks if moments[-1] == head.timestamp else blocks[:-1]
 
     async def _read_states(
