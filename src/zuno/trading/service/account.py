@@ -148,14 +148,16 @@ class AccountDesk:
         return AccountFigures(self._reader.mode, equity, drawdown, exposure, locks)
 
     async def read_sleeves(self) -> SleeveAccount:
-        """What share each sleeve has of what the account is worth, from what is stored; of a paper account that is not
-        begun yet, what it will begin with."""
+        """What share each sleeve has and what it is worth, from what is stored; of a paper account that is not begun
+        yet, what it will begin with."""
         page, opening = await self._reader.glance(), self._with.opening
         if not page.book.count and self._reader.mode == "paper" and opening is not None:
             if self._with.check_sleeves is not None:
                 await self._with.check_sleeves(opening.shares)
-            return SleeveAccount(self._reader.title, opening.shares, NEW_PAPER_CASH)
-        return SleeveAccount(self._reader.title, page.book.shares, page.total_equity()[0])
+            capital = {name: NEW_PAPER_CASH * opening.shares.of(name) for name in opening.shares}
+            return SleeveAccount(self._reader.title, opening.shares, NEW_PAPER_CASH, capital)
+        worth = {sleeve.name: sleeve.equity_usd for sleeve in sleeve_views(page)}
+        return SleeveAccount(self._reader.title, page.book.shares, page.total_equity()[0], worth)
 
     async def open_risk(self) -> OpenRisk:
         """What a kill would end, from the account's own log; where it cannot be read, everything is meant. An exchange

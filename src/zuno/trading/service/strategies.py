@@ -1,6 +1,6 @@
 """What core strategies are and what each sleeve would hold now, with the reason and what a minimum order prevents."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -99,6 +99,8 @@ class SleeveAccount:
     name: str
     shares: SleeveShares
     equity_usd: Decimal | None
+    capital_usd: Mapping[str, Decimal | None]
+    """What each sleeve itself is worth, which is what the desk weighs its targets by; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,8 @@ class StrategyDesk:
         sleeves = []
         for name in names:
             strategy, part = STRATEGIES[name], account.shares.of(name)
-            capital = None if account.equity_usd is None or not part else float(account.equity_usd * part)
+            worth = account.capital_usd.get(name, Decimal(0))
+            capital = None if worth is None or not part else float(worth)
             sized = size_targets(strategy, view)
             rows = (_view_target(strategy, view.markets[market], sized[market], capital, catalogue) for market in sized)
             sleeves.append(

@@ -39,6 +39,9 @@ async def test_capital_and_results_of_each_sleeve_are_its_equity_and_all_of_them
     debate, trend = view.sleeves
     assert [part.quantity for part in (*debate.holds, *trend.holds)] == [-0.005, 0.015]
     assert trend.capital_usd == 1_100  # 1,200, of which 100 went back
+    weighed = (await desk.read_sleeves()).capital_usd
+    assert weighed == {sleeve.name: pytest.approx(sleeve.equity_usd) for sleeve in view.sleeves}
+    assert weighed["trend"] != pytest.approx(float(view.equity_usd or 0) * trend.share, rel=0.001)
     status, balance = await desk.status(), await desk.balance()
     assert status.sleeves == balance.sleeves == view.sleeves
     assert status.risk.rows[0].positions == pytest.approx(0.01)
@@ -58,7 +61,9 @@ async def test_an_account_that_is_not_begun_has_the_sleeves_of_the_setting(
     await write_sleeve_home(tmp_path)  # another account's market
     account = zuno.account("new")
     if known:
-        assert str((await account.read_sleeves()).shares) == shares
+        read = await account.read_sleeves()
+        assert str(read.shares) == shares
+        assert read.capital_usd == {"trend": 10_000, "cash-carry": 4_000, "debate": 6_000}
         with pytest.raises(NotFound):
             await account.equity()
     else:

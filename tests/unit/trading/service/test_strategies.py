@@ -55,12 +55,15 @@ def open_desk(
     equity: int | None = 20_000,
     sleeves: str = "trend:0.5,cash-carry:0.2,debate:0.3",
     catalogue: Catalogue | None = None,
+    capital: dict[str, Decimal] | None = None,
 ) -> StrategyDesk:
     desk = TradingDesk(store, None, None, markets=tuple(symbols))  # type: ignore[arg-type]  # nothing is kept or painted
 
     async def read_account() -> SleeveAccount:
         shares: SleeveShares = parse_sleeves(sleeves)
-        return SleeveAccount("paper", shares, None if equity is None else Decimal(equity))
+        worth = None if equity is None else Decimal(equity)
+        own = {name: None if worth is None else worth * shares.of(name) for name in shares}
+        return SleeveAccount("paper", shares, worth, own | (capital or {}))
 
     return StrategyDesk(desk, read_account, lambda: catalogue or Catalogue())
 
@@ -82,6 +85,18 @@ async def test_targets_in_money_and_why() -> None:
     assert "21.9 % a year" in carry[2]
     shown = await open_desk(store).show("trend")
     assert shown.sleeves == view.sleeves[:1]
+
+
+async def test_a_sleeve_is_weighed_by_what_it_is_worth_itself_whatever_its_share() -> None:
+    store = await make_store((BTC, draw_closes(1, DAYS)))
+    view = await open_desk(store, [BTC], capital={"trend": Decimal(3_000), "cash-carry": Decimal(0)}).targets()
+    assert [(sleeve.name, sleeve.share, sleeve.capital_usd) for sleeve in view.sleeves] == [
+        ("trend", 0.5, 3_000),
+        ("cash-carry", 0.2, 0),
+    ]
+    weight, usd, _, _ = rows_of(view, "trend")["BTCUSDT"]
+    assert usd == pytest.approx(3_000 * weight, abs=0.01)
+    assert view.equity_usd == 20_000
 
 
 async def test_a_small_account_is_told_what_the_least_order_prevents() -> None:
