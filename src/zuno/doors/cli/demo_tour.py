@@ -53,13 +53,13 @@ class Argument(View):
         proposed = [
             f"Candidate {each.index}, " for each in plan.candidates if each.index and each.tick_lower is not None
         ]
-        said = [line for line in _quotes(whole) if any(candidate in line.text for candidate in proposed)]
+        quotes = [line for line in _quotes(whole) if any(candidate in line.text for candidate in proposed)]
         why = next(fact for fact in whole.facts if fact.label == "why")
         return document(
             whole.headline,
             facts(why),
             *_tables(whole.sections),
-            lines(*said, mark=Mark.QUOTE),
+            lines(*quotes, mark=Mark.QUOTE),
             context=f"{whole.context.text.partition(', req_')[0]}; the tour asks no model",
         )
 
@@ -118,11 +118,11 @@ async def argument(zuno: Zuno, listen: Listen) -> PlanView:
     return await zuno.advice(offline=True).rebalance(TOUR_POSITION, chain="sim", profile=TOUR_PROFILE, listen=listen)
 
 
-async def argued(zuno: Zuno, listen: Listen) -> Argument:
+async def show_argument(zuno: Zuno, listen: Listen) -> Argument:
     return Argument(plan=await argument(zuno, listen))
 
 
-async def earned(zuno: Zuno) -> Result:
+async def show_result(zuno: Zuno) -> Result:
     return Result(pnl=await accounts(zuno))
 
 

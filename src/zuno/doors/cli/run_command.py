@@ -167,8 +167,8 @@ def demo(session: Session, json: bool) -> None:
     here = session.at(home)
     with narrow_pipe():
         answer(here, json, demo_tour.opening)
-        listen_and_answer(here, json, demo_tour.argued)
-        answer(here, json, demo_tour.earned)
+        listen_and_answer(here, json, demo_tour.show_argument)
+        answer(here, json, demo_tour.show_result)
         answer(here, json, demo_tour.carried_out)
     sys.stdout.write("SIMULATED world of a fixed seed: nothing above is market data.\n\nTry next:\n")
     for command, what in demo_tour.NEXT:

@@ -70,8 +70,8 @@ class Page:
 
 def read_pages(docs: Path) -> list[Page]:
     """Guides, then the reference, then decisions; the README of the project last."""
-    found = [*sorted(docs.glob("guides/*.md")), *sorted(docs.glob("*.md")), *sorted(docs.glob("decisions/*.md"))]
-    named = [(PurePosixPath(path.relative_to(docs).as_posix()), path) for path in found]
+    paths = [*sorted(docs.glob("guides/*.md")), *sorted(docs.glob("*.md")), *sorted(docs.glob("decisions/*.md"))]
+    named = [(PurePosixPath(path.relative_to(docs).as_posix()), path) for path in paths]
     if (readme := docs.parent / "README.md").is_file():
         named.append((PurePosixPath(README), readme))
     return [Page(path, os.path.relpath(file, docs.parent), file.read_text(encoding="utf-8")) for path, file in named]

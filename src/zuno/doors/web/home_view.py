@@ -101,10 +101,10 @@ class HomeView(View):
             yield foreign(f"Position {line.id} in {line.pool.label}: {line.summary.describe()}", Tone.BAD)
         if more := self._out[MOST_NAMED:]:
             yield bad(f"{len(more)} more positions are out of range.")
-        told = () if self.portfolio is None else self.portfolio.urgent
-        yield from (foreign(text, Tone.WARN) for text in told)
+        warnings = () if self.portfolio is None else self.portfolio.urgent
+        yield from (foreign(text, Tone.WARN) for text in warnings)
         for plan in self.plans:
-            if not any(plan.plan_id in text for text in told):
+            if not any(plan.plan_id in text for text in warnings):
                 yield foreign(
                     f"{plan.plan_id}, to {plan.choice} a position on {plan.chain}, is {plan.state}", Tone.WARN
                 )
@@ -123,13 +123,14 @@ class HomeView(View):
             return Act(
                 f"Review the desk's plan to {plan.choice} {plan.position_id or ''}".rstrip(), f"why {plan.plan_id}"
             )
-        for line in self._out:
+        if self._out:
+            line = self._out[0]
             return line.summary.act(line.id, line.chain)
         if self.trading is not None and self.trading.protections:
             return Act("See what locks trading", "trade locks")
         if self._held:
             return Act("Look at the positions", "lp positions")
-        return Act("Open a position", "lp positions")
+        return Act("Open a position", "lp recommend create")
 
     def _liquidity_facts(self) -> Facts | None:
         if self.portfolio is None or not self.portfolio.totals.positions:

@@ -78,8 +78,8 @@ class GivenCalls(BaseModel):
 
     @property
     def named_plan(self) -> str | None:
-        found = _PLAN.search(self.plan or self.title)
-        return found[0] if found else None
+        match = _PLAN.search(self.plan or self.title)
+        return match[0] if match else None
 
 
 class PlanCheckView(VerdictView):

@@ -7,7 +7,7 @@ const TONES = { good: "up", bad: "down", warn: "warn", quiet: "soft" };
 /** Places of this page that show what a command of the terminal prints. */
 const PLACES = [
   [/^lp (?:inspect|pnl|whatif|recommend rebalance) (\S+)(?: --chain (\S+))?$/, (id, chain) => `#/liquidity/${encodeURIComponent(id)}${chain ? `?chain=${encodeURIComponent(chain)}` : ""}`],
-  [/^lp (?:positions|portfolio|closed)\b/, () => "#/liquidity"],
+  [/^lp (?:positions|portfolio|closed|recommend create)\b/, () => "#/liquidity"],
   [/^plan (?:show|status|why|simulate|approve|apply|cancel) (\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^why (plan_\S+)$/, (id) => `#/plans/${encodeURIComponent(id)}`],
   [/^(?:trade )?why (run_\S+)$/, (id) => `#/runs/${encodeURIComponent(id)}`],

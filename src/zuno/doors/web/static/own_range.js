@@ -43,7 +43,7 @@ export function ownRange(api, about) {
   const stage = h("div", { class: "range-stage" }, svg, SIDES.map((side) => handles[side]));
   const unitNote = h("span", { class: "soft", id: "range-unit" });
   const turn = h("button", { type: "button", class: "button", "aria-pressed": String(turned) }, "Invert");
-  const said = h("div", { id: "range-said", role: "status", class: "stack-tight" });
+  const problems = h("div", { id: "range-said", role: "status", class: "stack-tight" });
   const results = h("div", { class: "stack-tight range-results", "aria-live": "off" });
   const debate = h("div", { class: "stack-tight" });
   const profile = h("select", { "aria-label": "Risk profile" }, PROFILES.map((name) => h("option", { value: name, selected: name === "balanced" }, name)));
@@ -194,7 +194,7 @@ export function ownRange(api, about) {
   }
 
   function say(problem = null) {
-    replace(said, problem);
+    replace(problems, problem);
     for (const side of SIDES) fields[side].setAttribute("aria-invalid", String(Boolean(problem)));
     results.classList.toggle("old", Boolean(problem));
   }
@@ -308,7 +308,7 @@ export function ownRange(api, about) {
       h("label", { class: "field" }, "From", fields.lower), h("label", { class: "field" }, "to", fields.upper), unitNote, turn, spans),
     legendOf([["liquidity", "depth"], ["your range", "c1"]]), stage,
     h("p", { class: "hint" }, "Drag an edge, or choose it by Tab and move it with ← and → (Page Up and Down: ten steps)."),
-    said, results, form, debate);
+    problems, results, form, debate);
 
   return {
     element,

@@ -77,8 +77,8 @@ export function titleNumbers(root) {
 export function modeBadge(view) {
   const live = view.live === true || view.mode === "live";
   const word = live ? "LIVE" : view.synthetic ? "SYNTHETIC" : String(view.mode ?? "paper").toUpperCase();
-  const said = { LIVE: "real money", SYNTHETIC: "invented prices, play money", PAPER: "real prices, play money", DEMO: "the exchange's demo account" }[word];
-  return h("span", { class: `badge mode-badge ${word.toLowerCase()}`, title: said }, word);
+  const meaning = { LIVE: "real money", SYNTHETIC: "invented prices, play money", PAPER: "real prices, play money", DEMO: "the exchange's demo account" }[word];
+  return h("span", { class: `badge mode-badge ${word.toLowerCase()}`, title: meaning }, word);
 }
 
 /** A real table. Columns: `{name, cell(row), sort(row), number, title, hide, wrap}`; on a phone `hide` drops it and `wrap` breaks its numbers; `href(row)` links the first cell. */

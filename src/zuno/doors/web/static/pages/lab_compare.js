@@ -35,8 +35,8 @@ export function compareFigures(first, second) {
   return { rows, alone: [mine.size - rows.length, other.size - rows.length] };
 }
 
-const one = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : number(value)).replace("-", "−");
-const show = (value) => (Array.isArray(value) ? value.map(one).join(" to ") : one(value));
+const writeNumber = (value) => (Number.isInteger(value) ? value.toLocaleString("en-US") : number(value)).replace("-", "−");
+const show = (value) => (Array.isArray(value) ? value.map(writeNumber).join(" to ") : writeNumber(value));
 const name = (place) => place.split(" / ").map((part) => words(part.replace(/([a-z0-9])([A-Z])/g, "$1 $2")).toLowerCase()).join(" · ");
 
 export function drawComparison([first, second], api) {

@@ -156,21 +156,21 @@ export function levelsPart(api, { position, chain } = {}) {
   if (!position) return list;
   const which = h("select", { "aria-label": "Tell me when" }, LEVELS.map(([value, text]) => h("option", { value }, text)));
   const level = h("input", { type: "text", inputmode: "decimal", maxlength: "40", size: "10", "aria-label": "Level", placeholder: number(position.price).replaceAll(",", "") });
-  const said = h("div", { class: "stack-tight", role: "status" });
+  const answer = h("div", { class: "stack-tight", role: "status" });
   const add = actButton(api, "Set level", async () => {
-    replace(said);
+    replace(answer);
     try {
       const done = await api.post("/lp/alerts", { position: position.id, chain, condition: which.value, level: level.value.trim() });
-      replace(said, done.notes.map((text) => notice(text)));
+      replace(answer, done.notes.map((text) => notice(text)));
       level.value = "";
       return done.done;
     } catch (error) {
       if (error.status === 0) throw error;
-      replace(said, notice(error.message, "bad"));
+      replace(answer, notice(error.message, "bad"));
       return false;
     }
   }, { after: load, title: `zuno alerts add ${position.id}` });
-  return [byEnter(h("div", { class: "ask-desk", role: "group", "aria-label": "Set a level" }, which, level, add)), said, list];
+  return [byEnter(h("div", { class: "ask-desk", role: "group", "aria-label": "Set a level" }, which, level, add)), answer, list];
 }
 
 /** What the monitor may do by itself: shown, paused, ended. It is granted at a terminal. */

@@ -93,11 +93,11 @@ function answerPart({ symbol }, run) {
   const wanted = `The Judge said ${decision.decision}${["LONG", "SHORT"].includes(decision.decision) ? ` at ${decision.win_probability_pct} % to win` : ""}`;
   const size = `${ruling.decision} ${symbol}, ${number(ruling.allocation_pct, 2)} % of the account at ${number(ruling.leverage, 1)}×`;
   const opened = { refused: `${size}: refused, ${execution?.reason}.` }[execution?.state] ?? (execution ? `${size}: ${execution.state} on ${execution.account ?? "the account"}.` : `${size}; nothing was sent, for nobody was to act on it.`);
-  const said = ["LONG", "SHORT"].includes(ruling.decision) ? opened
+  const sentence = ["LONG", "SHORT"].includes(ruling.decision) ? opened
     : ruling.veto ? `No trade in ${symbol}. ${wanted}; the rules held it back: ${words(ruling.veto)}.`
       : `${ruling.decision === "HOLD" ? "No trade" : ruling.decision.replaceAll("_", " ")} in ${symbol}. ${wanted}${ruling.changes.length ? ` and ${ruling.changes.length} rules changed it` : ""}.`;
   const acted = execution && execution.state !== "refused";
-  return [h("p", { class: "answer" }, said), h("div", { class: "actions acts" }, h("a", { class: "button primary", href: `#/trading?symbol=${encodeURIComponent(symbol)}` }, acted ? "See the position" : "Look at the market"))];
+  return [h("p", { class: "answer" }, sentence), h("div", { class: "actions acts" }, h("a", { class: "button primary", href: `#/trading?symbol=${encodeURIComponent(symbol)}` }, acted ? "See the position" : "Look at the market"))];
 }
 
 /** Who has spoken, who is at work, who waits. */
@@ -170,8 +170,8 @@ export function replayButton(id, api, place) {
 }
 
 export function drawReplay(view) {
-  const said = view.identical ? "Replayed: the recorded inputs give the same bytes." : view.ok ? `Edition ${view.edition} is older than this code: the record is intact, it was not argued again.` : "The replay differs from the record.";
-  return h("div", { class: `notice ${view.ok ? "good" : "bad"}`, role: "status" }, h("strong", null, said),
+  const verdict = view.identical ? "Replayed: the recorded inputs give the same bytes." : view.ok ? `Edition ${view.edition} is older than this code: the record is intact, it was not argued again.` : "The replay differs from the record.";
+  return h("div", { class: `notice ${view.ok ? "good" : "bad"}`, role: "status" }, h("strong", null, verdict),
     h("span", { class: "mono" }, `${shorten(view.hash, 10, 6)}${view.replayedHash ? ` = ${shorten(view.replayedHash, 10, 6)}` : ""}`),
     h("span", { class: "hint" }, `edition ${view.edition}, code ${view.codeThen} → ${view.codeNow}`),
     view.differences.length ? h("ul", { class: "bullets" }, view.differences.map((text) => h("li", null, text))) : null,

@@ -13,8 +13,9 @@ const MOST_POINTS = 400;
 /** A place that fills itself, part by part: one that cannot be read leaves the others standing. */
 export function sleevesPart(api) {
   const places = Object.fromEntries(["record", "targets", "tilt", "own"].map((name) => [name, h("div", { class: "slot" }, loading())]));
-  const load = () => Promise.all([
-    fillWith(places.record, () => Promise.all([api.get("/trading/account"), api.get("/trading/curves")]), ([account, curves]) => drawRecord(account, curves, api), { keep: true }),
+  /** `account`: the answer of /trading/account, where the page has it. */
+  const load = (account = null) => Promise.all([
+    fillWith(places.record, () => Promise.all([account ?? api.get("/trading/account"), api.get("/trading/curves")]), ([account, curves]) => drawRecord(account, curves, api), { keep: true }),
     fillWith(places.targets, () => Promise.all([api.get("/trading/strategies"), api.get("/trading/targets")]), ([list, targets]) => drawTargets(list, targets, api), { keep: true }),
     fillWith(places.tilt, () => api.get("/trust/calibration", { account: api.account.name }), (view) => drawTilt(view, api), { keep: true }),
     fillWith(places.own, () => api.get("/trading/shadows"), (view) => drawOwn(view, api), { keep: true }),

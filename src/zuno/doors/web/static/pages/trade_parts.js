@@ -31,7 +31,7 @@ function rowAct(api, label, id, run, { kind = "", after, title } = {}) {
   return pressed;
 }
 
-const said = (answer) => answer && (answer.said.join("; ") || "Done.");
+const describeAnswer = (answer) => answer && (answer.said.join("; ") || "Done.");
 
 function shownFacts(api, view, more = []) {
   return [facts([["Account", describeAccount(api.account)], ["Mode", modeBadge(view)], ...more])];
@@ -41,12 +41,12 @@ function shownFacts(api, view, more = []) {
 
 /** `levels`: of `levelsForm`. */
 export function drawPositions(view, api, { refresh, levels }) {
-  const close = (row) => rowAct(api, "Close", row.id, async () => said(await act(api, "/trading/close", { which: row.id }, {
+  const close = (row) => rowAct(api, "Close", row.id, async () => describeAnswer(await act(api, "/trading/close", { which: row.id }, {
     title: `Close ${row.side} ${row.symbol}`, action: "Close at the market", content: shownFacts(api, view, [["Trade", `${row.side} ${number(row.quantity, 6)} ${row.symbol} at ${row.exchange}`], ["Unrealised", money(row.unrealised, row.currency)]]),
   })), { after: refresh, title: `zuno trade close ${row.id}` });
   const closeAll = actButton(api, "Close all", async () => {
     if (view.mode !== "live" && !(await askForWord({ title: "Close every trade", word: "close", action: "Close all", danger: true, content: [...shownFacts(api, view), h("p", null, `${view.positions.length} positions are closed at the market, and entries that wait are cancelled. The desk is not locked.`)] }))) return null;
-    return said(await act(api, "/trading/close", { which: "all" }, { title: "Close every trade", action: "Close all", content: shownFacts(api, view) }));
+    return describeAnswer(await act(api, "/trading/close", { which: "all" }, { title: "Close every trade", action: "Close all", content: shownFacts(api, view) }));
   }, { after: refresh, title: "zuno trade close all" });
   return panel("Open positions", { actions: view.positions.length > 1 ? closeAll : null, source: { href: api.address("/trading/positions"), at: null, text: `${view.origin} · ${view.account} · as of ${time(view.asOf)}` } },
     table("Open positions", [
@@ -69,7 +69,7 @@ export function drawPositions(view, api, { refresh, levels }) {
 export function drawOrders(view, api, refresh) {
   const waiting = view.items.filter((row) => row.purpose === "entry");
   if (!waiting.length) return null;
-  const cancel = (row) => rowAct(api, "Cancel", row.id, async () => said(await api.post("/trading/cancel", { order: row.id })), { after: refresh, title: `zuno trade cancel ${row.id}` });
+  const cancel = (row) => rowAct(api, "Cancel", row.id, async () => describeAnswer(await api.post("/trading/cancel", { order: row.id })), { after: refresh, title: `zuno trade cancel ${row.id}` });
   return panel("Entries that wait", { source: { href: api.address("/trading/orders"), at: null, text: `${view.head.origin} · as of ${time(view.head.asOf)}` } },
     table("Entries that wait", [
       { name: "Order", cell: (row) => [h("span", { class: "change" }, `${words(row.purpose)}, ${row.side.toLowerCase()}`), h("span", { class: "sub mono", title: row.id }, shorten(row.id, 6, 4))] },
@@ -107,7 +107,7 @@ export function levelsForm(api, refresh) {
       if (!Object.keys(moved).length) throw new Error("Neither stop nor target was changed.");
       const answer = await act(api, "/trading/levels", { position: trade.id, ...moved }, { title: `Move levels of ${trade.side} ${trade.symbol}`, action: "Move them", content: [facts([["Account", describeAccount(api.account)], ["Trade", `${trade.side} ${number(trade.quantity, 6)} ${trade.symbol}`]])] });
       if (answer && trade?.id === row.id) shut();
-      return said(answer);
+      return describeAnswer(answer);
     }, { kind: "primary", after: refresh });
     go.type = "submit"; // Enter presses it
     replace(place, panel(`Levels of ${row.side.toUpperCase()} ${row.symbol}`, {},

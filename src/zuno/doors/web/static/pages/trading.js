@@ -26,6 +26,7 @@ export async function show(root, params, pageApi) {
     layers: { heat: true, levels: true, averages: true, profile: false, closed: true },
     positions: [],
     closed: [],
+    account: null,
   };
   const glance = h("div", { class: "stack" }, loading());
   const chart = h("div", null, loading());
@@ -38,7 +39,7 @@ export async function show(root, params, pageApi) {
   const controls = h("span", { class: "controls" });
   const head = h("span", { class: "row wrap" }, h("h1", null, "Trading"));
   const next = h("div", null);
-  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(() => { redrawChart(); return sleeves.load(); }));
+  const refresh = collapse(() => Promise.all([loadAccount(), loadPositions(), loadOrders(), loadResults()]).then(() => { redrawChart(); return sleeves.load(state.account); }));
   const levels = levelsForm(api, refresh);
   const desk = deskPanel(api, refresh);
   const receipt = h("div", { class: "slot", "aria-live": "polite" }); // of the kill switch: what is being closed, then what was
@@ -55,6 +56,7 @@ export async function show(root, params, pageApi) {
     books(api));
 
   const loadAccount = () => fillWith(glance, () => api.read("/trading/account"), ({ view, document: words }) => {
+    state.account = view;
     const focused = controls.contains(document.activeElement);
     replace(head, headline(words, { title: "Trading" }));
     replace(controls, switches(view, api, refresh, receipt));
