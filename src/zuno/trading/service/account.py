@@ -154,7 +154,7 @@ class AccountDesk:
         if not page.book.count and self._reader.mode == "paper" and opening is not None:
             if self._with.check_sleeves is not None:
                 await self._with.check_sleeves(opening.shares)
-            capital = {name: NEW_PAPER_CASH * opening.shares.of(name) for name in opening.shares}
+            capital = {name: float(NEW_PAPER_CASH * opening.shares.of(name)) for name in opening.shares}
             return SleeveAccount(self._reader.title, opening.shares, NEW_PAPER_CASH, capital)
         worth = {sleeve.name: sleeve.equity_usd for sleeve in sleeve_views(page)}
         return SleeveAccount(self._reader.title, page.book.shares, page.total_equity()[0], worth)

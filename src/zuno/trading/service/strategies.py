@@ -99,7 +99,7 @@ class SleeveAccount:
     name: str
     shares: SleeveShares
     equity_usd: Decimal | None
-    capital_usd: Mapping[str, Decimal | None]
+    capital_usd: Mapping[str, float | None]
     """What each sleeve itself is worth, which is what the desk weighs its targets by; None: not known."""
 
 
@@ -145,8 +145,7 @@ class StrategyDesk:
         sleeves = []
         for name in names:
             strategy, part = STRATEGIES[name], account.shares.of(name)
-            worth = account.capital_usd.get(name, Decimal(0))
-            capital = None if worth is None or not part else float(worth)
+            capital = account.capital_usd.get(name, 0.0) if part else None
             sized = size_targets(strategy, view)
             rows = (_view_target(strategy, view.markets[market], sized[market], capital, catalogue) for market in sized)
             sleeves.append(

@@ -55,14 +55,14 @@ def open_desk(
     equity: int | None = 20_000,
     sleeves: str = "trend:0.5,cash-carry:0.2,debate:0.3",
     catalogue: Catalogue | None = None,
-    capital: dict[str, Decimal] | None = None,
+    capital: dict[str, float] | None = None,
 ) -> StrategyDesk:
     desk = TradingDesk(store, None, None, markets=tuple(symbols))  # type: ignore[arg-type]  # nothing is kept or painted
 
     async def read_account() -> SleeveAccount:
         shares: SleeveShares = parse_sleeves(sleeves)
         worth = None if equity is None else Decimal(equity)
-        own = {name: None if worth is None else worth * shares.of(name) for name in shares}
+        own = {name: None if worth is None else float(worth * shares.of(name)) for name in shares}
         return SleeveAccount("paper", shares, worth, own | (capital or {}))
 
     return StrategyDesk(desk, read_account, lambda: catalogue or Catalogue())
@@ -89,7 +89,7 @@ async def test_targets_in_money_and_why() -> None:
 
 async def test_a_sleeve_is_weighed_by_what_it_is_worth_itself_whatever_its_share() -> None:
     store = await make_store((BTC, draw_closes(1, DAYS)))
-    view = await open_desk(store, [BTC], capital={"trend": Decimal(3_000), "cash-carry": Decimal(0)}).targets()
+    view = await open_desk(store, [BTC], capital={"trend": 3_000, "cash-carry": 0}).targets()
     assert [(sleeve.name, sleeve.share, sleeve.capital_usd) for sleeve in view.sleeves] == [
         ("trend", 0.5, 3_000),
         ("cash-carry", 0.2, 0),
