@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -131,8 +132,9 @@ def test_a_guide_is_short() -> None:
 
 
 def test_the_changelog_is_by_release_and_short() -> None:
-    releases = re.findall(r"^## (\w+)", (text := (CHECKOUT / "CHANGELOG.md").read_text()), re.MULTILINE)
-    assert releases[0] == "Unreleased"
+    releases = re.findall(r"^## (\S+)", (text := (CHECKOUT / "CHANGELOG.md").read_text()), re.MULTILINE)
+    version = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["version"]
+    assert releases[:2] == ["Unreleased", version]
     entries = re.split(r"\n- |\n#+ |\n\n", text)
     assert [entry for entry in entries if len(entry.split()) > ENTRY_WORDS] == []
 
