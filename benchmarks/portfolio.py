@@ -1,7 +1,7 @@
 """How much `zuno lp portfolio` asks of a node, on a wallet of a hundred positions: `python benchmarks/portfolio.py`.
 
 Prints one JSON line and ends with 1 when the bar is missed. Everything counts: finding out what the wallet holds, its
-positions at one block, and a day of fees, prices and time in range.
+positions at one block, and a week of fees, prices and time in range.
 """
 
 from __future__ import annotations
@@ -24,11 +24,13 @@ from zuno_devnet.node import DevnetNode as Devnet
 from zuno_devnet.server import serve
 
 POSITIONS = 100
-HOURS = 25
+HOURS = 8 * 24
+MORE_BATCHES = 6
+"""A week's hours are four batches and not a day's one: three more to find their blocks, three to read them."""
 
 
-def build_day(positions: int = POSITIONS) -> World:
-    """The positions, and a day of blocks an hour apart."""
+def build_week(positions: int = POSITIONS) -> World:
+    """The positions, and a week of blocks an hour apart."""
     world = build(positions)
     for _ in range(HOURS):
         world.chain.apply_block([], world.chain.head.timestamp + 3_600)
@@ -56,7 +58,7 @@ async def read_portfolio(world: World, url: str, home: Path) -> tuple[PortfolioV
 
 
 def main() -> int:
-    world = build_day()
+    world = build_week()
     with serve(Devnet(world.chain)) as url, tempfile.TemporaryDirectory() as home:
         view, requests = asyncio.run(read_portfolio(world, url, Path(home)))
     if len(view.positions) != POSITIONS or view.totals.unknown or view.totals.unpriced:
@@ -67,7 +69,7 @@ def main() -> int:
         "HTTP requests",
         5 * POSITIONS,
         "one request per read, 5 a position",
-        MOST_REQUESTS / (5 * POSITIONS),
+        (MOST_REQUESTS + MORE_BATCHES) / (5 * POSITIONS),
         positions=POSITIONS,
     )
     return 0 if good else 1

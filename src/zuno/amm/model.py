@@ -124,7 +124,7 @@ class LpPosition:
         return self.pool.block
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 10)
 def price_of(sqrt_price_x96: int) -> Fraction:
     """The exact price token1/token0 in base units behind a square-root price."""
     return Fraction(sqrt_price_x96 * sqrt_price_x96, Q192)
@@ -134,7 +134,7 @@ def whole_token1_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fra
     return price_of(sqrt_price_x96) * Fraction(10**token0.decimals, 10**token1.decimals)
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 10)
 def whole_price(sqrt_price_x96: int, token0: Token, token1: Token) -> Fraction:
     """Whole quote tokens for one whole base token, the way people quote the pair."""
     price = whole_token1_price(sqrt_price_x96, token0, token1)

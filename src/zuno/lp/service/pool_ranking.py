@@ -185,18 +185,21 @@ class PoolRanking:
         pools, notes = select_pools(names, found.pools, info), dict.fromkeys(found.notes)
         midnight = found.block.timestamp // DAY * DAY
         moments = [Seconds(midnight - day * DAY) for day in range(WINDOW_DAYS, -1, -1)]
-        prices, measured = price_in_dollars(found.pools), list[Measured]()
+        prices, rows = price_in_dollars(found.pools), list[tuple[FeeCover | None, RankedPoolView]]()
         for begin in range(0, len(pools), CHUNK):
             chunk = [Measured(pool) for pool in pools[begin : begin + CHUNK]]
             await self._measure(chunk, moments, notes)
-            measured += chunk
+            rows += [(each.cover, _build_row(each, prices, float(size))) for each in chunk]  # their days are done with
             if len(pools) > CHUNK:
-                tell(len(measured), len(pools))
-        ranked = sum(each.cover is not None for each in measured)
-        measured.sort(key=lambda each: -1.0 if each.cover is None else each.cover.low, reverse=True)
+                tell(len(rows), len(pools))
+        ranked = sum(cover is not None for cover, _ in rows)
+        rows.sort(key=lambda each: -1.0 if each[0] is None else each[0].low, reverse=True)
         return PoolRankingView(
             **to_views.place(info.name, found.block),
-            pools=tuple(_build_row(each, prices, float(size), ranked) for each in measured),
+            pools=tuple(
+                row if cover is None else row.model_copy(update={"pays": pool_rank.pays(cover, ranked)})
+                for cover, row in rows
+            ),
             ranked=ranked,
             amount_usd=f"{size:f}",
             range_percent=RANGE_PERCENT,
@@ -251,7 +254,8 @@ class PoolRanking:
         return references
 
 
-def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float, ranked: int) -> RankedPoolView:
+def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float) -> RankedPoolView:
+    """Whether it pays hangs on how many are ranked, and is not in it yet."""
     pool, cover, price = each.pool, each.cover, price_of(each.pool.sqrt_price_x96)
     dollar = float(prices.get(pool.token1.address) or prices.get(pool.token0.address, Fraction(0)) / price)
     mine = size / (pool.sqrt_price_x96 / Q96 * WORTH * dollar) if dollar else None
@@ -265,7 +269,7 @@ def _build_row(each: Measured, prices: Mapping[Address, Fraction], size: float, 
         known |= {f"{name}_per10k{days}d": round_money(amount) for name, amount in shares}
     if cover is not None:
         interval = (round(cover.low, 4), round(cover.high, 4))
-        known |= {"fees_over_lvr": round(cover.ratio, 4), "ci80": interval, "pays": pool_rank.pays(cover, ranked)}
+        known |= {"fees_over_lvr": round(cover.ratio, 4), "ci80": interval}
     if each.depth is not None:
         known["depth_usd"] = round_money(_add_near(each.depth), dollar)
     if len(each.days) >= WEEK_DAYS and not pool.key.dynamic_fee:
