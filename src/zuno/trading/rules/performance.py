@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -300,8 +301,12 @@ class AccountHistory(TradingBook):
         """A copy that holds what this book holds now and has closed; what else it ever did is shared and goes on."""
         twin = AccountHistory()
         vars(twin).update(vars(self))
-        for name in ("trades", "positions", "finished", "open_orders", "open_intents", "locks", "lifted", "resting"):
+        for name in ("open_orders", "open_intents", "locks", "lifted", "resting"):
             setattr(twin, name, getattr(self, name).copy())
+        held = {id: copy(trade) for id, trade in (self.trades | self.finished).items()}  # a fill changes them
+        twin.trades, twin.finished = ({id: held[id] for id in trades} for trades in (self.trades, self.finished))
+        twin.positions = {place: held[trade.id] for place, trade in self.positions.items()}
+        twin.nets = {place: copy(net) for place, net in self.nets.items()}
         twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
         twin.sleeve_ledger = self.sleeve_ledger.copy()
         twin.dust = {exchange: {**left} for exchange, left in self.dust.items()}

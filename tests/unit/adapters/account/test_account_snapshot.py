@@ -11,7 +11,7 @@ from zuno.adapters.account.account_snapshot import dump_live, dump_past, dump_wh
 from zuno.kernel.errors import Broken, Refused
 from zuno.markets.venues import Venue
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, TradeEvent
-from zuno.trading.rules.performance import AccountHistory, trace_account
+from zuno.trading.rules.performance import AccountHistory, current_step, trace_account
 
 
 def fold_with_snapshots(entries: list[list[TradeEvent]], cuts: set[int], *, restart: bool) -> AccountHistory:
@@ -64,6 +64,18 @@ def test_a_frozen_book_stays_as_it_is() -> None:
     assert frozen.count < book.count
     assert (frozen.ledger.debits[Venue("BINANCE")], before) != (book.ledger.debits[Venue("BINANCE")], dump_live(book))
     assert frozen.ledger.debits[Venue("BINANCE")] == debits
+
+
+def test_whoever_looks_at_a_frozen_book_sees_no_fill_that_came_later() -> None:
+    book, looks = AccountHistory(), []
+    for events in list_entries(120, 4):
+        for event in events:
+            book.apply(event)
+            frozen = book.freeze()
+            assert all(frozen.trades[trade.id] is trade for trade in frozen.positions.values())
+            looks.append((frozen, current_step(book, book.newest)))
+    assert [current_step(frozen, step.at) for frozen, step in looks] == [step for _, step in looks]
+    assert any(step.held for _, step in looks)
 
 
 @pytest.mark.parametrize("live", [b"", b"{}", b"[]"])
