@@ -118,6 +118,9 @@ class _PackedList(list[Any]):
         self._opened = True
         return super().__iter__()
 
+    def copy(self) -> _PackedList:
+        return _PackedList(super().copy(), self._shape)
+
     def __reversed__(self) -> Iterator[Any]:
         return (self[index] for index in range(len(self) - 1, -1, -1))
 
@@ -137,6 +140,9 @@ class _PackedDict(dict[Any, Any]):
 
     def get(self, key: Any, default: Any = None) -> Any:
         return self[key] if super().__contains__(key) else default
+
+    def copy(self) -> _PackedDict:
+        return _PackedDict(super().copy(), self._shape)
 
     def values(self) -> dict_values[Any, Any]:
         for key in self:

@@ -98,8 +98,10 @@ class MemoryTradeLog:
         return tuple(sorted(account for account, log in self._logs.items() if log))
 
     async def history(self, account: str) -> AccountHistory:
-        book = self._histories.pop(account, None) or AccountHistory()
-        _fold(account, book, await self.events(account, book.count))
+        book = self._histories.get(account) or AccountHistory()
+        if events := await self.events(account, book.count):
+            book = book.fork()
+            _fold(account, book, events)
         self._histories[account] = book
         return book
 
@@ -198,7 +200,8 @@ class JournalTradeLog:
             journal = await self._read()
             known = self._histories.pop(account, None)
             book = await self._restore(journal, account) if known is None else known
-            if last := await self._fold_new(journal, account, book):
+            book, last = await self._fold_new(journal, account, book, shared=known is not None)
+            if last is not None:
                 self._ends[account] = last
             if book.count // SNAPSHOT_EVERY > book.sealed.count // SNAPSHOT_EVERY:
                 try:
@@ -211,8 +214,7 @@ class JournalTradeLog:
     async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         journal, last = await self._read(), _EVER if upto is None else upto
         book = await self._restore(journal, account, last)
-        await self._fold_new(journal, account, book, last)
-        return book
+        return (await self._fold_new(journal, account, book, last))[0]
 
     async def verify_snapshots(self) -> tuple[str, ...]:
         """Fold all events of each account again and compare: what is wrong. A snapshot that does not fit is replaced by
@@ -237,18 +239,23 @@ class JournalTradeLog:
         except ZunoError as error:
             _log.info("account %s was not folded: %s", account, error)
 
-    async def _fold_new(self, journal: Journal, account: str, book: AccountHistory, upto: int = _EVER) -> Entry | None:
-        """Bring a book up to date, or up to so many events; the last entry that was read for it."""
+    async def _fold_new(
+        self, journal: Journal, account: str, book: AccountHistory, upto: int = _EVER, *, shared: bool = False
+    ) -> tuple[AccountHistory, Entry | None]:
+        """The book up to date, or up to so many events, and the last entry that was read for it. `shared`: others look
+        at this book, which stays as it is."""
         last = None
-        if not book.count:
-            _fold(account, book, (await self._read_old_entries(journal)).get(account, [])[:upto])
+        if not book.count and (old := (await self._read_old_entries(journal)).get(account, [])[:upto]):
+            book, shared = book.fork() if shared else book, False
+            _fold(account, book, old)
         while book.count < upto and (entry := await self._find_entry(journal, account, book.count + 1)):
+            book, shared = book.fork() if shared else book, False
             _fold(account, book, _read_entry(entry).events)
             last = entry
         if book.count < upto:
             await self._check_end(journal, account, book.count)
         self._counts[account] = max(book.count, self._counts.get(account, 0))
-        return last
+        return book, last
 
     async def _restore(self, journal: Journal, account: str, upto: int = _EVER) -> AccountHistory:
         """By its snapshots, of the first `upto` events; from nothing where they do not fit."""

@@ -130,7 +130,7 @@ class HomeView(View):
             return Act("See what locks trading", "trade locks")
         if self._held:
             return Act("Look at the positions", "lp positions")
-        return Act("Open a position", "lp recommend create")
+        return Act("Open a position", 'lp recommend create "0.05 ETH"')
 
     def _liquidity_facts(self) -> Facts | None:
         if self.portfolio is None or not self.portfolio.totals.positions:

@@ -20,7 +20,7 @@ class PageFiles(StaticFiles):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(directory=folder, html=True)
-        self._paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*.*")}
+        self._paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
         self._kept: dict[str, tuple[int, bytes, bytes]] = {}
         """By path: when the file was written, its content, and the same packed."""
 
@@ -29,7 +29,10 @@ class PageFiles(StaticFiles):
         if file is None or scope["method"] != "GET":
             return await super().get_response(path, scope)
         asked = Headers(scope=scope)
-        plain, packed = self._read(path, file)
+        try:
+            plain, packed = self._read(path, file)
+        except OSError:
+            return await super().get_response(path, scope)
         is_packed = "gzip" in asked.get("accept-encoding", "") and len(plain) >= LEAST_PACKED_BYTES
         response = Response(packed if is_packed else plain, media_type=guess_type(file.name)[0])
         response.headers["etag"] = f'"{sha256(plain).hexdigest()[:32]}"'

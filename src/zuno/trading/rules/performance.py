@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
@@ -23,7 +22,7 @@ from zuno.trading.model import trade_events
 from zuno.trading.model.orders import ZERO, Fill
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.ports.trade_log import TradeLog
-from zuno.trading.rules.book_state import LedgerAccount
+from zuno.trading.rules.book_state import Ledger, LedgerAccount
 from zuno.trading.rules.trading_book import TradingBook
 
 MOST_STEPS: Final = 100
@@ -297,19 +296,24 @@ class AccountHistory(TradingBook):
         self._balances: _Balances | None = None
         """After the last event, where it was applied here."""
 
-    def freeze(self) -> AccountHistory:
-        """A copy that holds what this book holds now and has closed; what else it ever did is shared and goes on."""
+    def fork(self) -> AccountHistory:
+        """A book that goes on from here, and leaves this one as it is."""
         twin = AccountHistory()
-        vars(twin).update(vars(self))
-        for name in ("open_orders", "open_intents", "locks", "lifted", "resting"):
-            setattr(twin, name, getattr(self, name).copy())
-        held = {id: copy(trade) for id, trade in (self.trades | self.finished).items()}  # a fill changes them
+        for name, value in vars(self).items():
+            setattr(twin, name, value.copy() if isinstance(value, dict | list | Ledger) else value)
+        held = {id: replace(trade) for id, trade in (self.trades | self.finished).items()}
         twin.trades, twin.finished = ({id: held[id] for id in trades} for trades in (self.trades, self.finished))
         twin.positions = {place: held[trade.id] for place, trade in self.positions.items()}
-        twin.nets = {place: copy(net) for place, net in self.nets.items()}
-        twin.closed, twin.ledger = [*self.closed], self.ledger.copy()
-        twin.sleeve_ledger = self.sleeve_ledger.copy()
+        twin.open_orders = {id: replace(order) for id, order in self.open_orders.items()}
+        twin.open_intents = {
+            id: replace(tracked, orders=[*tracked.orders]) for id, tracked in self.open_intents.items()
+        }
+        twin.orders.update(twin.open_orders)
+        twin.intents.update(twin.open_intents)
+        twin.nets = {place: replace(net) for place, net in self.nets.items()}
         twin.dust = {exchange: {**left} for exchange, left in self.dust.items()}
+        sealed = self.sealed
+        twin.sealed = SealedParts(sealed.count, {**sealed.lengths}, {*sealed.orders}, {*sealed.intents})
         return twin
 
     @property

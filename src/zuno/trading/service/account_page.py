@@ -297,7 +297,9 @@ class AccountPageReader:
         opened = self._list_opening(moment) if not book.count else []
         if not opened and (cash := page.book.find_opening(self._with.routes.venues)):
             opened = [AccountOpened(at=moment, cash=cash)]
-        page.book.apply_all(opened)
+        if opened:
+            page = replace(page, book=page.book.fork())
+            page.book.apply_all(opened)
         return replace(page, opened=tuple(opened))
 
     def _list_opening(self, at: Millis) -> list[TradeEvent]:
@@ -405,7 +407,7 @@ class AccountPageReader:
         book = await self._with.log.history(self.account)
         if not book.count:
             await require_account(self._with.log, self._with.desk.origin, self.name)
-        return book.freeze()
+        return book
 
     async def _read_prices(self, book: TradingBook, at: Millis, *, recorded: bool) -> Prices:
         symbols = tuple(dict.fromkeys((*self._with.desk.markets, *list_held(book))))

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from tests.unit.trading.long_account import list_entries
 from zuno.adapters.account.account_snapshot import dump_live, dump_past, dump_whole, mark_sealed, restore_book
 from zuno.kernel.errors import Broken, Refused
-from zuno.markets.venues import Venue
 from zuno.trading.model.trade_events import FillBooked, FundingBooked, TradeEvent
 from zuno.trading.rules.performance import AccountHistory, current_step, trace_account
 
@@ -52,30 +51,31 @@ def test_a_restored_book_refuses_what_the_whole_one_refuses() -> None:
                 book.apply(again)
 
 
-def test_a_frozen_book_stays_as_it_is() -> None:
+def look_at(book: AccountHistory) -> tuple[object, ...]:
+    """What a page says of an account."""
+    marks = {trade.symbol: trade.entry for trade in book.trades.values()}
+    free = [book.free(venue, marks) for venue in book.venues]
+    past = [len(part) for part in (book.results, book.postings, book.steps, book.fills, book.payments, book.closed)]
+    orders = [(order.status, order.booked, order.left) for order in book.open_orders.values()]
+    intents = [(tracked.state, [*tracked.orders]) for tracked in book.open_intents.values()]
+    step, pending = current_step(book, book.newest), book.to_pending()
+    return book.count, dump_live(book), step, free, pending, past, orders, intents
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_book_that_was_forked_stays_as_it_is(restart: bool) -> None:
     entries = list(list_entries(120, 4))
-    book = fold_with_snapshots(entries[:20], {10}, restart=True)
-    frozen, before = book.freeze(), dump_live(book)
-    debits = book.ledger.debits[Venue("BINANCE")]
-    held = [*frozen.closed], [*frozen.trades], [*frozen.open_orders]
-    for events in entries[20:]:
-        book.apply_all(events)
-    assert ([*frozen.closed], [*frozen.trades], [*frozen.open_orders]) == held
-    assert frozen.count < book.count
-    assert (frozen.ledger.debits[Venue("BINANCE")], before) != (book.ledger.debits[Venue("BINANCE")], dump_live(book))
-    assert frozen.ledger.debits[Venue("BINANCE")] == debits
-
-
-def test_whoever_looks_at_a_frozen_book_sees_no_fill_that_came_later() -> None:
-    book, looks = AccountHistory(), []
-    for events in list_entries(120, 4):
-        for event in events:
-            book.apply(event)
-            frozen = book.freeze()
-            assert all(frozen.trades[trade.id] is trade for trade in frozen.positions.values())
-            looks.append((frozen, current_step(book, book.newest)))
-    assert [current_step(frozen, step.at) for frozen, step in looks] == [step for _, step in looks]
-    assert any(step.held for _, step in looks)
+    book, looks = fold_with_snapshots(entries[:20], {10}, restart=restart), []
+    for event in [event for events in entries[20:] for event in events]:
+        looks.append((book, look_at(book)))
+        book = book.fork()
+        book.apply(event)
+    assert [look_at(forked) for forked, _ in looks] == [seen for _, seen in looks]
+    assert any(forked.trades for forked, _ in looks)
+    assert any(forked.open_orders for forked, _ in looks)
+    whole = trace_account([event for events in entries for event in events])
+    assert look_at(book) == look_at(whole)
+    assert dump_whole(book) == dump_whole(whole)
 
 
 @pytest.mark.parametrize("live", [b"", b"{}", b"[]"])

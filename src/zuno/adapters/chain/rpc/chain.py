@@ -129,6 +129,7 @@ class RpcChain:
         try:
             return await self._window_at(positions, since, now)
         except NoSuchState as lost:
+            self._read.times.forget_after(-1)
             raise Unavailable(f"the past of block {now.number} could not be read: {lost}") from lost
 
     async def price_path(self, pool_id: HexId, since: Seconds, step: int = HOUR) -> tuple[PricedBlock, ...]:

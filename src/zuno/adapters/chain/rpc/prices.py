@@ -29,11 +29,18 @@ class BlockTimes:
         """By the time they were wanted for: what was read of a past hour is asked for again by the same block."""
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
+        if self._known.get(head.number, head) != head:
+            self._known, self._aimed = {}, {}
         known, wanted = self._known, set(numbers)
         blocks = {number: known[number] for number in wanted if number in known} | {head.number: head}
         strange = wanted - blocks.keys()
         if strange:
-            blocks |= await self._node.blocks(strange)
+            newest = max((number for number in known if number < head.number), default=head.number)
+            read = await self._node.blocks(strange | {newest})
+            if known.get(newest, head) != read[newest]:  # another chain, or another branch of it
+                self._known, self._aimed = {}, {}
+                return await self.blocks(wanted, head)
+            blocks |= read
         self._known.update(blocks)  # which may be another dictionary by now
         return {number: blocks[number] for number in wanted}
 
@@ -79,11 +86,13 @@ class BlockTimes:
         between them."""
         distances = {1 << power for power in range(head.number.bit_length())}
         known = await self.blocks({head.number - far for far in distances} | {0, head.number}, head)
-        wanted = sorted({max(time, known[0].timestamp) for time in times if time < head.timestamp})
+        born = known[0].timestamp
+        wanted = sorted({at for time in times if (at := max(time, born)) < head.timestamp})
+        remembered = {time: block.number for time, block in self._aimed.items() if block.number < head.number}
         aimed = list[Block]()
         for _ in range(2):  # once more where they do not come evenly
             marks = sorted(known.values(), key=_number)
-            numbers = {time: self._aimed[time].number if time in self._aimed else _aim(marks, time) for time in wanted}
+            numbers = {time: remembered[time] if time in remembered else _aim(marks, time) for time in wanted}
             blocks = await self.blocks(numbers.values(), head)
             known |= blocks
             aimed = sorted(blocks.values(), key=_number)

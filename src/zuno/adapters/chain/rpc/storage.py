@@ -126,6 +126,7 @@ class Storage:
         large = [(at, slots) for at, slots in unknown if len(slots) > WORDS_PER_CALL]
         small = [(at, slots) for at, slots in unknown if len(slots) <= WORDS_PER_CALL]
         past = {at.hash: dict(self._past.get(at.hash, ())) for at, _ in wanted}
+        by_number = self._node.provider.by_number
         for at, slots in large:
             past[at.hash] |= await self.words(slots, at)
         for start in range(0, len(small), BLOCKS_PER_BATCH):
@@ -133,7 +134,8 @@ class Storage:
             answers = await self._node.ask_together([self._question(at, slots) for at, slots in part])
             for (at, slots), words in zip(part, answers, strict=True):
                 past[at.hash] |= zip(slots, words, strict=True)
-        self._past |= past
+        if self._node.provider.by_number == by_number:  # else nobody knows of which block they are
+            self._past |= past
         return [past[at.hash] for at, _ in wanted]
 
     def _question(self, at: Block, slots: Sequence[int]) -> RpcRequest:

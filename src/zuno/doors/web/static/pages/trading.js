@@ -55,7 +55,10 @@ export async function show(root, params, pageApi) {
     sleeves.place,
     books(api));
 
-  const loadAccount = () => fillWith(glance, () => api.read("/trading/account"), ({ view, document: words }) => {
+  const loadAccount = () => fillWith(glance, () => {
+    state.account = null;
+    return api.read("/trading/account");
+  }, ({ view, document: words }) => {
     state.account = view;
     const focused = controls.contains(document.activeElement);
     replace(head, headline(words, { title: "Trading" }));
@@ -112,7 +115,7 @@ export async function show(root, params, pageApi) {
   drawChartActions();
   await Promise.all([loadAccount(), loadPositions(), loadOrders(), loadChart(), loadResults()]);
   redrawChart();
-  sleeves.load();
+  sleeves.load(state.account);
   api.every(REFRESH, refresh);
   api.every(REFRESH_CHART, loadChart);
   api.on("run_ended", refresh);
