@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,12 @@ def read_short(zuno: Any) -> Decimal:
     assert [each["sleeve"] for each in positions] == ["lp-hedge"] * len(positions)
     assert [each["stop"] for each in positions] == [None] * len(positions)
     return sum((Decimal(str(each["quantity"])) for each in positions), Decimal(0))
+
+
+@pytest.fixture(autouse=True)
+def _market(home: Path, invented_market: Path) -> None:
+    home.mkdir(exist_ok=True)
+    (home / "market").symlink_to(invented_market)
 
 
 def open_hedged(zuno: Any) -> str:

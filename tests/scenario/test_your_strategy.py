@@ -75,8 +75,10 @@ async def test_the_script_is_taken_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_runs_in_shadow_from_the_terminal(tmp_path: Path) -> None:
+def test_it_runs_in_shadow_from_the_terminal(tmp_path: Path, home: Path, invented_market: Path) -> None:
     """Over three days of recorded time."""
+    home.mkdir(exist_ok=True)
+    (home / "market").symlink_to(invented_market)
     (tmp_path / "fifty.py").write_text(find_block("python"))
 
     def zuno(*words: str) -> str:
@@ -93,8 +95,10 @@ def test_it_runs_in_shadow_from_the_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_sleeve_of_ones_own_holds_what_its_shadow_held(tmp_path: Path) -> None:
+def test_a_sleeve_of_ones_own_holds_what_its_shadow_held(tmp_path: Path, home: Path, invented_market: Path) -> None:
     """Over recorded days: refused without a shadow, then short at the perpetual and long beside the debate."""
+    home.mkdir(exist_ok=True)
+    (home / "market").symlink_to(invented_market)
     (tmp_path / "mine.csv").write_text("time,market,weight\n2020-01-01,BTCUSDT,-0.3\n2020-01-01,ETHUSDT,0.05\n")
 
     def zuno(*words: str, sleeves: str) -> subprocess.CompletedProcess[str]:

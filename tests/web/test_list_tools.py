@@ -17,8 +17,10 @@ WORTHS = "[...document.querySelectorAll('.table-wrap[aria-label=\"Liquidity posi
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
-    with run_server(tmp_path_factory.mktemp("lists")) as running:
+def server(tmp_path_factory: pytest.TempPathFactory, invented_market: Path) -> Iterator[WebServer]:
+    home = tmp_path_factory.mktemp("lists")
+    (home / "market").symlink_to(invented_market)
+    with run_server(home) as running:
         yield running
 
 

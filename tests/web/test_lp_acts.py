@@ -25,7 +25,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[WebServer]:
+def server(home: Path, invented_market: Path) -> Iterator[WebServer]:
+    home.mkdir(exist_ok=True)
+    (home / "market").symlink_to(invented_market)
     with run_server(home) as running:
         yield running
 

@@ -39,8 +39,9 @@ async def write_entries(home: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer]:
+def server(tmp_path_factory: pytest.TempPathFactory, invented_market: Path) -> Iterator[WebServer]:
     home = tmp_path_factory.mktemp("records")
+    (home / "market").symlink_to(invented_market)
     asyncio.run(write_entries(home))
     arms = [
         {"arm": "debate", "netPnlUsd": 10.0, "ci95": [-5.0, 25.0]},

@@ -34,6 +34,9 @@ ADVICE = re.compile(r"lp (recommend|whatif)\b|alerts add\b|trade run\b|lp pools\
 GENERIC = "I am not sure what you want."
 
 
+TREE = CommandTree()
+
+
 @dataclass(frozen=True)
 class Answer:
     ran: str
@@ -61,7 +64,7 @@ def ask_shell(line: str, home: Path) -> Answer:
         return 0
 
     place = ShellStart(home, "sim", None)
-    host = ShellHost(run, CommandTree(), place, lambda text: None, replace_file)
+    host = ShellHost(run, TREE, place, lambda text: None, replace_file)
     ShellSession(host, lambda text: said.append(text.plain)).line(line)
     spoken = "\n".join(said)
     offers = re.findall(r"^  \d  zuno (.*)$", spoken, re.MULTILINE)

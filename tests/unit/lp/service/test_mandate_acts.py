@@ -31,7 +31,8 @@ FALLING = {"below": "3000"}
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[MandatedHome]:
+async def home(tmp_path: Path, invented_market: Path) -> AsyncIterator[MandatedHome]:
+    (tmp_path / "market").symlink_to(invented_market)
     async with mandated_home(tmp_path) as opened:
         yield opened
 
