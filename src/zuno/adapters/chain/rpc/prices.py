@@ -29,18 +29,13 @@ class BlockTimes:
         """By the time they were wanted for: what was read of a past hour is asked for again by the same block."""
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
-        if self._known.get(head.number, head) != head:
+        if self._known.get(head.number, head) != head:  # another chain, or another branch of it
             self._known, self._aimed = {}, {}
         known, wanted = self._known, set(numbers)
         blocks = {number: known[number] for number in wanted if number in known} | {head.number: head}
         strange = wanted - blocks.keys()
         if strange:
-            newest = max((number for number in known if number < head.number), default=head.number)
-            read = await self._node.blocks(strange | {newest})
-            if known.get(newest, head) != read[newest]:  # another chain, or another branch of it
-                self._known, self._aimed = {}, {}
-                return await self.blocks(wanted, head)
-            blocks |= read
+            blocks |= await self._node.blocks(strange)
         self._known.update(blocks)  # which may be another dictionary by now
         return {number: blocks[number] for number in wanted}
 
