@@ -31,8 +31,9 @@ from zuno.adapters.model.registry import ModelTable
 from zuno.amm.model import PoolState
 from zuno.kernel.units import HexId, Seconds
 from zuno.llm.port import ModelRequest, RoleModels
-from zuno.lp.agents import prompt_facts
+from zuno.lp.agents import pool_inputs, prompt_facts
 from zuno.lp.rules import stress
+from zuno.lp.service import recorded_request
 from zuno.settings import Settings, read_settings
 from zuno.wiring import Application
 
@@ -94,11 +95,18 @@ def slow_and_sound(request: ModelRequest) -> str:
     return json.dumps({"judgments": judgments})
 
 
-def draw_paths_anew() -> None:
-    """In a living market no two debates see the same returns: nothing drawn for the last one helps the next."""
-    stress._draw.cache_clear()
-    stress._scale.cache_clear()
-    prompt_facts._volatility.cache_clear()
+def forget_last_debate() -> None:
+    """In a living market no two debates see the same returns: nothing worked out for the last one helps the next."""
+    for known in (
+        stress._draw,
+        stress._scale,
+        stress._inside,
+        prompt_facts._pool_facts,
+        prompt_facts._facts_of_candidate,
+        pool_inputs.build_pool_inputs,
+        recorded_request._decode_context,
+    ):
+        known.cache_clear()
 
 
 def empty_graph(folder: str) -> Callable[[int], object]:
@@ -144,7 +152,7 @@ async def against_an_empty_graph(folder: str) -> bool:
     advice = house.advice()
 
     async def debate() -> None:
-        draw_paths_anew()
+        forget_last_debate()
         await advice.rebalance("1", chain="sim")
 
     async def empty(turn: int) -> None:
@@ -166,7 +174,7 @@ async def with_hedged_candidates(folder: str) -> bool:
     advice = house.advice()
 
     async def debate(hedged: bool) -> None:
-        draw_paths_anew()
+        forget_last_debate()
         await advice.rebalance("1", chain="sim", hedged=hedged)
 
     for hedged in (True, False, True, False):

@@ -142,7 +142,17 @@ _DIGITS = bytes(ord("0") if ord("0") <= sign <= ord("9") else ord(" ") for sign 
 
 def _needs_full_encoding(data: bytes) -> bool:
     """Whether the bytes may hold an integer beyond 256 bits or a minus zero: then the full encoder is used."""
-    return _MINUS_ZERO.search(data) is not None or _LONG_DIGITS in data.translate(_DIGITS)
+    if _MINUS_ZERO.search(data) is not None:
+        return True
+    runs = data.translate(_DIGITS) + b" "
+    at = runs.find(_LONG_DIGITS)
+    while at >= 0:
+        end = runs.index(b" ", at)
+        fraction_or_text = data[end : end + 1] in (b"/", b'"')
+        if not fraction_or_text and (end - at > 78 or int(data[at:end]) >= _INT_LIMIT):
+            return True
+        at = runs.find(_LONG_DIGITS, end)
+    return False
 
 
 def digest(data: bytes) -> Digest:

@@ -239,7 +239,7 @@ def test_the_short_way_spells_the_same_bytes(value: Any) -> None:
         [[-0.0]],
         [-0.05, -0.001],
         {"a": "-0.0"},
-        [2**255, -(2**255)],
+        [2**255, -(2**256) + 1, f"{10**90}/{10**80}", str(10**99), "9" * 5000 + " "],
         {"b": 1, "a": [1.0, 1e300, 1e-9]},
     ],
 )
@@ -247,7 +247,9 @@ def test_the_short_way_spells_what_is_doubtful_the_long_way(value: Any) -> None:
     assert encode_json(value) == canonical(value)
 
 
-@pytest.mark.parametrize("value", [float("nan"), [float("inf")], {"a": 2**256}, ["\ud800"]])
+@pytest.mark.parametrize(
+    "value", [float("nan"), [float("inf")], {"a": 2**256}, 2**256, [f"{10**90}/7", -(2**256)], ["\ud800"]]
+)
 def test_the_short_way_refuses_what_has_no_bytes(value: Any) -> None:
     with pytest.raises(ValueError, match=r"JSON compliant|256 bits|surrogates"):
         encode_json(value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from zuno.kernel.errors import Refused
 from zuno.kernel.wire import pick
@@ -19,6 +20,7 @@ from zuno.lp.rules.volatility import NANO, variance_24h
 HOUR_SECONDS = 3600
 
 
+@lru_cache(maxsize=8)
 def build_pool_inputs(facts: PoolFacts, request: PositionRequest | None = None, chain: str = "") -> PoolInputs:
     """One pool with its paths drawn; the same returns give the same paths, which are kept between calls. `chain`: where
     the request is to be carried out."""

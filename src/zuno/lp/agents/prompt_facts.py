@@ -79,7 +79,13 @@ def cite_pool(context: Context, index: int, text: str) -> str:
     return text
 
 
-def _pool_facts(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
+@lru_cache(maxsize=32)
+def _pool_facts(pool_facts: PoolFacts, prefix: str) -> tuple[Figure, ...]:
+    """Asked for by every reader of a debate, the same each time."""
+    return tuple(_figures_of_pool(pool_facts, prefix))
+
+
+def _figures_of_pool(pool_facts: PoolFacts, prefix: str) -> Iterator[Figure]:
     pool, position = pool_facts.pool, pool_facts.position
     _, quote = base_and_quote(pool.token0, pool.token1)
 
@@ -126,9 +132,8 @@ def _price(pool: PoolState) -> Fraction:
     return whole_price(pool.sqrt_price_x96, pool.token0, pool.token1)
 
 
-@lru_cache(maxsize=8)
 def _volatility(returns_nano: tuple[int, ...]) -> tuple[tuple[str, float], ...]:
-    """The volatility now and the marks it is held against; asked for in every turn of a debate, the same each time."""
+    """The volatility now and the marks it is held against."""
     vols = rolling_vol_bps([value / NANO for value in returns_nano]) if len(returns_nano) >= 24 else ()
     if not vols:
         return ()

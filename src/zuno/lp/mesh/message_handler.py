@@ -11,7 +11,15 @@ from zuno.kernel.errors import Malformed, Refused, Unavailable, UsageError, Zuno
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.text import plain_text
 from zuno.lp.mesh.delivery import LIFETIME_MS
-from zuno.lp.mesh.envelope import LONGEST_TEXT, Envelope, from_bytes, insert_signature, message_id, signed_part
+from zuno.lp.mesh.envelope import (
+    LONGEST_TEXT,
+    Envelope,
+    from_bytes,
+    insert_signature,
+    message_id,
+    parse_tail,
+    signed_part,
+)
 from zuno.lp.mesh.peer import OutgoingMessage
 from zuno.lp.model.ballot import EDITION
 from zuno.lp.model.debate import Arguing, FlowFailed, Role
@@ -80,7 +88,8 @@ def open_envelope(data: bytes, key: NodeKey, me: Role, now: int) -> Envelope:
         raise Malformed(f"{envelope.id} is for {envelope.to}, not for {me}")
     if envelope.expires < now:
         raise Malformed(f"{envelope.id} expired {now - envelope.expires} ms ago")
-    if not key.verify(envelope.key, signed_part(envelope), bytes.fromhex(envelope.sig)):
+    tail = parse_tail(data)
+    if not key.verify(envelope.key, tail.signed, tail.signature):
         raise Malformed(f"{envelope.id} is not signed by its key")
     return envelope
 

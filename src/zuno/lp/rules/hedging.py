@@ -56,7 +56,7 @@ def follow_range(paths: StressPaths, edges: Barriers, side: Literal[0, 1]) -> He
     high = max(low + 1, min(edges.upper, max(1, int(paths.highs.max()))))
     step = max(0, (high - low).bit_length() - _STEP_BITS)
     most, table = _tabulate(edges, low, high, step, side)
-    places = np.clip(paths.sums, low, high)
+    places = np.clip(paths.sums.astype(np.int64), low, high)
     places -= low
     places >>= step
     start = int(table[(min(max(0, low), high) - low) >> step])

@@ -12,7 +12,7 @@ from decimal import Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, isqrt
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,14 +52,17 @@ PPM: Final = 10**6
 _LN_TICK_E27: Final = int(_EXACT.scaleb(_EXACT.ln(Decimal("1.0001")), 27))
 
 
+Sums: TypeAlias = NDArray[np.int32] | NDArray[np.int64]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StressPaths:
     """One set of paths. Hours run down the rows, paths across the columns; the arrays are read-only."""
 
-    highs: NDArray[np.int64]
+    highs: Sums
     """Highest sum of returns so far."""
-    lows: NDArray[np.int64]
-    sums: NDArray[np.int64]
+    lows: Sums
+    sums: Sums
     """Sum of returns at the end of each hour."""
     inward: int
     """How far the barriers move in, at 1×."""
@@ -113,12 +116,14 @@ def _draw(returns: tuple[int, ...], seed: int) -> StressPaths:
 
     # The past wraps round, so that its first and last days are drawn as often as the others.
     past = np.array([value - mean for value in (*returns, *returns[: BLOCK_HOURS - 1])], dtype=np.int64)
-    days = np.cumsum(np.lib.stride_tricks.sliding_window_view(past, BLOCK_HOURS).T, axis=0)
+    days: Sums = np.cumsum(np.lib.stride_tricks.sliding_window_view(past, BLOCK_HOURS).T, axis=0)
+    if int(np.abs(days).max()) * _BLOCKS < 2**31:  # no path gets further, so half the memory will do
+        days = days.astype(np.int32)
     # Raw words of the generator: numpy promises them for ever, its bounded integers only for a version.
     words = np.random.PCG64(seed).random_raw(_BLOCKS * PATHS)
     starts = (words % np.uint64(count)).astype(np.int64).reshape(_BLOCKS, PATHS)
 
-    by_day = np.empty((_BLOCKS, BLOCK_HOURS, PATHS), dtype=np.int64)
+    by_day = np.empty((_BLOCKS, BLOCK_HOURS, PATHS), dtype=days.dtype)
     for block in range(_BLOCKS):
         np.take(days, starts[block], axis=1, out=by_day[block], mode="clip")
         if block:
@@ -189,10 +194,17 @@ def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> i
     return PATHS - int(stayed)
 
 
+@lru_cache(maxsize=16)
 def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[np.bool_]:
     """Whether a path is in range at the end of an hour, by the true edges."""
     lower, upper = (-(-edge // multiple) for edge in (edges.lower, edges.upper))
-    return (paths.sums >= lower) & (paths.sums < upper)
+    inside = np.empty(paths.sums.shape, dtype=np.bool_)
+    for day in range(0, HORIZON_HOURS, BLOCK_HOURS):  # a day's sums are read from memory once
+        sums, stays = paths.sums[day : day + BLOCK_HOURS], inside[day : day + BLOCK_HOURS]
+        np.greater_equal(sums, lower, out=stays)
+        stays &= sums < upper
+    inside.flags.writeable = False
+    return inside
 
 
 @lru_cache(maxsize=32)
@@ -221,14 +233,15 @@ def time_in_range(paths: StressPaths, edges: Barriers, elasticity: float = 0.0) 
     """Path by path, at the market's own volatility. A day's fees rise with its variance by `elasticity`; on the mean of
     all days they are what they were."""
     inside = _inside(paths, edges)
-    steps = _squared_steps(paths) * inside
-    hours = inside.reshape(_BLOCKS, BLOCK_HOURS, PATHS).sum(axis=1) * _weigh_days(paths, elasticity)
-    return TimeInRange(tuple(hours.sum(axis=0).tolist()), tuple(steps.sum(axis=0).tolist()))
+    squares = np.einsum("hp,hp->p", _squared_steps(paths), inside)
+    days = np.add.reduce(inside.reshape(_BLOCKS, BLOCK_HOURS, PATHS), axis=1, dtype=np.uint8)
+    hours = days * _weigh_days(paths, elasticity)
+    return TimeInRange(tuple(hours.sum(axis=0).tolist()), tuple(squares.tolist()))
 
 
 @lru_cache(maxsize=8)
 def _squared_steps(paths: StressPaths) -> NDArray[np.int64]:
-    steps = np.empty_like(paths.sums)
+    steps = np.empty(paths.sums.shape, dtype=np.int64)
     steps[0] = paths.sums[0]
     np.subtract(paths.sums[1:], paths.sums[:-1], out=steps[1:])
     steps >>= _SQUARE_BITS

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from operator import mul
 from typing import Final
 
 from zuno.amm.integers import Q96
@@ -150,7 +149,10 @@ def path_worths(
         paths += [followed.short_hours, followed.turnover]
     scale = lcm(*(rate.denominator for rate in rates))
     begin, *factors = (int(rate * scale) for rate in rates)
-    return [begin + sum(map(mul, factors, path)) for path in zip(*paths, strict=True)], scale
+    worths = [begin] * PATHS
+    for factor, path in zip(factors, paths, strict=True):
+        worths = [worth + factor * spent for worth, spent in zip(worths, path, strict=True)]
+    return worths, scale
 
 
 def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction = Fraction(0)) -> Fraction | None:
@@ -160,7 +162,8 @@ def share_above(ours: PathWorths | None, theirs: PathWorths | None, by: Fraction
     (our, our_scale), (their, their_scale) = ours, theirs
     a, b = their_scale * by.denominator, our_scale * by.denominator
     least = by.numerator * our_scale * their_scale
-    return Fraction(sum(mine * a - other * b > least for mine, other in zip(our, their, strict=True)), PATHS)
+    above = [mine * a - other * b > least for mine, other in zip(our, their, strict=True)]
+    return Fraction(above.count(True), PATHS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
@@ -157,15 +158,25 @@ def explain_failure(request_id: str, messages: Sequence[Envelope], own: str, *, 
 
 async def load_context_content(journal: Journal, digest: str) -> Any:
     """The context of that hash as the journal holds it; `Broken` if it is gone, because a message names it."""
+    return decode_canonical(await _load_context_bytes(journal, digest))
+
+
+async def _load_context_bytes(journal: Journal, digest: str) -> bytes:
     try:
-        return decode_canonical(await journal.bundle(Digest(digest)))
+        return await journal.bundle(Digest(digest))
     except NotFound:
         raise Broken(f"The context {digest[:12]}… is gone from the journal; run `zuno journal verify`.") from None
 
 
 async def load_context(journal: Journal, digest: str) -> Context:
     """The context of that hash; `Broken` if the journal lacks it, `Malformed` if this Zuno cannot read it."""
-    return parse_context(digest, await load_context_content(journal, digest))
+    return _decode_context(digest, await _load_context_bytes(journal, digest))
+
+
+@lru_cache(maxsize=4)
+def _decode_context(digest: str, data: bytes) -> Context:
+    """Every peer of a debate reads the same one, several times."""
+    return parse_context(digest, decode_canonical(data))
 
 
 def parse_context(digest: str, content: Any) -> Context:

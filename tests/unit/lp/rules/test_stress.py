@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.paths import REAL_MINUTES
 from zuno.amm.model import Range
@@ -24,6 +25,7 @@ from zuno.amm.ticks import sqrt_price_at_tick
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Tick
 from zuno.lp.model.ballot import RiskProfile
+from zuno.lp.rules.hedging import follow_range
 from zuno.lp.rules.limits import LIMITS
 from zuno.lp.rules.stress import (
     HORIZON_HOURS,
@@ -333,13 +335,32 @@ def test_a_real_month_first_accepted_half_width(profile: RiskProfile, expected: 
     assert first == pytest.approx(expected, abs=0.1)
 
 
+@pytest.mark.parametrize("edge", [10**6, 10**8, 2**31 - 1, 2**31, 10**12])
+def test_sums_in_half_the_memory_say_what_wide_ones_say(edge: int) -> None:
+    paths, edges = normal_paths(), Barriers(-edge, edge // 2, True)
+    wide = replace(paths, **{name: getattr(paths, name).astype(np.int64) for name in ("highs", "lows", "sums")})
+    assert paths.sums.dtype == np.int32
+    assert stress(paths, edges) == stress(wide, edges)
+    assert time_in_range(paths, edges, 0.5) == time_in_range(wide, edges, 0.5)
+    short, long = (follow_range(one, edges, 0) for one in (paths, wide))
+    assert (short.most, short.start, short.turnover) == (long.most, long.start, long.turnover)
+
+
+def test_a_market_too_wild_for_half_the_memory_loses_nothing() -> None:
+    paths = draw_paths([0.2 if hour // 24 % 2 else -0.2 for hour in range(720)])
+    assert paths.sums.dtype == np.int64
+    assert int(np.abs(paths.sums).max()) > 2**31
+    assert np.array_equal(paths.highs, np.maximum.accumulate(paths.sums))
+
+
 @pytest.mark.parametrize("elasticity", [0.0, 0.31, 0.5, 1.0, 1.7])
 @pytest.mark.parametrize("count", [24, 720])
 def test_days_weigh_what_exact_powers_say(elasticity: float, count: int) -> None:
     """Decimal powers, day by day, are what a processor's own must come to."""
     paths = draw_paths(normal_returns(count, disorder=count), variance=0.002)
     edges = Barriers(-(10**12), 10**12, True)
-    hourly = np.diff(paths.sums, axis=0, prepend=0) >> 7
+    sums: NDArray[np.int64] = paths.sums.astype(np.int64)
+    hourly = np.diff(sums, axis=0, prepend=0) >> 7
     moved = (hourly * hourly).reshape(14, 24, PATHS).sum(axis=1)
     power = {size: Decimal(size) ** Decimal(str(elasticity)) for size in set(moved.ravel().tolist())}
     total = sum(power[size] for size in moved.ravel().tolist())

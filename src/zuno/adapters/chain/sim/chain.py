@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import astuple
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from zuno.adapters.chain.sim.engine import BASE_FEE, PRIORITY_FEE, SimWorld
@@ -27,6 +28,11 @@ from zuno.lp.ports.world import PoolMove, PriceMove
 
 if TYPE_CHECKING:
     from zuno.lp.ports.spending import SendResult
+
+
+@lru_cache(maxsize=4096)
+def _whole_usdc(micro_usdc: int) -> Fraction:
+    return Fraction(micro_usdc, 10**6)
 
 
 class SimChain:
@@ -187,7 +193,7 @@ class SimChain:
 
     def reference_closes(self) -> tuple[tuple[Seconds, Fraction], ...]:
         """The seeded reference in USDC for one ETH, oldest first."""
-        return tuple((at, Fraction(price, 10**6)) for at, price in self._now.closes)
+        return tuple((at, _whole_usdc(price)) for at, price in self._now.closes)
 
     async def reference_path(self) -> tuple[tuple[Seconds, Fraction], ...]:
         return self.reference_closes()
