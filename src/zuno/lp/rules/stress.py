@@ -195,7 +195,7 @@ def _left_by(paths: StressPaths, edges: Barriers, multiple: int, hour: int) -> i
 
 
 @lru_cache(maxsize=16)
-def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[np.bool_]:
+def _inside(paths: StressPaths, edges: Barriers, multiple: int) -> NDArray[np.bool_]:
     """Whether a path is in range at the end of an hour, by the true edges."""
     lower, upper = (-(-edge // multiple) for edge in (edges.lower, edges.upper))
     inside = np.empty(paths.sums.shape, dtype=np.bool_)
@@ -210,7 +210,7 @@ def _inside(paths: StressPaths, edges: Barriers, multiple: int = 1) -> NDArray[n
 @lru_cache(maxsize=32)
 def hours_in_range(paths: StressPaths, edges: Barriers) -> tuple[int, ...]:
     """By the end of each hour, what all paths together have spent in range."""
-    return tuple(np.cumsum(_inside(paths, edges).sum(axis=1)).tolist())
+    return tuple(np.cumsum(_inside(paths, edges, 1).sum(axis=1)).tolist())
 
 
 def path_quantiles(paths: StressPaths, ranks: Sequence[int], step: int) -> list[tuple[int, ...]]:
@@ -232,7 +232,7 @@ class TimeInRange:
 def time_in_range(paths: StressPaths, edges: Barriers, elasticity: float = 0.0) -> TimeInRange:
     """Path by path, at the market's own volatility. A day's fees rise with its variance by `elasticity`; on the mean of
     all days they are what they were."""
-    inside = _inside(paths, edges)
+    inside = _inside(paths, edges, 1)
     squares = np.einsum("hp,hp->p", _squared_steps(paths), inside)
     days = np.add.reduce(inside.reshape(_BLOCKS, BLOCK_HOURS, PATHS), axis=1, dtype=np.uint8)
     hours = days * _weigh_days(paths, elasticity)

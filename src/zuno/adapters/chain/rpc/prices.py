@@ -24,18 +24,29 @@ MOST_SWAPS: Final = 500_000
 class BlockTimes:
     def __init__(self, node: RpcNode) -> None:
         self._node = node
+        self._head: Block | None = None
+        """The last one for which a known block was held against the chain."""
         self._known: dict[int, Block] = {}
         self._aimed: dict[int, Block] = {}
         """By the time they were wanted for: what was read of a past hour is asked for again by the same block."""
 
     async def blocks(self, numbers: Iterable[int], head: Block) -> dict[int, Block]:
-        if self._known.get(head.number, head) != head:  # another chain, or another branch of it
+        """With a new head, a known block is asked for once more: on another chain, or another branch, it is another."""
+        last = self._head
+        if last is not None and last.number == head.number and last != head:
             self._known, self._aimed = {}, {}
         known, wanted = self._known, set(numbers)
+        below = [] if head == last else [number for number in known if number < head.number]
         blocks = {number: known[number] for number in wanted if number in known} | {head.number: head}
         strange = wanted - blocks.keys()
         if strange:
-            blocks |= await self._node.blocks(strange)
+            read = await self._node.blocks({*strange, *sorted(below)[-1:]})
+            if any(read[number] != known.get(number, read[number]) for number in read):
+                self._known, self._aimed, blocks = {}, {}, {head.number: head}
+                read |= await self._node.blocks(wanted - read.keys() - blocks.keys())
+            blocks |= read
+        if strange or not below:
+            self._head = head
         self._known.update(blocks)  # which may be another dictionary by now
         return {number: blocks[number] for number in wanted}
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import cast
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,11 +58,18 @@ async def test_blocks_are_in_order_and_end_with_the_readers_own_head(
         assert all(before.number < after.number for before, after in pairwise(found))
 
 
-async def test_nothing_is_remembered_of_a_chain_that_was_made_anew() -> None:
+@pytest.mark.parametrize("confirmations", [0, 1, 3, 12])
+@pytest.mark.parametrize(("gap", "count"), [(660, 60), (1_200, 61), (300, 200), (660, 70)])
+async def test_nothing_is_remembered_of_a_chain_that_was_made_anew(gap: int, count: int, confirmations: int) -> None:
     node = ListedBlocks("a", [600] * 60)
     times = remember(node)
-    first = await list_hours(times, node.kept[-1], 500)
-    assert {block.hash[0] for block in first} == {"a"}
-    node.become("b", [660] * 60)
-    again = await list_hours(times, node.kept[-1], 500)
-    assert {block.hash[0] for block in again} == {"b"}
+    for name in ("a", "b"):
+        if name == "b":
+            node.become(name, [gap] * count)
+        head = node.kept[-1]
+        for _ in range(2):
+            times.forget_after(head.number - confirmations)  # as every read begins
+            assert {block.hash[0] for block in await list_hours(times, head, 500)} == {name}
+            last = await times.last_by(Seconds(20_000), head)
+            assert last is not None
+            assert (last.hash[0], last.timestamp <= 20_000 < node.kept[last.number + 1].timestamp) == (name, True)
