@@ -93,7 +93,7 @@ async def compare_positions(house: Application, host: str, port: int, token: str
         return float(await told.readline())
 
     async def ask_the_service() -> None:
-        await house.lp(None).positions()
+        await house.lp(None).list_positions()
 
     for _ in range(5):
         await read_over_the_socket()

@@ -10,6 +10,7 @@ import stat
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +39,12 @@ def _lock_account(home: str | None, account: str) -> None:
     KillLockFile(find_home(home, os.environ)).lock(account, "terminal")
 
 
+def _find_account(home: str | None, account: str) -> str | None:
+    from zuno.settings import read_settings
+
+    return read_settings(os.environ, None if home is None else Path(home)).find_account(account)
+
+
 def main() -> None:
     gc.disable()  # until Zuno is open: what is imported stays, and looking through it takes a tenth of a command's time
     _mend_streams()
@@ -55,6 +62,7 @@ def main() -> None:
             _open,
             shell=_shell if _somebody_there() else None,
             lock_account=_lock_account,
+            find_account=_find_account,
             mender=partial(_open, mending=True),
         )
     except KeyboardInterrupt:  # before the command line was even read
@@ -125,9 +133,12 @@ def door_of(home: str | None) -> ShellHost:
     def lock_here(elsewhere: str | None, account: str) -> None:
         _lock_account(home if elsewhere is None else elsewhere, account)
 
+    def find_here(elsewhere: str | None, account: str) -> str | None:
+        return _find_account(home if elsewhere is None else elsewhere, account)
+
     def running(words: Sequence[str], shown: Callable[[View], None]) -> int:
         mender = partial(open_home, mending=True)
-        return run(words, open_home, shown=shown, lock_account=lock_here, mender=mender)
+        return run(words, open_home, shown=shown, lock_account=lock_here, find_account=find_here, mender=mender)
 
     return ShellHost(
         running,

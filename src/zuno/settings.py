@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, m
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 from zuno import settings_file
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT
 from zuno.kernel.errors import UsageError
 from zuno.kernel.public_site import parse_proxies, parse_public_url
 from zuno.kernel.taxable import parse_currency
@@ -587,6 +588,11 @@ class Settings(BaseModel):
     def is_demo(self, venue: Venue) -> bool:
         """Whether the keys of a venue that stand in settings of their own, not in an account, are of demo trading."""
         return venue.sandbox and bool(getattr(self, f"{venue.house}_demo"))
+
+    def find_account(self, name: str | None) -> str | None:
+        """The whole name of an account that `--account` means: `live:NAME` or `demo:NAME` for one of these settings."""
+        account = self.accounts.get(name or "")
+        return name if account is None else f"{DEMO_ACCOUNT if account.demo else LIVE_ACCOUNT}:{name}"
 
     def find_shared_keys(self) -> dict[str, str]:
         """What is wrong with `accounts` where one of them has the key of a setting."""

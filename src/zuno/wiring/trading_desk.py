@@ -98,9 +98,7 @@ class TradingWiring(SharedWiring):
         return MarketDesk(self._catalogue.read, renew, partial(list_markets, self._settings), unix_millis)
 
     def find_account(self, name: str | None) -> str | None:
-        from zuno.wiring.venues import find_account
-
-        return find_account(self._settings, name)
+        return self._settings.find_account(name)
 
     @abstractmethod
     def _inventory(self) -> Inventory:

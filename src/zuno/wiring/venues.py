@@ -32,12 +32,6 @@ WRONG_CLOCK_MS: Final = 60_000
 """Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
-def find_account(settings: Settings, name: str | None) -> str | None:
-    """The whole name of an account that `--account` means: `live:NAME` or `demo:NAME` for one of the settings."""
-    account = settings.accounts.get(name or "")
-    return name if account is None else f"{DEMO_ACCOUNT if account.demo else LIVE_ACCOUNT}:{name}"
-
-
 def environment_account(settings: Settings) -> str:
     """The account that is meant by the keys of the environment: with money, if any of them is."""
     keyed = [house for house, names in KEY_SETTINGS.items() if any(getattr(settings, name) for name in names)]
@@ -112,7 +106,7 @@ def exchanges_with_keys(settings: Settings, account: str | None = None) -> tuple
 
 def _find_named(settings: Settings, account: str) -> AccountSettings | None:
     own = settings.accounts.get(short_name(account))
-    return own if own is not None and account == find_account(settings, short_name(account)) else None
+    return own if own is not None and account == settings.find_account(short_name(account)) else None
 
 
 async def find_transfer_gap(settings: Settings, account: str, spot: Venue, perpetual: Venue) -> str | None:
@@ -143,7 +137,7 @@ def build_venue_check(
     async def look() -> Sequence[CheckView]:
         for listed in VENUES:
             _read_keys(settings, listed)  # half of a house's keys is a mistake, and says so
-        own = [find_account(settings, name) or "" for name in settings.accounts]
+        own = [settings.find_account(name) or "" for name in settings.accounts]
         keyed = [
             (venue, DEMO_ACCOUNT if settings.is_demo(venue) else LIVE_ACCOUNT)
             for venue in exchanges_with_keys(settings)

@@ -28,7 +28,6 @@ from zuno.wiring.venues import (
     build_venue_check,
     environment_account,
     exchanges_with_keys,
-    find_account,
     list_markets,
 )
 
@@ -217,8 +216,8 @@ async def test_a_named_account_has_its_own_keys_and_ledger(tmp_path: Path) -> No
     async with serve_exchange(fake.server):
         account = {"venues": ["bybit"], "key": bybit.KEY, "secret": bybit.SECRET, "url": fake.server.url}
         settings = Settings(home=tmp_path, accounts={"swiss": account, "empty": {"venues": ["okx"], "key": ""}})
-        assert find_account(settings, "swiss") == "live:swiss"
-        assert find_account(settings, "other") == "other"
+        assert settings.find_account("swiss") == "live:swiss"
+        assert settings.find_account("other") == "other"
         assert exchanges_with_keys(settings, "live:swiss") == (Venue("BYBIT"),)
         assert exchanges_with_keys(settings, "live:empty") == exchanges_with_keys(settings, "live") == ()
         assert {bybit.KEY, bybit.SECRET} <= set(settings.secrets())

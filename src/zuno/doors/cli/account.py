@@ -158,7 +158,7 @@ def trade_kill(
         name = PAPER_ACCOUNT if account is None else account
         check_account_name(name)
         named = yes and name not in RESERVED_ACCOUNTS  # whether money is in it the settings say
-        whole = session.opener(place).find_account(name) if named else name
+        whole = session.find_account(place, name) if named else name
         if not _ask(whole, json=json, yes=yes)("kill", f"{name.upper()} account: {what}"):
             raise Refused("The word was not typed; nothing was changed.")
         with suppress(Unavailable):  # a full disk keeps nobody from getting out; the desk tries again, and says so

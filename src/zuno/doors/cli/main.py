@@ -431,14 +431,16 @@ def run(
     shown: Callable[[View], None] | None = None,
     shell: Callable[[str | None], int] | None = None,
     lock_account: Callable[[str | None, str], None] = lambda home, account: None,
+    find_account: Callable[[str | None, str], str | None] | None = None,
     mender: Opener | None = None,
 ) -> int:
     """Run one command and return its exit code; what went wrong is one sentence, never a traceback.
 
-    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account` and `mender`:
-    of the session.
+    `shown` is told what was printed; `shell` is opened where no command is given; `lock_account`, `find_account` and
+    `mender`: of the session.
     """
-    session = run_command.Session(opener, shown=shown, shell=shell, lock_account=lock_account, mender=mender)
+    named = find_account or (lambda home, account: opener(home).find_account(account))
+    session = run_command.Session(opener, None, shown, lock_account, named, mender, shell)
     try:
         code = _run(arguments, session)
         sys.stdout.flush()

@@ -61,6 +61,8 @@ class Session:
     """Called with each view that was printed, as long as it is of this home."""
     lock_account: Callable[[str | None, str], None] = lambda home, account: None
     """Locks an account of a home before anything is opened there: the first step of a kill."""
+    find_account: Callable[[str | None, str], str | None] = lambda home, account: account
+    """The whole name of an account, by the settings of a home alone."""
     mender: Opener | None = None
     """Opens Zuno by the environment alone where the settings file cannot be used."""
     shell: Callable[[str | None], int] | None = None

@@ -11,6 +11,7 @@ import pytest
 
 from tests.wire.account_home import write_account_home
 from tests.wire.commands import run_process, run_zuno
+from zuno.__main__ import _find_account, _lock_account
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.doors.cli.main import run
 from zuno.kernel.errors import DiskFull, Refused, Unavailable
@@ -48,6 +49,32 @@ def test_a_lock_that_cannot_be_written_keeps_nobody_from_getting_out(
     assert run(words, open_zuno, lock_account=fail) == 0
     locks = json.loads(capsys.readouterr().out)["protections"]
     assert ("kill_switch", "kill switch") in [(lock["protection"], lock["reason"]) for lock in locks]
+
+
+def test_an_account_of_any_name_is_locked_before_anything_is_opened(tmp_path: Path) -> None:
+    opened: list[bool] = []
+
+    def open_home(home: str | None) -> Any:
+        opened.append(KillLockFile(tmp_path).why_locked("second") is not None)
+        raise Refused("opened")
+
+    words = ["trade", "kill", "--yes", "--account", "second", "--home", str(tmp_path)]
+    assert run(words, open_home, lock_account=_lock_account, find_account=_find_account) == 3
+    assert opened == [True]
+
+
+def test_a_named_account_with_money_in_it_is_asked_for_before_it_is_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SWISS_KEY", "k")
+    monkeypatch.setenv("SWISS_SECRET", "s")
+    said = '[accounts.swiss]\nvenues = ["bybit"]\nkey = { env = "SWISS_KEY" }\nsecret = { env = "SWISS_SECRET" }\n'
+    (tmp_path / "zuno.toml").write_text(said, encoding="utf-8")
+    (tmp_path / "zuno.toml").chmod(0o600)
+    words = ["trade", "kill", "--yes", "--account", "swiss", "--home", str(tmp_path)]
+    assert run(words, open_zuno, lock_account=_lock_account, find_account=_find_account) == 2
+    assert "The word kill has to be typed" in capsys.readouterr().err
+    assert KillLockFile(tmp_path).why_locked("swiss") is None
 
 
 @pytest.mark.parametrize("setting", ["ZUNO_NO_SUCH_SETTING", "ZUNO_CHAIN_ID"])
