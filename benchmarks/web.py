@@ -22,7 +22,7 @@ from zuno.doors.web_door import WebEventView
 from zuno.settings import read_settings
 from zuno.wiring import Application
 
-LOOKS, LOOK_BAR = 200, 3.0
+LOOKS, LOOK_BAR = 200, 1.5
 DEBATES, VIEWERS, DEBATE_BAR = 20, 20, 1.05
 POSITION = "1"
 WATCH = """
