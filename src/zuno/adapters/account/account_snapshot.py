@@ -44,7 +44,7 @@ from zuno.trading.rules.book_state import (
 )
 from zuno.trading.rules.performance import AccountHistory, AccountStep, Posting, SealedParts
 
-FOLD_EDITION: Final = 3
+FOLD_EDITION: Final = 4
 """Of `TradingBook` and `AccountHistory`: raised whenever the same events add up to another state."""
 
 

@@ -56,7 +56,11 @@ class Holding(Wire):
     leaves: Annotated[float | None, Field(exclude_if=lambda quantity: quantity is None)] = None
     """What of it leaves at the target, where the rest runs on."""
     levels_since: Annotated[Timestamp | None, Field(exclude_if=lambda since: since is None)] = None
-    """Since when its stop trails: bars of before touched another."""
+    """Of both levels, in records of editions before the ninth."""
+    stop_since: Annotated[Timestamp | None, Field(exclude_if=lambda since: since is None)] = None
+    """When the stop was set; None: it stands since the opening. Bars of before touched another one."""
+    take_since: Annotated[Timestamp | None, Field(exclude_if=lambda since: since is None)] = None
+    """When the target was set, likewise."""
 
     @property
     def margin(self) -> float:

@@ -17,7 +17,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model.market import Mode, Side
 
-EDITION: Final = 8
+EDITION: Final = 9
 """Of the trading desk's rules, reasons, prompts and schemas: raised when a change of theirs changes decided bytes."""
 STARTED: Final = "cycle_started"
 """The journal's kind of a run's first entry."""

@@ -201,8 +201,10 @@ class OpenTrade:
     """What leaves at the target, where the rest runs on."""
     trail: Decimal = ZERO
     """How far behind the price the stop of that rest follows."""
-    levels_since: Millis | None = None
-    """Since when it trails."""
+    stop_since: Millis | None = None
+    """When the stop was set; None: it stands since the opening."""
+    target_since: Millis | None = None
+    """When the target was set, likewise."""
     sleeve: str = DEBATE
 
     @property
@@ -649,7 +651,7 @@ def hold_until(opened: Millis, hold: str | None) -> Millis | None:
 
 
 def _to_holding(trade: OpenTrade) -> Holding:
-    if trade.holding is not None and (trade.stop, trade.target) == (trade.first_stop, trade.first_target):
+    if trade.holding is not None and trade.stop_since is None and trade.target_since is None:
         return trade.holding
     return Holding(
         quantity=float(trade.quantity),
@@ -658,5 +660,6 @@ def _to_holding(trade: OpenTrade) -> Holding:
         stop=None if trade.stop is None else float(trade.stop),
         take=None if trade.target is None else float(trade.target),
         leaves=None if trade.target is None or trade.leaving == trade.quantity else float(trade.leaving),
-        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold", "levels_since"),
+        take_since=trade.target_since,
+        **pick(trade, "id", "symbol", "exchange", "side", "opened", "hold", "stop_since"),
     )

@@ -1,5 +1,5 @@
 """Open positions whose stop, target or hold time is passed: they end. A level is passed where the market is beyond it
-now or any bar since the opening touched it; of a bar that touched both, the stop came first."""
+now or any bar that began after it was set touched it; of a bar that touched both, the stop came first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from math import inf
 
 import numpy as np
 
+from zuno.kernel.units import Millis
 from zuno.trading.measure.bars import Bars, bars
 from zuno.trading.measure.features import fresh_rows
 from zuno.trading.measure.indicators import drop_invalid_bars
@@ -53,26 +54,30 @@ def _find_exit(bundle: Bundle, position: Holding, mark: Known[float]) -> Positio
 
 def _first_level(bundle: Bundle, position: Holding, mark: Known[float]) -> PositionExit | None:
     """What a bar since the opening reached first; else where the market stands."""
-    # An earlier bar, or one from before the stop trails, may have touched it before.
-    since = position.levels_since or position.opened
     seen = []
     for series in _series_of(position):
-        rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= since]
+        rows: Sequence[Candle] = [row for row in bundle.rows(series) if row.at >= position.opened]
         seen.append(drop_invalid_bars(bars(timeframe_of(series), rows).upto(bundle.as_of)))
-    stop, target = (min(_first_touch(window, level, above) for window in seen) for level, above in _bounds(position))
+    stop, target = (min(_first_touch(bars_seen, *level) for bars_seen in seen) for level in _bounds(position))
     if min(stop, target) < inf:
-        return _passed(position, stop=stop <= target, how="a bar since its opening reached it")
+        return _passed(position, stop=stop <= target, how="a bar since it was set reached it")
     now = _price_now(bundle, position, mark)
     if isinstance(now, Missing):
         return None
-    beyond = [level is not None and (now >= level if above else now <= level) for level, above in _bounds(position)]
+    bounds = _bounds(position)
+    beyond = [level is not None and (now >= level if above else now <= level) for level, above, _ in bounds]
     return _passed(position, stop=beyond[0], how=f"the market is at {now:,.2f}") if any(beyond) else None
 
 
-def _bounds(position: Holding) -> tuple[tuple[float | None, bool], tuple[float | None, bool]]:
-    """Stop and target, each with whether it is reached from below."""
-    long = position.side is Side.LONG
-    return (position.stop, not long), (position.take, long)
+_Bound = tuple[float | None, bool, Millis]
+"""A level, whether it is reached from below, and since when it stands."""
+
+
+def _bounds(position: Holding) -> tuple[_Bound, _Bound]:
+    """Stop and target."""
+    long, since = position.side is Side.LONG, position.levels_since or position.opened
+    stop = (position.stop, not long, position.stop_since or since)
+    return stop, (position.take, long, position.take_since or since)
 
 
 def _passed(position: Holding, *, stop: bool, how: str) -> PositionExit:
@@ -91,11 +96,11 @@ def _series_of(position: Holding) -> tuple[Series[Candle], ...]:
     return (candles(home, pair, Timeframe.H1), candles(home, pair, Timeframe.M1))
 
 
-def _first_touch(seen: Bars, level: float | None, above: bool) -> float:
-    """When the first bar began that reached a level; never is infinity."""
+def _first_touch(seen: Bars, level: float | None, above: bool, since: Millis) -> float:
+    """When the first bar began that reached a level after it was set; never is infinity."""
     if level is None:
         return inf
-    reached = np.flatnonzero(seen.high >= level if above else seen.low <= level)
+    reached = np.flatnonzero((seen.at >= since) & (seen.high >= level if above else seen.low <= level))
     return float(seen.at[reached[0]]) if len(reached) else inf
 
 

@@ -436,10 +436,13 @@ class TradingBook(BookState):
         if not held:
             raise Refused(f"Nothing of {event.trade or event.symbol} is open at {event.exchange}.")
         for changed in held:
+            if event.stop != changed.stop:
+                changed.stop_since = event.at
+            if event.target != changed.target:
+                changed.target_since = event.at
             changed.stop, changed.target, changed.hold_until = event.stop, event.target, event.hold_until
             changed.first_stop = changed.first_stop or event.stop
             changed.first_target = changed.first_target or event.target
-            changed.levels_since = event.at if event.by == "trail" else changed.levels_since
 
     # -- what a person wrote down
 

@@ -185,6 +185,16 @@ def test_a_bar_that_began_before_the_order_counts_by_its_close_alone() -> None:
         assert (floor.state("c1").status is OrderStatus.FILLED) is filled
 
 
+def test_a_bar_that_was_over_when_the_order_arrived_says_nothing_of_it() -> None:
+    """It comes late, as bars of a live market do: its close is of before the order."""
+    for arrived, filled in ((MINUTE_MS, True), (MINUTE_MS + 1, False)):
+        floor = Floor(QUIET)
+        floor.now = Millis(START + arrived)
+        floor.place(BUY, LIMIT, price="19990")
+        floor.see(bar(0, 20_000, 20_010, 19_950, 19_980))
+        assert (floor.state("c1").status is OrderStatus.FILLED) is filled
+
+
 # -- stops and targets
 
 

@@ -120,7 +120,7 @@ async def test_off_the_records_have_their_old_bytes() -> None:
     (stored,) = await events_of(desk, IntentStored)
     assert "leaves" not in stored.intent.model_dump_json()
     (holding,) = desk.gate.book.to_account().positions
-    assert not {"leaves", "levels_since"} & set(holding.model_dump())
+    assert not {"leaves", "levels_since", "stop_since", "take_since"} & set(holding.model_dump())
 
 
 @pytest.mark.parametrize(("share", "quantity", "leaves"), [(10, 0.006, None), (50, 0.007, D("0.004")), (0, 0.05, None)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from zuno.trading.model.account import (
     RestingOrder,
 )
 from zuno.trading.model.market import Side
-from zuno.trading.model.trade_events import ManualChange
+from zuno.trading.model.trade_events import LevelsSet, ManualChange
 from zuno.trading.rules.account import MarkedAccount, free_cash, mark_to_market
 from zuno.trading.rules.trading_book import TradingBook, format_money
 
@@ -71,6 +72,15 @@ def test_opening_ties_up_margin_and_pays_the_fee() -> None:
     bought = replay_changes([upbit()])
     assert bought.cash[SPOT] == 2_000_000 - 700_000 - 350
     assert free_cash(bought, Venue("UPBIT")) == bought.cash[SPOT]
+
+
+def test_a_level_that_is_set_later_is_shown_with_its_moment() -> None:
+    book = TradingBook()
+    book.apply(ManualChange(at=Millis(10), change=opened()))
+    fields: dict[str, Any] = {"exchange": Venue("BINANCE"), "symbol": BTC, "target": None, "hold_until": None}
+    book.apply(LevelsSet(at=Millis(20), stop=Decimal(49_000), by="owner", **fields))
+    (holding,) = book.to_account().positions
+    assert (holding.stop, holding.stop_since, holding.take_since) == (49_000.0, 20, None)
 
 
 def test_closing_realises_what_was_gained_less_the_fee() -> None:

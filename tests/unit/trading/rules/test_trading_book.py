@@ -211,6 +211,19 @@ def test_levels_are_of_the_trade_they_name_and_of_no_later_one() -> None:
     assert book.trades[trade].stop == D(3), "an entry of before"
 
 
+def test_a_level_that_stays_keeps_the_moment_it_was_set() -> None:
+    book = started()
+    book.apply(fill(2, OrderSide.BUY, "0.02", "60000"))
+    (trade,) = book.trades
+    fields: dict[str, Any] = {"exchange": BINANCE, "symbol": BTC, "hold_until": None, "by": "owner", "trade": trade}
+    moments = []
+    for at, stop, target in ((9, 1, 5), (10, 1, 6), (11, 2, 6), (12, 2, 6)):
+        book.apply(LevelsSet(at=Millis(at), stop=D(stop), target=D(target), **fields))
+        (holding,) = book.to_account().positions
+        moments.append((holding.stop_since, holding.take_since))
+    assert moments == [(9, 9), (9, 10), (11, 10), (11, 10)]
+
+
 def test_an_order_goes_forward_and_late_words_are_no_news() -> None:
     book = started()
     request = planned().order

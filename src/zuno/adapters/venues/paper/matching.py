@@ -3,8 +3,9 @@
 - A taker walks the book where one of the last ten seconds is there, moved by what the price did since; what the book
   does not hold is not filled. Without a book it pays five basis points on the last price.
 - An order that rests is filled at its price once the market traded through it, never at the touch alone.
-- A bar that began before an order arrived counts for it by its close alone. Of the others the order within the bar is:
-  open, then the extreme that hurts the position (flat: the one away from the close), then the other, then the close.
+- A bar that began before an order arrived counts for it by its close alone, one that was over by then not at all. Of
+  the others the order within the bar is: open, then the extreme that hurts the position (flat: the one away from the
+  close), then the other, then the close.
 - Stops and targets are triggered by the mark, between marks by the last price. Where the market gaps through a trigger,
   the fill is at the gap.
 - A position whose margin falls to the maintenance margin is closed at its bankruptcy price: the isolated margin is lost
@@ -388,7 +389,7 @@ class PaperExchange:
         self._match_at(symbol, bar.open, bar.at, bar.start)
         for start, end in pairwise((bar.open, *extremes, bar.close)):
             self._match_segment(symbol, start, end, bar)
-        self._match_at(symbol, bar.close, bar.at, None)
+        self._match_at(symbol, bar.close, bar.at, bar.at)
 
     def _match_segment(self, symbol: Symbol, start: float, end: float, bar: Bar) -> None:
         """What lies between two prices, nearest first."""
@@ -407,11 +408,11 @@ class PaperExchange:
             nearest = (max if falling else min)(passed, key=lambda level: level.price)
             self._reach(symbol, nearest, nearest.price, bar.at)
 
-    def _match_at(self, symbol: Symbol, price: float, at: Millis, since: Millis | None) -> None:
-        """What a price that stands there has passed; `since`: only what was there by then."""
+    def _match_at(self, symbol: Symbol, price: float, at: Millis, since: Millis) -> None:
+        """What a price that stands there has passed, of what was there by `since`."""
         while True:
             passed = (level for level in self._levels_of(symbol) if _is_beyond(level, price))
-            first = next((level for level in passed if since is None or self._was_there(level, symbol, since)), None)
+            first = next((level for level in passed if self._was_there(level, symbol, since)), None)
             if first is None:
                 return
             self._reach(symbol, first, price, at)
