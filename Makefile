@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 NODE   := contracts/node_modules/.package-lock.json
+# Extras that a target of their name adds to the environment.
+ADDED  := models telegram web mcp exchanges postgres feather cluster mesh milvus lightrag
 # Tests start hundreds of processes; without bytecode each of them compiles the whole package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -10,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu 2>/dev/null || echo 2) + 1)
 PYTEST := $(BIN)/pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal -q
 
-.PHONY: demo help check test soak lint types layers unit world collect suite format docs pictures licences platforms bench study rebalances crash crash-cycle models telegram web mcp devnet constraints clean
+.PHONY: demo help check test soak lint types layers unit world collect suite format docs pictures licences platforms bench study rebalances crash crash-cycle $(ADDED) devnet constraints clean
 
 demo: $(VENV)/.web  ## install with the page, then run the tour on the simulated chain
 	$(BIN)/zuno demo
@@ -97,10 +99,25 @@ mcp: $(VENV)/.mcp  ## what `zuno mcp` needs: the Model Context Protocol's own li
 
 models: $(VENV)/.models  ## the language models' libraries; a vendor's key in the environment does the rest
 
+exchanges: $(VENV)/.exchanges  ## what real markets and accounts need: ccxt and websockets
+
+postgres: $(VENV)/.postgres  ## the driver for `ZUNO_DATABASE_URL`
+
+feather: $(VENV)/.feather  ## pyarrow, for feather files in `zuno data import`
+
+cluster: $(VENV)/.cluster  ## Dask, for `zuno lab` with `--cluster`
+
+mesh: $(VENV)/.mesh  ## iroh where the base leaves it out: on a Mac with an Intel processor it is built
+
+milvus: $(VENV)/.milvus  ## memories in Milvus
+
+lightrag: $(VENV)/.lightrag  ## memories as a knowledge graph
+
 devnet: $(VENV)/.devnet $(NODE)  ## what `zuno devnet up` and `python -m zuno_devnet up` need: py-evm and the official contract packages
 
 # One install routine: uv where it can be had (seconds), pip where it cannot (a minute). An environment that is half
-# made or too old is made anew, and nothing is left of one that could not be made.
+# made or too old is made anew, and nothing is left of one that could not be made. Before it was called zuno-desk the
+# distribution was zuno: what is left of that goes first, for its removal would take the command of the new one along.
 SOUND = import pip, sys; print(sys.version_info >= (3, 11))
 ABLE  = import ensurepip, sys, venv; print(sys.version_info >= (3, 11))
 define install
@@ -110,19 +127,18 @@ define install
 	  trap 'rm -rf $(VENV)' EXIT; trap 'exit 1' INT TERM HUP; \
 	  $(PYTHON) -m venv --clear $(VENV) && test "$$($(BIN)/python -c '$(SOUND)')" = True && trap - EXIT; }
 	@test -x $(BIN)/uv || $(BIN)/python -m pip install -q --disable-pip-version-check uv || true
-	@echo "installing zuno$(EXTRAS) $(GROUPS) into $(VENV)"
+	@for old in $(VENV)/lib/python3*/site-packages/zuno-*.dist-info; do \
+	  test ! -d "$$old" || $(BIN)/python -m pip uninstall -q -y --disable-pip-version-check zuno; done
+	@echo "installing zuno-desk$(EXTRAS) $(GROUPS) into $(VENV)"
 	@if test -x $(BIN)/uv; then $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -e '.$(EXTRAS)' $(GROUPS:%=--group %); \
 	else $(if $(GROUPS),$(BIN)/python -m pip install -q --disable-pip-version-check 'pip>=25.1' && )$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.$(EXTRAS)' $(GROUPS:%=--group %); fi
 	@touch $@
 endef
 
-$(VENV)/.base $(VENV)/.models $(VENV)/.telegram $(VENV)/.web $(VENV)/.mcp $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
+$(VENV)/.base $(ADDED:%=$(VENV)/.%) $(VENV)/.devnet $(VENV)/.dev $(VENV)/.peers: pyproject.toml constraints.txt
 	$(install)
 
-$(VENV)/.models: EXTRAS := [models]
-$(VENV)/.telegram: EXTRAS := [telegram]
-$(VENV)/.web: EXTRAS := [web]
-$(VENV)/.mcp: EXTRAS := [mcp]
+$(ADDED:%=$(VENV)/.%): EXTRAS = [$(@:$(VENV)/.%=%)]
 $(VENV)/.devnet: EXTRAS := [devnet]
 $(VENV)/.dev: EXTRAS := [devnet,models]
 $(VENV)/.dev: GROUPS := dev

@@ -21,7 +21,7 @@ INTRODUCTION = """\
 # Licences
 
 Zuno is MIT. What it installs is not ours; `make licences` writes this page from what each package says of itself, on
-Linux with Python 3.11. `base` comes with `pip install zuno`, the rest with the extra named. None of it is copied into
+Linux with Python 3.11. `base` comes with every installation, the rest with the extra named. None of it is copied into
 this repository. The Uniswap v4 contracts are npm packages for the local chain and the tests alone: v4-periphery MIT,
 v4-core and v3-core BUSL-1.1, v2-core GPL-3.0-or-later, universal-router GPL-2.0-or-later.
 """

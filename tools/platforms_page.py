@@ -1,4 +1,4 @@
-"""Write docs/platforms.md: where `pip install zuno` finds a wheel for everything, and what has to be built elsewhere.
+"""Write docs/platforms.md: where there is a wheel for everything that Zuno brings, and what has to be built elsewhere.
 
 `make platforms` asks the package index for every pinned package on every Python and platform; it needs the network and
 takes minutes, so no test runs it.
@@ -39,7 +39,7 @@ MACOS = {
 INTRODUCTION = """\
 # Platforms
 
-For each platform and Python: does everything that `pip install zuno` and its extras bring have a wheel in the tested
+For each platform and Python: does everything that Zuno and its extras bring have a wheel in the tested
 versions (`constraints.txt`)? Where a name stands, that package has to be built there, which needs its compiler.
 `make platforms` wrote this page from the package index. **Run by the tests: Python 3.11 on Linux, x86-64 and arm64.**
 All other cells are checked for wheels and untested.

@@ -428,8 +428,8 @@ class Settings(BaseModel):
     )
     embedding_model: Annotated[str, AfterValidator(_embedding_model)] = _setting(
         "hashed",
-        "embedding model: `hashed` (character n-grams, offline), `minilm` (offline, an extra), `openai:NAME`, "
-        "`gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
+        "embedding model: `hashed` (character n-grams, offline), `minilm` (offline, weights in a package of others), "
+        "`openai:NAME`, `gemini-…`, `ollama:NAME`, `http(s)://HOST/v1#NAME`",
     )
     embedding_dimension: int = _setting(1_536, "vector dimension of an embedding model over HTTP", ge=8, le=8_192)
     fee_binance_maker_pct: FeePct = _setting(0.02, "Binance maker fee, %")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from zuno.kernel.errors import Malformed, Unavailable
+from zuno.kernel.installation import name_install
 
 # The licences of these packages forbid us to ship them: the user's own npm client installs exactly these.
 VERSIONS: Final = {"v4-core": "1.0.2", "v4-periphery": "1.0.3", "universal-router": "2.1.0"}
@@ -22,10 +23,6 @@ CURE: Final = (
     f"in a checkout run `make devnet`; elsewhere run `{_NPM}` and set ZUNO_CONTRACTS_DIR to the node_modules it makes"
 )
 NOT_INSTALLED: Final = "the v4 contract packages are not installed"
-NO_ENGINE: Final = (
-    "py-evm is not installed: in a checkout run `make devnet`; elsewhere install zuno with its `devnet` extra"
-    " (`pip install 'zuno[devnet]'`)"
-)
 
 _INIT_CODE: Final = {
     "PoolManager": "v4-core/out/PoolManager.sol/PoolManager.json",
@@ -98,7 +95,7 @@ def _delete_and_cure(node_modules: Path) -> str:
 def find_artifacts(node_modules: Path) -> Artifacts:
     """The artifacts below `node_modules`. `Unavailable`: py-evm or a package is missing or of another version."""
     if importlib.util.find_spec("eth") is None:
-        raise Unavailable(NO_ENGINE)
+        raise Unavailable(f"py-evm is not installed: {name_install('devnet')}")
     scope = node_modules / "@uniswap"
     for package, wanted in VERSIONS.items():
         try:

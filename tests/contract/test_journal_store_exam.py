@@ -640,7 +640,7 @@ async def test_nodes_of_one_postgres_keep_chains_of_their_own(postgres: str, tmp
 
 
 async def test_a_postgres_that_is_away_is_unavailable_and_its_password_stays_unsaid(home: Path, key: KeyFile) -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     key.ensure()
     store = PostgresDesk("postgresql://zuno:hushhush@127.0.0.1:1/none", home, key).open()
     with pytest.raises(Unavailable) as told:

@@ -148,7 +148,7 @@ async def test_a_journal_writes_nothing_with_an_old_token(postgres: str, tmp_pat
 
 
 def test_a_postgres_that_is_away_is_unavailable_and_its_password_stays_unsaid() -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     lease = PostgresLease("postgresql://zuno:hushhush@127.0.0.1:1/none", "BTCUSDT", "a home", Fences())
     with pytest.raises(Unavailable) as told:
         lease.take()

@@ -41,8 +41,8 @@ class Candidate:
 
 @pytest.fixture(scope="module")
 def milvus_place(tmp_path_factory: pytest.TempPathFactory) -> str:
-    pytest.importorskip("pymilvus", reason="pymilvus is not installed: pip install 'zuno[milvus]'")
-    pytest.importorskip("milvus_lite", reason="milvus-lite is not installed: pip install 'zuno[milvus]'")
+    pytest.importorskip("pymilvus", reason="pymilvus is not installed: make milvus")
+    pytest.importorskip("milvus_lite", reason="milvus-lite is not installed: make milvus")
     return str(tmp_path_factory.mktemp("milvus") / "milvus.db")
 
 
@@ -58,7 +58,7 @@ def candidate(request: pytest.FixtureRequest, tmp_path: Path) -> Candidate:
             place, prefix = request.getfixturevalue("milvus_place"), f"exam_{uuid4().hex[:8]}"
             return Candidate(lambda: MilvusMemoryIndex(place, HashedEmbedder(), prefix=prefix))
         case "lightrag":
-            pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+            pytest.importorskip("lightrag", reason="lightrag-hku is not installed: make lightrag")
             return Candidate(lambda: LightRagMemoryIndex(tmp_path / "graph", HashedEmbedder()))
         case "jsonl":
             return Candidate(lambda: JsonlMemory(tmp_path / "memories.jsonl"), by_similarity=False)

@@ -148,7 +148,7 @@ async def test_vectors_of_another_embedder_are_never_mixed(tmp_path: Path) -> No
 
 
 async def test_a_store_that_is_down_is_named_and_the_most_recent_answer(tmp_path: Path) -> None:
-    pytest.importorskip("pymilvus", reason="pymilvus is not installed: pip install 'zuno[milvus]'")
+    pytest.importorskip("pymilvus", reason="pymilvus is not installed: make milvus")
     from zuno.adapters.memory.milvus import MilvusMemoryIndex
 
     page = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 15\r\n\r\n<html>hi</html>"
@@ -219,7 +219,7 @@ async def test_a_store_without_a_fallback_is_left_alone_too_and_fails_at_once() 
 
 
 async def test_the_graph_relates_only_by_what_was_known_then(tmp_path: Path) -> None:
-    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: make lightrag")
     from zuno.adapters.memory.lightrag import LightRagMemoryIndex
 
     records = [
@@ -272,7 +272,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 @pytest.mark.soak
 def test_the_graph_downloads_and_installs_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+    pytest.importorskip("lightrag", reason="lightrag-hku is not installed: make lightrag")
     command = [sys.executable, "-c", ALONE, str(tmp_path / "graph")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "['m1']"), done.stderr

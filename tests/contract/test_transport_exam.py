@@ -1,6 +1,6 @@
 """The exam of `Transport`: inproc, AXL (nodes of ours on loopback) and iroh sit it, and real AXL nodes where there are.
 
-`ZUNO_TEST_AXL_NODE` (or `ZUNO_AXL_NODE`) names the binary of a real AXL node; `pip install 'zuno[mesh]'` brings iroh.
+`ZUNO_TEST_AXL_NODE` (or `ZUNO_AXL_NODE`) names the binary of a real AXL node; `make mesh` brings iroh.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
                 yield OverNodes(dict(zip(names, nodes, strict=True)), stack)
             case "iroh":
                 if find_spec("iroh") is None:
-                    pytest.skip("the iroh library is not installed: pip install 'zuno[mesh]'")
+                    pytest.skip("the iroh library is not installed: make mesh")
                 yield OverQuic(stack)
             case _:
                 if not AXL_NODE:

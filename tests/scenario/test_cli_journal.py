@@ -200,7 +200,7 @@ async def test_secrets_of_the_environment_never_reach_the_files(home: Path, monk
 
 
 def test_a_database_is_named_as_one(zuno: Zuno) -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     wrong = zuno("journal", "verify", "--json", ZUNO_DATABASE_URL="mysql://zuno:hush-hush@host/db")
     assert wrong.code == 2
     assert "ZUNO_DATABASE_URL" in wrong.err
@@ -211,7 +211,7 @@ def test_a_database_is_named_as_one(zuno: Zuno) -> None:
 def test_a_database_that_does_not_answer_is_not_an_empty_journal(
     zuno: Any, home: Path, command: tuple[str, str]
 ) -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     ran = zuno(*command, "--json", ZUNO_DATABASE_URL="postgresql://zuno:hush-hush@127.0.0.1:1/none")
     assert (ran.code, ran.document["error"]["kind"]) == (4, "unavailable")
     assert "hush-hush" not in ran.err + ran.out
@@ -223,7 +223,7 @@ def test_a_database_that_does_not_answer_is_not_an_empty_journal(
     ["[::1/none", "127.0.0.1:port/none", "127.0.0.1:99999/none", "host/none?nosuch=1", "zuno:hush%zz@host/none"],
 )
 def test_a_database_url_that_names_no_place_is_a_mistake_in_a_setting(zuno: Any, home: Path, place: str) -> None:
-    pytest.importorskip("psycopg", reason="no Postgres driver: install zuno[postgres]")
+    pytest.importorskip("psycopg", reason="no Postgres driver: make postgres")
     for command in ("verify", "tail"):
         ran = zuno("journal", command, "--json", ZUNO_DATABASE_URL=f"postgresql://{place}")
         assert (ran.code, ran.document["error"]["kind"]) == (2, "usage")

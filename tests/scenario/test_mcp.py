@@ -207,7 +207,7 @@ def test_without_its_library_the_command_names_the_install_line(home: Path, monk
     monkeypatch.setattr(wiring, "find_spec", lambda name: None)
     ran = run_zuno(home, "mcp")
     assert (ran.code, ran.out) == (4, "")
-    assert "zuno[mcp]" in ran.err
+    assert "`make mcp`" in ran.err
 
 
 HALF = "\ud800"

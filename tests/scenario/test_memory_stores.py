@@ -51,10 +51,10 @@ DEAD = SecretStr("http://127.0.0.1:9")
 
 def require(*stores: str) -> None:
     if {"milvus", "lightrag"} & set(stores):
-        pytest.importorskip("pymilvus", reason="pymilvus is not installed: pip install 'zuno[milvus]'")
-        pytest.importorskip("milvus_lite", reason="milvus-lite is not installed: pip install 'zuno[milvus]'")
+        pytest.importorskip("pymilvus", reason="pymilvus is not installed: make milvus")
+        pytest.importorskip("milvus_lite", reason="milvus-lite is not installed: make milvus")
     if "lightrag" in stores:
-        pytest.importorskip("lightrag", reason="lightrag-hku is not installed: pip install 'zuno[lightrag]'")
+        pytest.importorskip("lightrag", reason="lightrag-hku is not installed: make lightrag")
 
 
 async def write(home: Path, written: Sequence[PostMortem]) -> None:
@@ -207,7 +207,7 @@ async def test_a_store_that_is_not_installed_is_named(
     await chosen.close()
     assert (found.source, len(found.memories)) == ("recent3", 3)
     assert "not installed" in found.note
-    assert f"zuno[{store}]" in found.note
+    assert f"`make {store}`" in found.note
 
 
 class Refusing(JsonlMemory):

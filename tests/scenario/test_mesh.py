@@ -42,7 +42,7 @@ ROLES = ("scout", "strategist", "critic", "arbiter")
 HANG = 120.0
 ASK = ("lp", "recommend", "rebalance", "1", "--chain", "sim", "--json")
 needs_iroh = pytest.mark.skipif(
-    importlib.util.find_spec("iroh") is None, reason="the iroh library is not installed: pip install 'zuno[mesh]'"
+    importlib.util.find_spec("iroh") is None, reason="the iroh library is not installed: make mesh"
 )
 
 

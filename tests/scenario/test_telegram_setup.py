@@ -109,7 +109,7 @@ def test_without_the_library_the_install_line_is_printed(zuno: Zuno, monkeypatch
     monkeypatch.setitem(sys.modules, "telegram", None)
     ran = zuno("telegram", "run", ZUNO_TELEGRAM_BOT_TOKEN="1:abc")
     assert ran.code == 4
-    assert "pip install 'zuno[telegram]'" in ran.err
+    assert "`make telegram`" in ran.err
 
 
 @pytest.mark.parametrize("wrong", ["alice", "1;2", "1.5", "@alice"])

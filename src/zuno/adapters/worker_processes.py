@@ -9,7 +9,6 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from importlib.metadata import version
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -18,6 +17,7 @@ from time import monotonic
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.kernel.installation import name_install, read_version
 from zuno.kernel.text import plain_text
 
 T = TypeVar("T")
@@ -276,7 +276,7 @@ class DaskCluster:
             from distributed import Client, as_completed
         except ImportError as error:
             discard_plan(tasks)
-            raise Unavailable("A cluster needs Dask: pip install 'zuno[cluster]'.") from error
+            raise Unavailable(f"A cluster needs Dask: {name_install('cluster')}.") from error
         try:
             client = await Client(self._address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, TimeoutError) as error:
@@ -284,7 +284,7 @@ class DaskCluster:
             raise Unavailable(f"No cluster answers at {plain_text(self._address, 60)}.") from error
         try:
             planned = await tasks if isinstance(tasks, Awaitable) else tasks
-            own = version("zuno")
+            own = read_version()
             futures = [client.submit(run_task, own, work, task, pure=False) for task in planned]
 
             async def hear_all() -> None:
@@ -301,8 +301,8 @@ class DaskCluster:
 
 
 def run_task(own: str, work: Work[Any, Any], task: Any) -> list[Any]:
-    if version("zuno") != own:
-        raise Refused(f"A worker of the cluster has Zuno {version('zuno')}, and this is {own}.")
+    if read_version() != own:
+        raise Refused(f"A worker of the cluster has Zuno {read_version()}, and this is {own}.")
 
     async def run() -> list[Any]:
         return [result async for result in work(task)]

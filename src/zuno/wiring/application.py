@@ -11,7 +11,6 @@ from datetime import date
 from decimal import Decimal
 from errno import EACCES, EPERM, EROFS
 from functools import cached_property
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +20,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.log_file import log_path, read_log, start_log, stop_log
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, account_mode
 from zuno.kernel.errors import NotFound, Refused, Unavailable, UsageError, ZunoError
+from zuno.kernel.installation import name_install, read_version
 from zuno.kernel.units import Millis, Seconds
 from zuno.settings import Settings, agent_roles, examine_settings, read_settings
 from zuno.wiring.chains import LOCAL_CHAINS, unusable_home
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 _LOG: Final = logging.getLogger(__name__)
 _CHAT: Final = "zuno.doors.chat"
-_INSTALL_MCP: Final = "`make mcp` in a checkout, or pip install 'zuno[mcp]'"
 
 
 def open_zuno(home: str | None, *, mending: bool = False) -> Application:
@@ -243,7 +242,7 @@ class Application(LpWiring, TradingWiring):
 
     def metrics(self) -> DeskMetrics:
         if find_spec("prometheus_client") is None:
-            raise Unavailable("Figures for Prometheus need its library: `make web`, or pip install 'zuno[web]'.")
+            raise Unavailable(f"Figures for Prometheus need its library: {name_install('web')}.")
         from time import monotonic
 
         from zuno.adapters.store.alerts_file import AlertsFile
@@ -385,10 +384,10 @@ class Application(LpWiring, TradingWiring):
 
     def assistant(self) -> AssistantDoor:
         if find_spec("mcp") is None:
-            raise Unavailable(f"The server for an assistant needs the library mcp: {_INSTALL_MCP}.")
+            raise Unavailable(f"The server for an assistant needs the library mcp: {name_install('mcp')}.")
         from zuno.doors.mcp.server import AssistantServer
 
-        return AssistantServer(self, os.urandom, version("zuno"))
+        return AssistantServer(self, os.urandom, read_version())
 
     def _push_sources(self) -> PushSources:
         async def paint(account: str) -> bytes | None:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from zuno.adapters.clock.system import SystemClock
+from zuno.kernel.installation import name_install
 from zuno.settings import Settings
 
 if TYPE_CHECKING:
@@ -102,6 +103,4 @@ class Models:
 
 def missing_models() -> str | None:
     """The command that installs the vendors' libraries; None if they are installed."""
-    from zuno.adapters.model.vendors import INSTALL
-
-    return INSTALL if find_spec("pydantic_ai") is None else None
+    return name_install("models") if find_spec("pydantic_ai") is None else None

@@ -17,10 +17,10 @@ from zuno.doors.telegram_door import TelegramDoor
 from zuno.doors.zuno import Zuno
 from zuno.journal.port import Journal
 from zuno.kernel.errors import Unavailable, UsageError
+from zuno.kernel.installation import name_install
 from zuno.settings import Settings
 from zuno.wiring.outbox import PushSources, build_button_search, build_pushes, find_push_gaps
 
-INSTALL: Final = "`make telegram` in a checkout, or pip install 'zuno[telegram]'"
 _CLIENT_LOGS: Final = ("telegram", "httpx", "httpcore")
 
 
@@ -39,7 +39,7 @@ def build_telegram(
         )
     token = check_bot(settings.telegram_bot_token.get_secret_value(), settings.telegram_api_base_url)
     if find_spec("telegram") is None:
-        raise Unavailable(f"The Telegram bot needs python-telegram-bot: {INSTALL}.")
+        raise Unavailable(f"The Telegram bot needs python-telegram-bot: {name_install('telegram')}.")
     from zuno.doors.telegram.access import Access
     from zuno.doors.telegram.bot import BotBackends
     from zuno.doors.telegram.command_table import COMMANDS, answer_free_text

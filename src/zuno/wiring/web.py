@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Awaitable, Callable
 from functools import partial
 from hashlib import sha256
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
@@ -21,11 +20,11 @@ from zuno.doors.web_door import LOOPBACK, WebDoor
 from zuno.doors.web_logins import Factors, Logins
 from zuno.doors.zuno import Zuno
 from zuno.kernel.errors import Unavailable, ZunoError
+from zuno.kernel.installation import name_install, read_version
 from zuno.kernel.public_site import LOOPBACK_NAMES, parse_public_url
 from zuno.settings import Settings
 from zuno.wiring.doctor import NO_ROOM
 
-INSTALL: Final = "`make web` in a checkout, or pip install 'zuno[web]'"
 LOGINS_FILE: Final = "web-logins.json"
 FACTORS_FILE: Final = "web-factors.json"
 OLD_TOKEN_FILE: Final = "web.token"
@@ -49,7 +48,7 @@ def build_web(
     public_url = public_url or settings.web_public_url
     site = None if public_url is None else parse_public_url(public_url, settings.web_proxies)
     if any(find_spec(name) is None for name in _LIBRARIES):
-        raise Unavailable(f"The page needs FastAPI and uvicorn: {INSTALL}.")
+        raise Unavailable(f"The page needs FastAPI and uvicorn: {name_install('web')}.")
     from zuno.doors.web.access import Access
     from zuno.doors.web.app import WebBackends
     from zuno.doors.web.metrics import Metrics
@@ -69,7 +68,7 @@ def build_web(
             now=unix_millis,
             chance=os.urandom,
             metrics=Metrics(monotonic),
-            version=version("zuno"),
+            version=read_version(),
             kill_lock=kill_lock,
             helper=helper,
             list_faults=partial(list_faults, settings.home, probe_journal, kill_lock, list_troubles),

@@ -129,7 +129,7 @@ async def test_older_replies_without_a_price_need_no_price_list(
     FolderOfReports(tmp_path / "lab").add_lines("replies.jsonl", [*lines, '{"of":"another form"}'])
     for library in ("pydantic_ai", "genai_prices"):
         monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr("zuno.wiring.lab_models.missing_models", lambda: "pip install them")
+    monkeypatch.setattr("zuno.wiring.lab_models.missing_models", lambda: "make models")
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     models = LabModels(str(tmp_path), tmp_path)
     chain = models.registry(REPLIES).models_for("risk_manager", 0).models

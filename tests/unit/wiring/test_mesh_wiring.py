@@ -47,7 +47,7 @@ async def test_whoever_comes_second_is_told_who_runs_and_opens_nothing(tmp_path:
 
 
 async def test_whoever_cannot_begin_leaves_the_seat(tmp_path: Path) -> None:
-    pytest.importorskip("iroh", reason="the iroh library is not installed: pip install 'zuno[mesh]'")
+    pytest.importorskip("iroh", reason="the iroh library is not installed: make mesh")
     meshes, files, unused = await set_up(tmp_path), MeshFiles(tmp_path), Any
     table = files.table()
     assert table is not None

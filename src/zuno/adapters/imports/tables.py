@@ -19,6 +19,7 @@ from zuno.adapters.imports.layouts import (
 )
 from zuno.adapters.imports.text_tables import build_columns, common_step, moments_of_numbers, open_duck, read_time
 from zuno.kernel.errors import Malformed, Refused, Unavailable
+from zuno.kernel.installation import name_install
 from zuno.trading.model.market import Series
 from zuno.trading.ports.imports import ISO, ImportBlock, UnreadLine
 
@@ -101,7 +102,7 @@ def _open_arrow(path: Path) -> Any:
     try:
         from pyarrow import ArrowInvalid, dataset
     except ImportError as error:
-        raise Unavailable("A feather file needs pyarrow: pip install 'zuno[feather]'.") from error
+        raise Unavailable(f"A feather file needs pyarrow: {name_install('feather')}.") from error
     try:
         return dataset.dataset(str(path), format="feather")
     except (ArrowInvalid, OSError) as error:

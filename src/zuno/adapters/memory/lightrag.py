@@ -26,6 +26,7 @@ from zuno.adapters.memory import milvus
 from zuno.adapters.memory.table import VectorIndex, keep_new, rank_rows
 from zuno.kernel.canonical import canonical, digest
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.installation import name_install
 from zuno.trading.measure.similarity import Entities, find_entities, list_terms, unpack_vector
 from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery
 from zuno.trading.ports.recall import Embedder
@@ -222,7 +223,7 @@ class LightRagMemoryIndex(VectorIndex):
             from lightrag.kg.shared_storage import finalize_share_data
             from lightrag.utils import EmbeddingFunc, Tokenizer
         except ImportError as error:
-            raise Unavailable("LightRAG is not installed: pip install 'zuno[lightrag]'.") from error
+            raise Unavailable(f"LightRAG is not installed: {name_install('lightrag')}.") from error
         finally:
             logging.getLogger().removeHandler(quiet)
         logging.getLogger("lightrag").setLevel(logging.CRITICAL + 1)  # its import sets it to INFO; we raise

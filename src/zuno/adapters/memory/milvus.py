@@ -1,4 +1,4 @@
-"""Memories in Milvus (extra `zuno[milvus]`): a server by its URL, or milvus-lite in the home. It finds the nearest
+"""Memories in Milvus (extra `milvus`): a server by its URL, or milvus-lite in the home. It finds the nearest
 vectors; ranking them by words and age is ours."""
 
 import asyncio
@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from zuno.adapters.file_lock import FileLock
 from zuno.adapters.memory.table import VectorIndex, identify, keep_new, rank_rows
 from zuno.kernel.errors import Broken, Unavailable
+from zuno.kernel.installation import name_install
 from zuno.trading.measure.similarity import list_terms, unpack_vector
 from zuno.trading.model.memory import MemoryRecord, Recalled, RecallQuery
 from zuno.trading.ports.recall import Embedder
@@ -187,7 +188,7 @@ def open_milvus(place: str, token: str, prepare: Callable[[Any], object]) -> Any
     another process has open. `Broken`: files that cannot be read."""
     in_process = "://" not in place
     if find_spec("pymilvus") is None or (in_process and not has_local_milvus()):
-        raise Unavailable("Milvus is not installed: pip install 'zuno[milvus]'.")
+        raise Unavailable(f"Milvus is not installed: {name_install('milvus')}.")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # the same, of the library below
     from pymilvus import MilvusClient
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
+from zuno.kernel.installation import name_install
 from zuno.llm.names import ModelId, Vendor, thinking_tokens
 from zuno.llm.port import Answered, Failed, ModelRequest, Reply, Usage
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
     from pydantic_ai.models import Model as VendorSdk
 
-INSTALL = "`make models` in a checkout, or pip install 'zuno[models]'"
 MAX_BODY_BYTES = 1_000_000
 """The most we read of one HTTP answer."""
 
@@ -73,7 +73,7 @@ class VendorModel:
 
     async def reply(self, request: ModelRequest) -> Reply:
         if not self._installed:
-            return Failed("unavailable", f"models are not installed: {INSTALL}", _NOTHING)
+            return Failed("unavailable", f"models are not installed: {name_install('models')}", _NOTHING)
         sdk = await self._open()
         from pydantic_ai.models import ModelRequestParameters
         from pydantic_ai.output import OutputObjectDefinition

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, LiteralString
 
 from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
+from zuno.kernel.installation import name_install
 
 if TYPE_CHECKING:
     import psycopg
@@ -161,4 +162,4 @@ def translate_postgres(which: str) -> Iterator[None]:
         except psycopg.Error as error:
             raise Broken(f"The Postgres {which} cannot be used as one ({type(error).__name__}).") from error
     except ImportError as error:
-        raise Unavailable("Postgres needs its driver: install zuno[postgres].") from error
+        raise Unavailable(f"Postgres needs its driver: {name_install('postgres')}.") from error

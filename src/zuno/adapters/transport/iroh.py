@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zuno.adapters.transport.inbox import CLOSED, Inbox
 from zuno.kernel.errors import Refused, Unavailable, UsageError
+from zuno.kernel.installation import name_install
 from zuno.lp.model.debate import Role
 from zuno.lp.ports.transport import ReceivedMessage
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from iroh import BiStream, Connection, Endpoint, Incoming
 import ctypes
 
-INSTALL: Final = "pip install 'zuno[mesh]'"
 LIMIT: Final = 16 * 1024 * 1024
 PATIENCE: Final = 5.0
 SILENCE: Final = 1.0
@@ -419,7 +419,7 @@ def _library() -> Any:
         import iroh
         import iroh.iroh_ffi as crossing
     except ImportError:
-        raise Unavailable(f"This transport needs the iroh library; install it with {INSTALL}.") from None
+        raise Unavailable(f"This transport needs the iroh library: {name_install('mesh')}.") from None
     patch_buffer_writer(getattr(crossing, "_UniffiRustBufferBuilder", None))
     return iroh
 

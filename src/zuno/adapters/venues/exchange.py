@@ -17,8 +17,8 @@ from zuno.adapters.venues.vendor_json import VendorJson
 from zuno.kernel import foreign_json
 from zuno.kernel.backoff import Backoff
 from zuno.kernel.errors import Malformed, Refused, Unavailable, Unreachable, ZunoError
+from zuno.kernel.installation import name_install
 
-INSTALL: Final = "pip install 'zuno[exchanges]'"
 PATIENCE: Final = RequestLimits(max_bytes=8_000_000)
 """A list of every option is a megabyte or two."""
 LIMITED: Final = frozenset({418, 429})
@@ -190,7 +190,8 @@ class ExchangeClient:
             try:
                 import ccxt.async_support as vendors
             except ImportError:
-                raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {INSTALL}") from None
+                remedy = name_install("exchanges")
+                raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {remedy}") from None
             vendor = self.vendor if self.keys is not None else replace(self.vendor, read_decline=None)
             kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self.patience.max_bytes)
             options = {"timeout": round(self.patience.timeout * 1_000), "enableRateLimit": self.throttled}

@@ -15,9 +15,9 @@ from enum import Enum, auto
 from itertools import product
 from typing import Any, Final, TypeAlias
 
-from zuno.adapters.venues.exchange import INSTALL
 from zuno.adapters.venues.vendor_json import VendorJson, parse_json
 from zuno.kernel.errors import Unavailable
+from zuno.kernel.installation import name_install
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS, Heartbeat, Series, TapeEvent
 
@@ -221,5 +221,6 @@ def _websockets(name: str) -> tuple[tuple[type[Exception], ...], Callable[..., A
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
     except ImportError:
-        raise Unavailable(f"{name}'s stream is read with websockets, which is not installed: {INSTALL}") from None
+        remedy = name_install("exchanges")
+        raise Unavailable(f"{name}'s stream is read with websockets, which is not installed: {remedy}") from None
     return (WebSocketException, OSError, EOFError), connect

@@ -128,9 +128,9 @@ def demo(ctx: typer.Context, home: Home = None, json: Json = False) -> None:
 @app.command()
 def version(home: Home = None, json: Json = False) -> None:
     """Print the version."""
-    from importlib.metadata import version as installed
+    from zuno.kernel.installation import read_version
 
-    number = installed("zuno")
+    number = read_version()
     typer.echo(f'{{"version": "{number}"}}' if json else f"zuno {number}")
 
 

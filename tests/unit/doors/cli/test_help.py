@@ -33,4 +33,4 @@ def test_a_flag_takes_no_value_and_help_says_so(capsys: pytest.CaptureFixture[st
 def test_the_version_is_told_by_command_and_by_option(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["version"], ["--version"]):
         assert run(words, open_zuno) == 0
-        assert capsys.readouterr().out == f"zuno {version('zuno')}\n"
+        assert capsys.readouterr().out == f"zuno {version('zuno-desk')}\n"
