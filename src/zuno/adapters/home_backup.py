@@ -22,6 +22,7 @@ from zuno.adapters.file_lock import FileLock
 from zuno.adapters.home_files import FileKind, classify_file, copy_files, list_home, stage_home
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.keys.keystore import read_keystore
+from zuno.adapters.kill_lock import FOLDER as KILLS
 from zuno.kernel.errors import Broken, DiskFull, Malformed, Refused, UsageError
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.wire import Hex64, Wire
@@ -108,12 +109,13 @@ def _write_archive(
     seq = 0
     exported = [] if export is None else export(folder)
     not_these = {*exported, "journal.db", "journal.head", "journal.lock", "kill.lock"} if exported else set()
+    inside = f"{KILLS}/" if exported else "/"  # an export has the kills of the home among all others
 
     def copy() -> Iterator[str]:
         """An archived bundle is in the archive before the journal says so: the archive is looked at last."""
         yield from exported
         for of_archive in (False, True):
-            chosen = _choose(home, left_out) - not_these
+            chosen = {name for name in _choose(home, left_out) - not_these if not name.startswith(inside)}
             yield from copy_files(home, folder, {name for name in chosen if name.startswith("archive/") is of_archive})
 
     with ZipFile(draft, "w", compresslevel=1) as archive:

@@ -38,7 +38,7 @@ class FileKind(StrEnum):
 
 _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.CACHE, False, ".*.partial */.*.partial journal.moved.* .moving-*"),
-    (FileKind.MONEY, True, "kill.lock spend.json spend-viewers.json telegram.db"),
+    (FileKind.MONEY, True, "kill.lock kills/* spend.json spend-viewers.json telegram.db"),
     (FileKind.LOCK, True, "journal.lock mesh/*/journal.lock"),
     (FileKind.LOCK, False, "*.lock leases/* home.mark mesh/*/axl.pid devnet.json"),
     (FileKind.KEY, True, "keys/*.pub peer.pub mesh/*/peer.pub wallets/0x*.json"),

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from zuno.adapters.atomic_file import flush_to_disk, read_file, replace_file, translate_write_errors
+from zuno.adapters.atomic_file import flush_to_disk, translate_write_errors
 from zuno.adapters.home_files import (
     POSTGRES,
     FileKind,
@@ -18,7 +18,7 @@ from zuno.adapters.home_files import (
     set_mark,
     stage_home,
 )
-from zuno.adapters.kill_lock import FILE as KILL_LOCK
+from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.sqlite import SqliteTables, open_archive
 from zuno.adapters.store.table_store import PAGE, HeadFile, JournalLock, Tables, TableStore, read_last, read_stored
 from zuno.journal.blocks import build_recipe
@@ -51,8 +51,7 @@ async def move_home(home: Path, target: Path, verify: VerifyFolder, heads: HeadF
                 size = _copy_all(home, staged, target)
                 set_mark(staged, {**mark, "from": str(home)})  # refuses to be opened until the old one is marked
                 entries = await verify(staged)
-            if (kills := read_file(home / KILL_LOCK)) is not None:  # a kill waits for no copy
-                replace_file(target / KILL_LOCK, kills)
+            KillLockFile(home).copy_to(target)  # a kill waits for no copy
             set_mark(home, {"to": str(target)})
             heads.mark_broken(f"moved to {target}", "")  # for processes that have it open
         set_mark(target, mark)

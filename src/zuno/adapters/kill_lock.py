@@ -1,24 +1,28 @@
-"""`kill.lock` in the home: a line for every account that was killed, `ACCOUNT [TIME [DOOR]]`.
+"""`kills/` in the home: a file for every kill, `ACCOUNT.MOMENT.…`, that says when and where. No kill waits for another
+writer, and none overwrites another's.
 
-It can be made by hand: `echo live >> kill.lock`. A file that is empty or cannot be read locks every account.
+`kill.lock` beside it holds a line for every account, `ACCOUNT [TIME [DOOR]]`: Zuno 1.0 wrote it, and it can be made by
+hand (`echo live >> kill.lock`). What is empty there or cannot be read locks every account.
 """
 
+import os
+import time
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, LiteralString
+from uuid import uuid4
 
-from zuno.adapters.atomic_file import flush_to_disk, replace_file, translate_write_errors
+from zuno.adapters.atomic_file import flush_to_disk, read_file, replace_file, translate_write_errors
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.file_lock import FileLock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name, short_name
+from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name, is_account_name, short_name
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, UsageError, ZunoError
+from zuno.kernel.errors import Refused, ZunoError
 
 FILE: Final = "kill.lock"
+FOLDER: Final = "kills"
 DEFAULT_HOME: Final = "~/.zuno"
-_WAIT_SECONDS: Final = 0.5
-"""How long a kill waits for another writer before it writes all the same."""
 _SCHEMA: Final[LiteralString] = "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)"
 
 
@@ -43,7 +47,8 @@ class KillLockFile:
 
     def __init__(self, home: Path, database_url: str | None = None, named: Iterable[str] = ()) -> None:
         self.path = home / FILE
-        self._turn = FileLock(home / "leases" / FILE, timeout=_WAIT_SECONDS)
+        self.folder = home / FOLDER
+        self._turn = FileLock(home / "leases" / FILE, timeout=WAIT_SECONDS)  # of unlocks: a kill waits for nobody
         self._url = database_url
         self._shared = {LIVE_ACCOUNT, DEMO_ACCOUNT, *named}
         self._ready = False
@@ -64,7 +69,7 @@ class KillLockFile:
         self._shared_kills()
 
     def list_kills(self) -> frozenset[tuple[str, str]]:
-        """Accounts in the file, each with when and where; empty if the file cannot be read."""
+        """Accounts of this home, each with when and where first; empty if they cannot be read."""
         with suppress(ZunoError):
             return frozenset(self._read().items())
         return frozenset()
@@ -72,17 +77,12 @@ class KillLockFile:
     def lock(self, account: str, door: str) -> None:
         account = short_name(account)
         check_account_name(account)
-        with suppress(OSError):  # or the write says why
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            with suppress(ZunoError):  # whoever holds it was stopped half-way
-                stack.enter_context(self._turn)
-            try:
-                kills = self._read()
-            except Refused:
-                return  # every account is locked
-            if account not in kills:
-                self._write({**kills, account: _describe_kill(door)})
+        with translate_write_errors(self.folder):
+            self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            name = f"{account}.{time.time_ns():020d}.{uuid4().hex[:12]}"
+            replace_file(self.folder / name, f"{_describe_kill(door)}\n".encode())
+            flush_to_disk(self.folder.parent)
 
     def share(self, account: str, door: str) -> None:
         if self._url is not None and account in self._shared:
@@ -90,52 +90,79 @@ class KillLockFile:
             self._query(statement, account, f"{_describe_kill(door)} of another home")
 
     def unlock(self, account: str) -> None:
-        with self._turn:
-            kills = self._read()
-            if kills.pop(account, None) is not None:
-                self._write(kills)
+        """What is killed while this runs stays killed."""
+        with self._turn, translate_write_errors(self.folder):
+            by_hand = self._read_lines()
+            lifted = [path for killed, path in self._list_files() if killed == account]
+            if by_hand.pop(account, None) is not None:
+                if by_hand:
+                    replace_file(self.path, _encode(by_hand))
+                else:
+                    lifted.append(self.path)
+            for path in lifted:
+                path.unlink(missing_ok=True)
+                flush_to_disk(path.parent)
         if self._url is not None and account in self._shared:
             self._query("DELETE FROM zuno.kills WHERE account = %s", account)
 
     def read_content(self) -> bytes | None:
-        """The file as it would be in a home of its own, with the kills of the database; None: nobody is killed."""
+        """As `kill.lock` would be in a home of its own, with the kills of the database; None: nobody is killed."""
         try:
             kills = self._shared_kills() | self._read()
         except Refused:
-            return self.path.read_bytes()  # it locks every account, and goes on to
+            return read_file(self.path) or b""  # it locks every account, and goes on to
         return _encode(kills) if kills else None
+
+    def copy_to(self, home: Path) -> None:
+        """Copy what stands to another home: a kill waits for no copy."""
+        for path in (self.path, *(path for _, path in self._list_files())):
+            if (content := read_file(path)) is not None:
+                place = home / path.relative_to(self.path.parent)
+                place.parent.mkdir(mode=0o700, exist_ok=True)
+                replace_file(place, content)
 
     def _shared_kills(self) -> dict[str, str]:
         return {} if self._url is None else self._query("SELECT account, said FROM zuno.kills")
 
     def _read(self) -> dict[str, str]:
-        """When and where each account was killed. `Refused` where the file names none, or cannot be read."""
+        """When and where each account was killed first. `Refused` where that cannot be read."""
+        kills = self._read_lines()
+        for account, path in self._list_files():
+            if (said := read_file(path)) is not None:  # or it was lifted since it was listed
+                kills.setdefault(account, " ".join(said.decode("utf-8", "replace").split()))
+        return kills
+
+    def _list_files(self) -> list[tuple[str, Path]]:
+        """Each kill's account and file, oldest first. `Refused` where one names no account."""
+        try:
+            names = sorted(name for name in os.listdir(self.folder) if not name.startswith("."))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise self._refuse(self.folder, error.strerror or "unread") from error
+        files = [(name.partition(".")[0], self.folder / name) for name in names]
+        for account, path in files:
+            if not is_account_name(account):
+                raise self._refuse(path, "it names none")
+        return files
+
+    def _read_lines(self) -> dict[str, str]:
+        """Of the file. `Refused` where it names no account, or cannot be read."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return {}
         except OSError as error:
-            raise self._refuse(error.strerror or "unread") from error
+            raise self._refuse(self.path, error.strerror or "unread") from error
         lines = [line.split(" ", 1) for line in content.decode("utf-8", "replace").splitlines()]
-        try:
-            for account, *_ in lines:
-                check_account_name(account)
-        except UsageError as error:
-            raise self._refuse("damaged") from error
+        if not all(is_account_name(account) for account, *_ in lines):
+            raise self._refuse(self.path, "damaged")
         if not content.endswith(b"\n"):
-            raise self._refuse("cut off" if content else "it names none")
+            raise self._refuse(self.path, "cut off" if content else "it names none")
         return {account: " ".join(details) for account, *details in lines}
 
-    def _refuse(self, why: str) -> Refused:
-        return Refused(f"{self.path} locks every account ({why}); look at it, and remove it by hand to lift it.")
-
-    def _write(self, kills: Mapping[str, str]) -> None:
-        with translate_write_errors(self.path):
-            if kills:
-                replace_file(self.path, _encode(kills))
-            else:
-                self.path.unlink()
-                flush_to_disk(self.path.parent)
+    def _refuse(self, path: Path, why: str) -> Refused:
+        return Refused(f"{path} locks every account ({why}); look at it, and remove it by hand to lift it.")
 
     def _query(self, statement: LiteralString, *values: str) -> dict[str, str]:
         from zuno.adapters.store.lease import connect, create_schema

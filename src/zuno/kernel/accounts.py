@@ -35,11 +35,18 @@ class KillLock(Protocol):
 
 
 def check_account_name(name: str) -> None:
-    if not _ACCOUNT_NAME.fullmatch(name):
-        raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
-    word = name.lower()
-    if word in RESERVED_ACCOUNTS and name != word:
-        raise UsageError(f"No account is called {name}; write {word}.")
+    """`UsageError` for what is no account's name."""
+    if is_account_name(name):
+        return
+    if name.lower() in RESERVED_ACCOUNTS:
+        raise UsageError(f"No account is called {name}; write {name.lower()}.")
+    raise UsageError(f"{plain_text(name, 40)!r} is no name of an account; use up to 64 letters, digits, - and _.")
+
+
+def is_account_name(name: str) -> bool:
+    return _ACCOUNT_NAME.fullmatch(name) is not None and (name in RESERVED_ACCOUNTS) == (
+        name.lower() in RESERVED_ACCOUNTS
+    )
 
 
 def account_mode(account: str) -> Literal["paper", "demo", "live"]:

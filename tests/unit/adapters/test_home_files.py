@@ -42,6 +42,7 @@ def kind(name: str) -> FileKind:
         ("journal.head", FileKind.RECORD, True),
         ("journal.lock", FileKind.LOCK, True),
         ("kill.lock", FileKind.MONEY, True),
+        ("kills/live.01.ab", FileKind.MONEY, True),
         ("leases/kill.lock", FileKind.LOCK, False),
         ("keys/node.key", FileKind.KEY, False),
         ("keys/node.pub", FileKind.KEY, True),

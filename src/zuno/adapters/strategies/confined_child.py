@@ -1,16 +1,19 @@
 """The process that runs an owner's `targets(view)`. It is started by path, imports nothing of Zuno, and confines itself
 before a line of the owner's runs: no files, no network, no other processes, little memory.
 
-stdin: `{"layers": …, "memory": bytes, "seconds": …, "code": …, "view": …}`. The last line of stdout: `{"targets": …}`
-or `{"error": …}`, and which layers hold.
+stdin: `{"layers": …, "memory": bytes, "seconds": …, "parent": pid, "code": …, "view": …}`. The last line of stdout:
+`{"targets": …}` or `{"error": …}`, with what is within reach and which layers hold. Where anything is within reach,
+the owner's code is not run.
 """
 
+import _socket
 import ctypes
 import json
 import os
 import platform
 import resource
 import struct
+from contextlib import suppress
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, Final
@@ -101,6 +104,22 @@ def confine(layers: list[str]) -> dict[str, str]:
     return states
 
 
+def find_reached(parent: int) -> list[str]:
+    """What succeeds of what must fail."""
+    attempts = {
+        "files": lambda: os.open(__file__, os.O_RDONLY),
+        "the network": lambda: _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).sendto(b"", ("127.0.0.1", 9)),
+        "new processes": lambda: os.fork() or os._exit(0),
+        "other processes": lambda: os.kill(parent, 0),
+    }
+    reached = []
+    for name, attempt in attempts.items():
+        with suppress(OSError):
+            attempt()
+            reached.append(name)
+    return reached
+
+
 def ask_strategy(code: str, view: dict[str, Any]) -> dict[str, Any]:
     scope: dict[str, Any] = {"__name__": "strategy"}
     markets = {name: SimpleNamespace(**history) for name, history in view.pop("markets", {}).items()}
@@ -119,11 +138,12 @@ def main() -> None:
     for name in MODULES:
         import_module(name)
     limit_resources(asked["memory"], asked["seconds"])
-    layers = confine(asked["layers"])
+    states = {"layers": confine(asked["layers"]), "reached": find_reached(asked["parent"])}
     try:
-        answer = json.dumps({"targets": ask_strategy(asked["code"], asked["view"]), "layers": layers})
+        targets = {} if states["reached"] else ask_strategy(asked["code"], asked["view"])
+        answer = json.dumps({"targets": targets, **states})
     except BaseException as error:  # the owner's code may end in any way
-        answer = json.dumps({"error": f"{type(error).__name__}: {error}"[:300], "layers": layers})
+        answer = json.dumps({"error": f"{type(error).__name__}: {error}"[:300], **states})
     os.write(1, f"\n{answer}\n".encode())
     os._exit(0)
 

@@ -1,11 +1,12 @@
 """A strategy in Python: its file is read here and runs in a process of its own that has no keys and reaches nothing.
 
-Whether that holds is tried, not assumed: before the first question code of ours goes the same way and attempts what
-must fail. Where anything succeeds, no strategy in Python is run.
+Whether that holds is tried, not assumed: in every process code of ours attempts what must fail, once it is confined.
+Where anything succeeds, the owner's code is not run there.
 """
 
 import asyncio
 import json
+import logging
 import os
 import signal
 import sys
@@ -26,25 +27,7 @@ LAYERS: Final = ("namespaces", "landlock", "seccomp")
 MEMORY_BYTES: Final = 512 * 1024 * 1024
 MOST_BYTES: Final = 256 * 1024
 """Of code, and of what it writes."""
-_ATTEMPTS: Final = """
-import os, _socket
-
-def targets(view):
-    attempts = {
-        "files": lambda: os.open(view.file, os.O_RDONLY),
-        "the network": lambda: _socket.socket(_socket.AF_INET, _socket.SOCK_DGRAM).sendto(b"", ("127.0.0.1", 9)),
-        "new processes": lambda: os.fork() or os._exit(0),
-        "other processes": lambda: os.kill(view.parent, 0),
-    }
-    reached = {}
-    for name, attempt in attempts.items():
-        try:
-            attempt()
-            reached[name] = 1
-        except OSError:
-            pass
-    return reached
-"""
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
@@ -54,22 +37,23 @@ class Confinement:
     seconds: float
     layers: Sequence[str] = LAYERS
     platform: str = sys.platform
-    _gap: str | None = field(default=None, init=False)
+    _lacking: str = field(default="", init=False)  # of these layers, in the last process
 
     async def find_gap(self) -> str:
-        """Why no code can be run here, tried once; empty: it is confined."""
-        if self.platform != "linux":
-            return "only Linux can confine it"
-        if self._gap is None:
-            answer = await self.run(_ATTEMPTS, json.dumps({"file": str(CHILD), "parent": os.getpid()}).encode())
-            lacking = [f"{name}: {trouble}" for name, trouble in answer["layers"].items() if trouble]
-            reached = ", ".join(answer.get("targets", {"everything": 1}))
-            self._gap = "; ".join((f"this kernel leaves {reached} within reach", *lacking)) if reached else ""
-        return self._gap
+        """Why no code can be run here now; empty: it is confined."""
+        try:
+            await self.run("def targets(view): return {}", b"{}")
+        except Refused as error:
+            return str(error)
+        return ""
 
     async def run(self, code: str, view: bytes) -> dict[str, Any]:
-        """The child's answer. `Unavailable` for one that takes too long, `Malformed` for one that is none."""
-        limits = {"layers": self.layers, "memory": MEMORY_BYTES, "seconds": int(self.seconds) + 2, "code": code}
+        """The child's answer. `Refused` where it is not confined: the code was not run. `Unavailable` for one that
+        takes too long, `Malformed` for one that is none."""
+        if self.platform != "linux":
+            raise Refused("only Linux can confine it")
+        bounds = {"memory": MEMORY_BYTES, "seconds": int(self.seconds) + 2}
+        limits = {"layers": self.layers, **bounds, "parent": os.getpid(), "code": code}
         pipe = asyncio.subprocess.PIPE
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", "-B", str(CHILD), stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL,
@@ -88,9 +72,16 @@ class Confinement:
             await child.communicate()
         try:
             answer: dict[str, Any] = json.loads(output.rstrip().rpartition(b"\n")[2])
-            return {**answer, "layers": dict(answer["layers"])}
-        except (ValueError, TypeError, KeyError, RecursionError):
+            reached = ", ".join(answer["reached"])
+            lacking = "; ".join(f"{name}: {trouble}" for name, trouble in answer["layers"].items() if trouble)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             raise Malformed(f"it ended without an answer (exit code {ended})") from None
+        if lacking != self._lacking:
+            self._lacking = lacking
+            _log.warning("strategies in Python are confined %s", f"without {lacking}" if lacking else "by all layers")
+        if reached:
+            raise Refused("; ".join(filter(None, (f"this kernel leaves {reached} within reach", lacking))))
+        return answer
 
 
 async def _exchange(child: asyncio.subprocess.Process, asked: bytes) -> bytes:
@@ -127,8 +118,6 @@ class PythonStrategy:
         code, digest = read_code(self.path)
         if digest != self.digest:
             raise Refused(f"{self.path} was changed since it was added; add it again")
-        if gap := await self.confinement.find_gap():
-            raise Refused(f"no Python strategy is run here: {gap}")
         answer = await self.confinement.run(code, view)
         if not isinstance(targets := answer.get("targets"), dict):
             raise Malformed(f"it raised {plain_text(str(answer.get('error')), 200)}")

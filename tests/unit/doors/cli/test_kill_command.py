@@ -25,7 +25,7 @@ def test_a_kill_in_a_fresh_home_locks_and_touches_no_market(tmp_path: Path) -> N
     assert (ran.document["positions"], ran.document["orders"]) == ([], [])
     assert [lock["protection"] for lock in ran.document["protections"]] == ["kill_switch"]
     assert not (home / "market").exists()
-    assert KillLockFile(home).path.read_text().split()[::2] == ["paper", "terminal"]
+    assert [(account, said.split()[1]) for account, said in KillLockFile(home).list_kills()] == [("paper", "terminal")]
 
 
 def test_a_kill_with_a_journal_that_cannot_be_read_still_locks(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_lock_that_cannot_be_written_keeps_nobody_from_the_rest_of_the_kill(tm
 def test_what_was_not_confirmed_or_is_no_account_is_not_locked(tmp_path: Path, words: tuple[str, ...]) -> None:
     """With money the word is typed, whatever `--yes` says."""
     assert run_process(tmp_path, "trade", "kill", *words).code == 2
-    assert not KillLockFile(tmp_path).path.exists()
+    assert not KillLockFile(tmp_path).folder.exists()
 
 
 def test_the_lock_is_shown_and_lifted_by_unlock(tmp_path: Path) -> None:
