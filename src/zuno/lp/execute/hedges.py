@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
+from zuno.amm.model import LpPosition
 from zuno.journal.port import Author, Journal
 from zuno.kernel.canonical import digest
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
@@ -126,7 +127,7 @@ class HedgeKeeper:
         approved, off = await self._list_approved(), dict[int, str]()
         for account in dict.fromkeys(each.account for each in approved):
             own = [each for each in approved if each.account == account]
-            shorts, _, _ = await self._follow(own, await self._read_set(account))
+            shorts, *_ = await self._follow(own, await self._read_set(account))
             wanted, most = _sum(shorts), _sum(shorts, most=True)
             held = await self.shorts.read_held(account, wanted)
             for short in shorts:
@@ -180,7 +181,11 @@ class HedgeKeeper:
 
     async def _keep_account(self, account: str, approved: Sequence[HedgeApproved]) -> list[str]:
         last = await self._read_set(account)
-        shorts, ended, notes = await self._follow(approved, last)
+        shorts, ended, notes, given = await self._follow(approved, last)
+        for short in given:
+            word = f"{short.symbol} of position {short.position_id} is hedged no more"
+            why = "the wallet that it was hedged for does not hold it"
+            notes.append(await self._push(account, short.market, word, why, [short]))
         before, wanted, most = _sum(last.shorts), _sum(shorts), _sum(shorts, most=True)
         markets = dict.fromkeys((*before, *wanted))
         if not markets:
@@ -215,11 +220,12 @@ class HedgeKeeper:
 
     async def _follow(
         self, approved: Sequence[HedgeApproved], last: HedgeSet
-    ) -> tuple[list[Short], list[str], list[str]]:
-        """What each hedged position holds of its volatile token, which hedges are over, and what could not be read.
-        While a plan changes a position its short stays, and so it does where the chain does not answer."""
+    ) -> tuple[list[Short], list[str], list[str], list[Short]]:
+        """What each hedged position holds of its volatile token, which hedges are over, what could not be read, and
+        which hedges are over because another wallet holds the position by now. While a plan changes a position its
+        short stays, and so it does where the chain does not answer."""
         journal, known = await self.journal(), {each.plan_id: each for each in last.shorts}
-        shorts, ended, notes = list[Short](), list[str](), list[str]()
+        shorts, ended, notes, given = list[Short](), list[str](), list[str](), list[Short]()
         positions: dict[str, tuple[HedgeApproved, int]] = {}
         moving: set[tuple[str, int | None]] = set()
         for each in approved:
@@ -240,26 +246,32 @@ class HedgeKeeper:
             try:
                 if (each.chain, position_id) in moving:
                     raise Unavailable("a plan is changing it")
-                quantity = await self._read_amount(each, position_id)
+                position = await self._read_position(each, position_id)
+                wallet = await self._find_wallet(plan_id)
             except ZunoError as error:
                 notes.append(f"the hedge of position {position_id} on {each.chain} stays as it is: {error}")
                 shorts += [known[plan_id]] if plan_id in known else []
                 continue
-            if quantity is None:
-                quantity = ZERO
-                ended.append(plan_id)
+            is_given_away = position is not None and wallet not in (None, position.owner.lower())
+            quantity = ZERO if position is None or is_given_away else _count_hedged(each, position)
             same = each.model_dump(include=set(Short.model_fields) - {"position_id", "quantity"}, by_alias=False)
-            shorts.append(Short(**same, position_id=position_id, quantity=quantity))
-        return shorts, ended, notes
+            short = Short(**same, position_id=position_id, quantity=quantity)
+            shorts.append(short)
+            given += [short] if is_given_away else []
+            ended += [plan_id] if position is None or is_given_away else []
+        return shorts, ended, notes, given
 
-    async def _read_amount(self, each: HedgeApproved, position_id: int) -> Decimal | None:
-        """None: there is no liquidity any more."""
+    async def _find_wallet(self, plan_id: str) -> str | None:
+        """Which the position is for; None where the journal does not say."""
+        approved = await (await self.journal()).latest(1, request_id=plan_id, kind=PlanApproved.kind)
+        return PlanApproved.model_validate(dict(approved[0].payload)).approval.wallet.lower() if approved else None
+
+    async def _read_position(self, each: HedgeApproved, position_id: int) -> LpPosition | None:
+        """Whoever holds it; None: there is no liquidity any more."""
         snapshot = await self.chain_of(each.chain).positions([position_id])
         if snapshot.missing and snapshot.missing[0].unread:
             raise Unavailable(snapshot.missing[0].reason)
-        held = [position for position in snapshot.positions if position.liquidity]
-        amounts = [(position.amount0, position.amount1)[each.side] for position in held]
-        return Decimal(sum(amounts)).scaleb(-each.decimals) if held else None
+        return next((position for position in snapshot.positions if position.liquidity), None)
 
     async def _push(self, account: str, market: str, word: str, why: str, shorts: Sequence[Short]) -> str:
         at, chains = self.now(), sorted({each.chain for each in shorts})
@@ -300,6 +312,11 @@ class HedgeKeeper:
 def name_of_set(account: str) -> str:
     """Under which an account's shorts are journaled, and its lock."""
     return f"hedges_{digest(account.encode())[:16]}"
+
+
+def _count_hedged(each: HedgeApproved, position: LpPosition) -> Decimal:
+    """The token's whole coins that are in the position."""
+    return Decimal((position.amount0, position.amount1)[each.side]).scaleb(-each.decimals)
 
 
 def _describe_off(left: Decimal, coin: str) -> str:

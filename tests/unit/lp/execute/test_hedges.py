@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -17,18 +17,20 @@ from tests.wire.hedges import HedgeHarness
 from tests.wire.paper_venue import ACCOUNT, START
 from zuno.adapters.chain.sim.chain import SimChain
 from zuno.adapters.chain.sim.world_file import SimFile
+from zuno.adapters.chain.world import WALLET
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.store.memory import MemoryStore
 from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Author
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.notify import Severity
-from zuno.kernel.units import Millis
+from zuno.kernel.units import Address, Millis
 from zuno.lp.execute.hedges import HedgeKeeper
 from zuno.lp.model.chains import CHAINS
 from zuno.lp.model.hedges import HedgeApproved, HedgeSet
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import Action, Draft, InstructedHedge, Instruction, PlanOver
+from zuno.lp.model.plan_events import Action, Approval, Draft, InstructedHedge, Instruction, PlanApproved, PlanOver
+from zuno.lp.ports.chain import Missing, Snapshot
 from zuno.markets.market import Catalogue, Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.order_gate import OrderGate
@@ -40,6 +42,19 @@ from zuno.wiring.hedges import SleeveShorts, keep_days
 
 BINANCE, MARKET = Venue("BINANCE"), "BTCUSDT"
 PLAN = "plan_" + "a" * 12
+
+
+class StrangersChain(SimChain):
+    """Every position is held by another wallet, or nobody can say by whom."""
+
+    readable = True
+
+    async def positions(self, ids: Sequence[int]) -> Snapshot:
+        snapshot = await super().positions(ids)
+        if self.readable:
+            held = (replace(position, owner=Address("0x" + "ab" * 20)) for position in snapshot.positions)
+            return replace(snapshot, positions=tuple(held))
+        return Snapshot(snapshot.block, (), tuple(Missing(id, "no answer", unread=True) for id in ids))
 
 
 @dataclass
@@ -108,6 +123,21 @@ class World:
         over = PlanOver(plan_id=plan, state=state, new_position_id=position)
         await self.journal.append(kind=over.kind, author=Author("t"), payload=over, request_id=plan)
 
+    async def sign(self, plan: str = PLAN) -> None:
+        """The owner's approval, for the wallet of the simulated chain."""
+        approval = Approval(
+            plan_id=plan,
+            plan_hash="0" * 64,
+            draft="0" * 64,
+            chain_id=self.sim.info.id,
+            genesis="0x",
+            wallet=WALLET,
+            expires=0,
+            who="t",
+        )
+        event = PlanApproved(plan_id=plan, approval=approval, signature="0" * 128)
+        await self.journal.append(kind=event.kind, author=Author("t"), payload=event, request_id=plan)
+
     async def keep(self) -> tuple[str, ...]:
         self.now += 60_000
         return await self.keeper.keep()
@@ -153,6 +183,31 @@ async def test_what_is_not_hedged_is_listed_by_position_and_nothing_is_ordered(w
     assert world.short == 0
     await world.keep()
     assert await world.keeper.list_unhedged("sim") == await world.keeper.list_unhedged("base") == {}
+
+
+@pytest.mark.parametrize("readable", [True, False])
+async def test_a_position_that_another_wallet_holds_is_hedged_no_more(
+    world: World, tmp_path: Path, readable: bool
+) -> None:
+    """It is sold or given away: the short ends, and that is said once. An owner who cannot be read is no other one."""
+    await world.approve()
+    await world.sign()
+    await world.end(PlanState.CONFIRMED)
+    assert await world.keep() == ()
+    before, chain = world.short, StrangersChain(SimFile(tmp_path))
+    chain.readable = readable
+    world.keeper = replace(world.keeper, chain_of=lambda name: chain)
+    (said,) = await world.keep()
+    assert before > 0
+    if not readable:
+        assert ("stays as it is" in said, world.short) == (True, before)
+        return
+    assert ("position 1" in said, world.short) == (True, 0)
+    pushed = await world.outbox.find(1)
+    assert pushed is not None
+    assert pushed.notice.severity is Severity.CRITICAL
+    assert await world.keep() == ()
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") < Decimal("0.01")
 
 
 async def test_a_second_round_and_a_new_process_order_nothing_twice(world: World) -> None:
@@ -285,7 +340,7 @@ async def test_an_approval_waits_for_a_round_that_may_give_margin_back(world: Wo
     world.busy = True
     approving = asyncio.create_task(world.keeper.approve(await draft_hedged(world, PLAN)))
     await asyncio.sleep(0.1)
-    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 0
+    assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") < Decimal("0.01")
     world.busy = False
     await approving
     assert (await world.market.gate.refresh()).sleeve_free(LP_HEDGE, "USD") == 625
