@@ -24,6 +24,7 @@ from zuno.trading.model.account import Liquidity, RestingOrder
 from zuno.trading.model.orders import ClientId, Fill, OrderStatus
 from zuno.trading.model.sleeves import SleeveShares
 from zuno.trading.model.trade_events import (
+    Adopted,
     CashMoved,
     DayMarked,
     LockSet,
@@ -73,6 +74,7 @@ class LivePart:
     keys: list[str]
     dust: dict[Venue, dict[Symbol, Decimal]] = field(default_factory=dict)
     moves: list[CashMoved] = field(default_factory=list)
+    drifts: list[Adopted] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -168,7 +170,13 @@ def dump_live(book: AccountHistory) -> bytes:
     sleeves = [(place, held, ledger.debits[place], ledger.credits[place]) for place, held in ledger.balances.items()]
     nets = [(*place, net) for place, net in book.nets.items()]
     own.update(
-        locks=[*book.locks.values()], lifted=lifted, dust=book.dust, moves=book.moves, sleeves=sleeves, nets=nets
+        locks=[*book.locks.values()],
+        lifted=lifted,
+        dust=book.dust,
+        moves=book.moves,
+        drifts=book.drifts,
+        sleeves=sleeves,
+        nets=nets,
     )
     return _LIVE.dump_json(LivePart(keys=[*book.keys], **own))
 
@@ -222,7 +230,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
-    book.dust, book.moves = now.dust, now.moves
+    book.dust, book.moves, book.drifts = now.dust, now.moves, now.drifts
     ledger = book.sleeve_ledger
     for place, balances, debits, credits in now.sleeves:
         ledger.balances[place], ledger.debits[place], ledger.credits[place] = balances, debits, credits

@@ -46,6 +46,10 @@ MAX_PASSES: Final = 24
 """Rounds at one exchange in one go; each goes on from what the one before booked."""
 CASH_TOLERANCE: Final = Decimal("0.0005")
 """By what share the venue's cash may differ and be adopted: roundings and rebates. More stops the desk."""
+DRIFT_TOLERANCE: Final = Decimal("0.0025")
+"""What such differences may add up to within a day, up or down, as a share of the equity. More stops the desk."""
+MOST_NAMED: Final = 6
+"""Earlier differences that a lock names."""
 MOST_LOOKS: Final = 3
 """A difference counts when it is found twice, with the news taken in between; so often it is looked for."""
 SETTLING_MS: Final = 2 * MINUTE_MS
@@ -382,20 +386,37 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
         raise Unavailable(f"the balance of {exchange} is still moving")
     ours = _expect_balance(venue)
     total = ours + difference
-    if mode != "paper" and not any(map(venue.book.ledger.debits.__getitem__, sharing)):
-        text = f"the account begins with the {total} {currency} at {exchange}"
-    else:
+    drift = mode == "paper" or any(map(venue.book.ledger.debits.__getitem__, sharing))
+    text = f"the account begins with the {total} {currency} at {exchange}"
+    if drift:
         _check_settled(venue)
-        if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
-            why = f"{exchange} has {total} {currency}, the book {ours}"
+        if (why := _why_too_much(venue, difference, ours)) is not None:
             if mode != "paper":
                 command = f"`zuno trade adopt --account {short_name(account.name)}`"
                 why += f"; a deposit or withdrawal of yours is taken over by {command}"
             await account.lock(None, why)
             return [why]
         text = f"adopted {difference} {currency} that the balance of {exchange} differs by"
-    await account.write([Adopted(at=account.event_time(), exchange=exchange, what=text, cash=difference)])
+    adopted = Adopted(at=account.event_time(), exchange=exchange, what=text, cash=difference, drift=drift)
+    await account.write([adopted])
     return [text]
+
+
+def _why_too_much(venue: VenueContext, difference: Decimal, ours: Decimal) -> str | None:
+    """Why a difference of cash is not adopted: by itself, or with those of the last day, up or down. None: it is."""
+    account, exchange = venue.account, venue.exchange
+    why = f"{exchange} has {ours + difference} {exchange.currency}, the book {ours}"
+    if abs(difference) > CASH_TOLERANCE * max(abs(ours), Decimal(1)):
+        return why
+    sharing, since = account.list_sharing(exchange), account.event_time() - DAY_MS
+    earlier = [drift for drift in venue.book.drifts if drift.exchange in sharing and drift.at > since]
+    moved = sum((abs(drift.cash) for drift in earlier), abs(difference))
+    equity = max(abs(ours), sum(map(venue.book.ledger.assets, sharing), ZERO), Decimal(1))
+    if moved <= DRIFT_TOLERANCE * equity:
+        return None
+    named = ", ".join(f"{drift.cash} at {iso(drift.at)}" for drift in earlier[-MOST_NAMED:])
+    more = f" and {len(earlier) - MOST_NAMED} earlier" if len(earlier) > MOST_NAMED else ""
+    return f"{why}; with what was adopted within a day ({named}{more}) {moved} differ, over 0.25 % of the equity"
 
 
 async def _find_difference(venue: VenueContext) -> Decimal:

@@ -354,7 +354,10 @@ class Adopted(AccountEvent):
     exchange: Venue
     what: Reason
     cash: Decimal = Decimal(0)
-    """Booked to `adjustments`, in the exchange's currency, where the venue's cash is not ours."""
+    """In the exchange's currency, where the venue's cash is not ours."""
+    drift: Annotated[bool, Field(exclude_if=lambda drift: not drift)] = False
+    """So small that the desk adopted it by itself: below zero it is a loss (`drift`). Else the owner's money, as in
+    records of before (`adjustments`)."""
 
 
 class MarginMoved(AccountEvent):

@@ -48,11 +48,19 @@ class LedgerAccount(StrEnum):
     MANUAL = "manual"
     """Results and fees of positions that a person wrote down."""
     ADJUSTMENTS = "adjustments"
-    """Differences to the venue that reconciliation adopted."""
+    """Differences to the venue that were adopted: what its owner paid in or out, and small ones that gave money."""
+    DRIFT = "drift"
+    """Small ones that cost money, and nobody knows why: they are lost."""
 
 
 ASSETS: Final = (LedgerAccount.CASH, LedgerAccount.MARGIN, LedgerAccount.INVENTORY)
-RESULTS: Final = (LedgerAccount.REALISED_PNL, LedgerAccount.FEES, LedgerAccount.FUNDING, LedgerAccount.MANUAL)
+RESULTS: Final = (
+    LedgerAccount.REALISED_PNL,
+    LedgerAccount.FEES,
+    LedgerAccount.FUNDING,
+    LedgerAccount.MANUAL,
+    LedgerAccount.DRIFT,
+)
 
 
 def round_money(amount: Decimal) -> Decimal:
@@ -231,11 +239,13 @@ class OpenTrade:
 
 @dataclass(frozen=True, slots=True)
 class RealisedResult:
-    """Money that was gained or lost for good: a close or a part of one, a fee, funding."""
+    """Money that was gained or lost for good: a close or a part of one, a fee, funding, cash that is missing."""
 
     at: Millis
     exchange: Venue
     amount: Decimal
+    drift: bool = False
+    """Cash that is missing at the venue, and nobody knows why."""
 
 
 @dataclass(slots=True, eq=False)
@@ -329,6 +339,8 @@ class BookState:
         """Funding payments that were booked."""
         self.moves: list[trade_events.CashMoved] = []
         """Of the last time cash was moved between venues: their wallets may not have followed yet."""
+        self.drifts: list[trade_events.Adopted] = []
+        """Small differences of the last day that the desk adopted by itself, since the owner adopted one there."""
         self.keys: dict[str, None] = {}
         """Of transfers, moves and crossings: each happens once."""
 
@@ -641,9 +653,9 @@ class BookState:
         if not self.opened:
             self.open_account(self._paper_cash)
 
-    def realise(self, exchange: Venue, amount: Decimal) -> None:
+    def realise(self, exchange: Venue, amount: Decimal, *, drift: bool = False) -> None:
         if amount:
-            self.results.append(RealisedResult(self._moment, exchange, amount))
+            self.results.append(RealisedResult(self._moment, exchange, amount, drift))
 
 
 def hold_until(opened: Millis, hold: str | None) -> Millis | None:

@@ -211,10 +211,11 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
 def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     lifted = state.lifted.get((Protection.MAX_DRAWDOWN, None), 0)
     since = max(state.now - limits.drawdown_days * DAY_MS, lifted)
-    closed, marks = _closed_since(state, since), [mark for mark in state.day_marks if mark.at > since]
-    if not closed and not marks:
+    moments = [moment for moment, _, _ in _list_nets(state, since)[-1:]]
+    moments += [mark.at for mark in state.day_marks[-1:] if mark.at > since]
+    if not moments:
         return None
-    last = max([*(summary.closed for summary in closed[-1:]), *(mark.at for mark in marks[-1:])])
+    last = max(moments)
     until = Millis(last + limits.drawdown_pause_hours * HOUR_MS)
     if until <= state.now:
         return None
@@ -230,15 +231,15 @@ def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
 
 def _measure_fall(state: RiskState, since: int) -> Known[Decimal] | None:
     """Of the equity from its peak since a moment, a share of that; None where it was never above zero. The peak is the
-    highest after any close, backwards from what is there now, or of any marked day. Money that the owner paid in or out
-    is no gain and no loss."""
+    highest after any close or loss of cash, backwards from what is there now, or of any marked day. Money that the
+    owner paid in or out is no gain and no loss."""
     equity, nets = state.equity_usd, list[Decimal]()
     if isinstance(equity, Missing):
         return equity
-    for summary in _closed_since(state, since):
-        if isinstance(rate := rate_of(summary.exchange, state.rates), Missing):
+    for _, exchange, net in _list_nets(state, since):
+        if isinstance(rate := rate_of(exchange, state.rates), Missing):
             return rate
-        nets.append(summary.net_pnl / rate)
+        nets.append(net / rate)
     tops = [equity - later for later in accumulate(reversed(nets), initial=ZERO)]
     marks = (mark for mark in state.day_marks if mark.at > since)
     peak = max([*tops, *(sum(mark.results_usd.values(), state.capital_usd) for mark in marks)])
@@ -294,6 +295,14 @@ def _stale_price(state: RiskState, limits: ProtectionLimits, symbol: Symbol) -> 
 def _closed_since(state: RiskState, since: int) -> list[TradeSummary]:
     """Newest last. Read from the end: a long past costs nothing."""
     return [*takewhile(lambda summary: summary.closed >= since, reversed(state.closed))][::-1]
+
+
+def _list_nets(state: RiskState, since: int) -> list[tuple[int, Venue, Decimal]]:
+    """What closes brought in since a moment, and cash that went missing, in order of time."""
+    nets = [(summary.closed, summary.exchange, summary.net_pnl) for summary in _closed_since(state, since)]
+    booked = takewhile(lambda result: result.at >= since, reversed(state.results))
+    nets += [(result.at, result.exchange, result.amount) for result in booked if result.drift]
+    return sorted(nets, key=lambda net: net[0])
 
 
 def _unknown(state: RiskState, protection: Protection, missing: Missing) -> LockSet:

@@ -13,7 +13,7 @@ from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.model import account, trade_events
 from zuno.trading.model.known import pick
-from zuno.trading.model.market import Side
+from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
 from zuno.trading.model.sleeves import DEBATE, SleeveShares
 from zuno.trading.rules.book_state import (
@@ -107,9 +107,7 @@ class TradingBook(BookState):
                 self._cross(event)
                 return event.exchange
             case trade_events.Adopted():
-                cash = round_money(event.cash)
-                self.require_account()
-                self.ledger.post(event.exchange, (LedgerAccount.CASH, cash), (LedgerAccount.ADJUSTMENTS, -cash))
+                self._adopt(event)
                 return event.exchange
             case _:
                 assert_never(event)
@@ -275,6 +273,18 @@ class TradingBook(BookState):
         if key in self.keys:
             raise Refused(f"{key} is booked already.")
         self.keys[key] = None
+
+    def _adopt(self, event: trade_events.Adopted) -> None:
+        cash, against = round_money(event.cash), LedgerAccount.ADJUSTMENTS
+        self.require_account()
+        if event.drift and cash < 0:
+            against = LedgerAccount.DRIFT
+            self.realise(event.exchange, cash, drift=True)
+        self.ledger.post(event.exchange, (LedgerAccount.CASH, cash), (against, -cash))
+        if event.drift:
+            self.drifts = [*(drift for drift in self.drifts if drift.at > event.at - DAY_MS), event]
+        elif cash:
+            self.drifts = [drift for drift in self.drifts if drift.exchange is not event.exchange]
 
     def _transfer(self, event: trade_events.SleeveTransferred) -> None:
         """`Refused` for more than the source has free."""

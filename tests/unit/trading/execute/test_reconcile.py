@@ -11,16 +11,23 @@ import pytest
 
 from tests.unit.trading.execute.test_order_faults import SilentFor
 from tests.unit.trading.execute.test_order_gate import DeafVenue, held, opened, place_foreign, protective
+from tests.wire.accounts import FUTURES
 from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import ACCOUNT, open_binance, open_upbit
+from zuno.adapters.account.account_snapshot import dump_live, restore_book
+from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
 from zuno.trading.execute.account_writer import AccountWriter
 from zuno.trading.model.cycle import Style
-from zuno.trading.model.market import HOUR_MS, MINUTE_MS
+from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
 from zuno.trading.model.trade_events import Adopted, OrderLost, Protection
+from zuno.trading.rules.book_state import LedgerAccount
+from zuno.trading.rules.performance import trace_account
+from zuno.trading.rules.protections import sum_results_usd
+from zuno.trading.rules.trading_book import TradingBook
 
 D = Decimal
 DESK_LOCK = (Protection.RECONCILIATION, None)
@@ -447,3 +454,77 @@ async def test_cash_is_not_adopted_while_positions_differ_or_an_exchange_is_sile
     venue.deaf_to = {"balance", "positions"}
     with pytest.raises(Unavailable):
         await desk.gate.find_cash_differences()
+
+
+# -- cash that drifts
+
+
+async def drift(desk: GateHarness, share: str) -> None:
+    """The exchange's balance changes by a share of itself, and five minutes go by."""
+    there = (await desk.paper.open_venue().balance()).total
+    await desk.paper.owe(there * (1 + D(share)))
+    desk.wait(EVERY + MINUTE_MS)
+    await desk.gate.advance()
+
+
+@pytest.mark.parametrize("shares", [("-0.00045",), ("0.00045",), ("-0.00045", "0.00045")])
+async def test_the_drift_of_a_day_is_bounded_up_and_down(shares: tuple[str, ...]) -> None:
+    """Once 150 of them, five minutes apart, took 6.5 % and locked nothing."""
+    desk = GateHarness(compare_every=EVERY)
+    await desk.gate.reconcile()
+    adopted = 0
+    while DESK_LOCK not in desk.gate.book.locks:
+        assert adopted <= 5
+        await drift(desk, shares[adopted % len(shares)])
+        adopted += DESK_LOCK not in desk.gate.book.locks
+    assert adopted == 5, "0.225 %; the sixth would be more than 0.25 %"
+    lock = desk.gate.book.locks[DESK_LOCK]
+    events = [event for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted)]
+    assert lock.until is None
+    assert all(iso(event.at) in lock.reason for event in events)
+    assert (await desk.gate.execute(desk.opening())).state == "refused"
+
+    shown = await desk.gate.find_cash_differences()
+    await desk.gate.adopt_cash(shown)
+    await drift(desk, shares[0])
+    assert desk.gate.book.locks == {}, "the owner has looked: it is counted anew"
+    assert len(desk.gate.book.drifts) == 1
+
+
+async def test_after_a_day_a_drift_counts_no_more() -> None:
+    desk = GateHarness(compare_every=EVERY)
+    await desk.gate.reconcile()
+    for _ in range(4):
+        for _ in range(4):
+            await drift(desk, "-0.00045")
+        desk.wait(DAY_MS)
+        await desk.restart().reconcile()
+    assert desk.gate.book.locks == {}
+
+
+async def test_cash_that_went_missing_is_a_loss_and_no_gain_hides_it() -> None:
+    desk = GateHarness(compare_every=EVERY)
+    await desk.gate.reconcile()
+    for share in ("-0.0004", "0.0004", "-0.0004"):
+        await drift(desk, share)
+    book, rates = desk.gate.book, {"USD": D(1), "KRW": D(1_400)}
+    gone, came, again = (event.cash for event in await desk.log.events(ACCOUNT) if isinstance(event, Adopted))
+    assert (gone, came > 0) == (D("-0.8"), True)
+    assert -book.ledger.balance(FUTURES, LedgerAccount.ADJUSTMENTS) == came
+    assert (
+        sum_results_usd(book.results, Millis(0), rates)
+        == gone + again
+        == -book.ledger.balance(FUTURES, LedgerAccount.DRIFT)
+    )
+    opened_with = book.ledger.balance(FUTURES, LedgerAccount.CAPITAL)
+    assert opened_with == D(-2_000)
+    restored = restore_book(dump_live(trace_account(await desk.log.events(ACCOUNT))), ())
+    assert restored.drifts == book.drifts
+    assert len(book.drifts) == 3
+
+
+async def test_an_adoption_of_before_is_the_owners_money() -> None:
+    book = TradingBook()
+    book.apply(Adopted(at=Millis(1), exchange=FUTURES, what="adopted", cash=D(-5)))
+    assert (book.results, book.drifts, book.ledger.balance(FUTURES, LedgerAccount.ADJUSTMENTS)) == ([], [], D(5))
+    assert "drift" not in Adopted(at=Millis(1), exchange=FUTURES, what="adopted").model_dump()

@@ -77,6 +77,20 @@ def hit(of: RiskState) -> dict[Protection, LockSet]:
     return {lock.protection: lock for lock in triggered_protections(of, LIMITS)}
 
 
+def test_cash_that_went_missing_is_seen_by_daily_loss_and_drawdown() -> None:
+    """No trade was closed, and the owner paid nothing out."""
+    missing = [
+        RealisedResult(Millis(NOON - hours * HOUR_MS), Venue("BINANCE"), Decimal(-20), True) for hours in (3, 2, 1)
+    ]
+    assert set(hit(state(results=missing, equity_usd=Decimal(1_940)))) == {Protection.DAILY_LOSS}
+    older = [replace(result, at=Millis(result.at - DAY_MS), amount=Decimal(-70)) for result in missing]
+    found = hit(state(results=older, equity_usd=Decimal(1_790)))
+    assert set(found) == {Protection.MAX_DRAWDOWN}
+    assert found[Protection.MAX_DRAWDOWN].until == older[-1].at + 48 * HOUR_MS
+    assert find_drawdown(state(results=older, equity_usd=Decimal(1_790)), LIMITS) == Decimal(210) / 2_000
+    assert hit(state(results=[replace(result, drift=False) for result in older], equity_usd=Decimal(1_790))) == {}
+
+
 def test_a_calm_desk_is_not_locked() -> None:
     assert hit(state()) == {}
     assert hit(state(summary("5"), summary("-20"))) == {}
