@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from decimal import Decimal
 from functools import partial
+from itertools import product
 from typing import Any, TypeVar
 from zlib import crc32
 
 import pytest
 
 from tests.wire.exchanges.account import is_open
+from tests.wire.exchanges.desk import WireDesk
 from tests.wire.exchanges.harness import (
     ALWAYS,
     PAGE,
@@ -28,6 +30,7 @@ from tests.wire.exchanges.harness import (
     hold,
     limit,
     open_long,
+    over_beside,
     over_wire,
     request_order,
 )
@@ -35,9 +38,10 @@ from tests.wire.exchanges.serving import BLOCKED, DOWN, HTML, Answer
 from tests.wire.paper_venue import binance_on_paper, upbit_on_paper
 from tests.wire.vendors.serving import fields, without
 from zuno.adapters.http import RateLimited
-from zuno.adapters.venues.orders.wires import ACCOUNTS
+from zuno.adapters.venues.orders.wires import ACCOUNTS, build_funds
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.markets.venues import DEFAULT_VENUES, Venue
+from zuno.trading.execute.carry import HedgeTarget
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import OUR_PREFIX, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -58,6 +62,7 @@ def choose(able: Callable[[Venue], bool], *, by_http: bool = False) -> list[str]
 WITH_STOPS = choose(lambda venue: venue.holds_stops)
 WITHOUT_STOPS = choose(lambda venue: not venue.holds_stops, by_http=True)
 ON_MARGIN = choose(lambda venue: not venue.spot)
+ON_MARGIN_BY_HTTP = choose(lambda venue: not venue.spot, by_http=True)
 SPOT = choose(lambda venue: venue.spot, by_http=True)
 FEE_IN_BASE = choose(lambda venue: venue.fee_in_base, by_http=True)
 
@@ -594,6 +599,170 @@ async def test_an_order_that_another_process_placed_meanwhile_is_one(here: WireH
     assert here.count_orders(order.client_id) == len(placed) == 1
 
 
+# -- what is new is listed late
+
+
+LAGS = (0, 3_000, 12_000)
+"""Milliseconds for which look-ups and lists do not show what is new."""
+CAREFUL = [name for name in SPOT if name != "UPBIT"]
+"""Where an id may come again and nothing only reduces: a second sale would be of other coins."""
+HOUSES = [name for name in ON_MARGIN if f"{name}-SPOT" in BY_HTTP]
+
+
+async def open_late(here: WireHarness, **options: Any) -> AsyncIterator[tuple[WireDesk, int]]:
+    """A desk for each lag, at an exchange of its own."""
+    for lag in LAGS:
+        async with over_wire(here.exchange) as late:
+            yield WireDesk(late, options=options), lag
+
+
+def check_whole(desk: WireDesk, held: Decimal, *, orders: int) -> None:
+    """The exchange holds that and the book too, and of each order planned one was made."""
+    book, lot = desk.gate.book, desk.here.fake.engine.markets[desk.here.market].lot
+    assert abs(desk.held() - held) < lot
+    assert abs(sum((trade.signed for trade in book.positions.values()), Decimal(0)) - held) < lot
+    made = [desk.here.count_orders(id) for id, order in book.orders.items() if order.status is not OrderStatus.REJECTED]
+    assert made == [1] * orders
+    assert book.locks == {}
+
+
+@only(BY_HTTP)
+async def test_an_entry_listed_late_is_one(here: WireHarness) -> None:
+    async for desk, lag in open_late(here):
+        desk.die_behind("entry", lag)
+        await desk.open()
+        await desk.go_on()
+        check_whole(desk, desk.held(), orders=1 + here.exchange.holds_stops * (2 - here.exchange.spot))
+
+
+@only(choose(lambda venue: venue.holds_stops, by_http=True))
+async def test_a_stop_listed_late_is_one_and_keeps_its_position(here: WireHarness) -> None:
+    async for desk, lag in open_late(here):
+        desk.die_behind("stop", lag)
+        await desk.open()
+        await desk.go_on()
+        assert desk.held() > 0
+        check_whole(desk, desk.held(), orders=2 if here.exchange.spot else 3)
+
+
+@only(ON_MARGIN_BY_HTTP)
+async def test_a_target_listed_late_is_one(here: WireHarness) -> None:
+    """Of a part of what is held; the rest runs on."""
+    async for desk, lag in open_late(here, let_run_pct=50):
+        desk.die_behind("target", lag)
+        await desk.open()
+        await desk.go_on()
+        check_whole(desk, desk.held(), orders=3)
+
+
+@only(BY_HTTP)
+async def test_a_close_listed_late_sells_no_more_than_what_is_held(here: WireHarness) -> None:
+    """Coins beside it are the owner's."""
+    async for desk, lag in open_late(here):
+        await desk.open()
+        owned = here.quantity if here.exchange.spot else Decimal(0)
+        desk.here.fake.hold_foreign(desk.here.market, owned) if owned else None
+        desk.die_behind("exit", lag)
+        await desk.gate.execute(desk.closing(here.symbol))
+        await desk.go_on()
+        assert 0 <= desk.held() - owned < desk.here.fake.engine.markets[desk.here.market].lot
+        assert desk.gate.book.positions == desk.gate.book.locks == {}
+
+
+@only(BY_HTTP)
+async def test_a_cut_listed_late_is_one(here: WireHarness) -> None:
+    """Of a part, toward a smaller target."""
+    async for desk, lag in open_late(here):
+        await desk.set_target(Decimal("0.02"))
+        desk.die_behind("exit", lag)
+        await desk.set_target(Decimal("0.012"))
+        await desk.go_on()
+        left = desk.held()
+        assert Decimal("0.0119") < left <= Decimal("0.012")
+        check_whole(desk, left, orders=len(desk.gate.book.orders))
+
+
+@only(HOUSES)
+async def test_legs_listed_late_are_one_each(here: WireHarness) -> None:
+    """Coins bought, and as much sold short: first the one and then the other."""
+    for lag, leg in product(LAGS, (f"{here.exchange}-SPOT", here.exchange)):
+        async with over_beside(here.exchange) as (late, beside):
+            desk = WireDesk(late, beside=beside)
+            await desk.fund_legs()
+            desk.die_behind("entry", lag, Venue(leg))
+            target = HedgeTarget(here.symbol, beside.exchange, late.exchange, Decimal("0.02"), "req_1")
+            await desk.gate.set_hedge(target)
+            await desk.go_on()
+            legs = sorted(trade.signed for trade in desk.gate.book.positions.values())
+            assert len(legs) in (0, 2)  # the second may have come too late
+            assert abs(sum(legs, Decimal(0))) < Decimal("0.001")
+            made = [
+                late.count_orders(id) + (late.fake is not beside.fake) * beside.count_orders(id)
+                for id in desk.gate.book.orders
+            ]
+            assert max(made) == 1
+            assert desk.gate.book.locks == {}
+
+
+@only(["BINANCE"])
+async def test_a_transfer_listed_late_is_made_once(here: WireHarness) -> None:
+    for lag in LAGS:
+        async with over_beside(here.exchange) as (late, beside):
+            await late.venue.place(request_order(late, "short", SELL))
+            late.fake.clock.lag, moved = lag, Decimal(0)
+            for lost in ("POST /sapi/v1/asset/transfer", "POST /fapi/v1/positionMargin"):
+                late.server.lose_reply(lost)
+            for _ in range(20):
+                funds = build_funds({venue.exchange: venue for venue in (late.venue, beside.venue)})
+                assert funds is not None
+                for _ in range(8):
+                    late.fake.clock.ahead += 4_000
+                    with suppress(Unavailable):
+                        moved = await funds.add_margin(
+                            "int_1", beside.exchange, late.exchange, here.symbol, Decimal(100)
+                        )
+            assert beside.fake.engine.cash == 10_000 - moved
+            assert 99 < moved <= 100
+
+
+@only(BY_HTTP)
+async def test_an_id_that_is_taken_is_no_rejection(here: WireHarness) -> None:
+    """Whoever sends an order again before it is listed does not know what became of it."""
+    for lag in LAGS:
+        late = here.fake.clock
+        order = limit(here, f"taken {lag}", here.price - 100 * here.tick, quantity=here.quantity / 5)
+        late.lag = 60_000
+        with suppress(Unavailable):
+            await here.venue.place(order)
+        await here.restart()
+        late.lag = lag
+        try:
+            again = await here.venue.place(order)
+        except Unavailable:
+            late.ahead += 12_000
+            again = await here.venue.place(order)
+        assert again.status is OrderStatus.OPEN
+        assert here.count_orders(order.client_id) == 1
+        late.lag = 0
+
+
+@only(BY_HTTP)
+async def test_what_reduces_is_sent_unread_where_that_does_no_harm(here: WireHarness) -> None:
+    opened = await open_long(here)
+    for question in ("GET", "POST /info orderStatus"):
+        for name in (name for name in here.server.routes if name.startswith(question) and "order" in name.lower()):
+            here.server.fail(name, DOWN, 100) if "book" not in name else None
+    await here.restart()
+    part = request_order(here, "part", SELL, quantity=here.quantity / 5, reduce_only=True)
+    with pytest.raises(Unavailable):
+        await here.venue.place(part)
+    assert await hold(here) == opened
+    whole = request_order(here, "whole", SELL, quantity=opened, reduce_only=True)
+    with suppress(Unavailable):
+        await here.venue.place(whole, unread=True)
+    assert await hold(here) == (opened if here.exchange in CAREFUL else 0)
+
+
 @only(BY_HTTP)
 async def test_a_position_of_a_symbol_that_stopped_trading_is_told_and_cannot_be_sold(here: WireHarness) -> None:
     opened = await open_long(here)
@@ -706,6 +875,46 @@ async def test_a_filter_that_changed_over_night_is_the_venues_to_say(here: WireH
     assert not [row for row in here.fake.engine.orders.values() if is_open(row)]
     after = await here.venue.filters(here.symbol)
     assert (after.lot, after.min_notional) != (before.lot, before.min_notional)
+
+
+@only([name for name in BY_HTTP if name not in ("HYPERLIQUID", "UPBIT")])
+async def test_a_tick_that_coarsened_over_night_is_the_venues_to_say(here: WireHarness) -> None:
+    """Of orders and of stops. At Hyperliquid and at Upbit the tick goes with the price."""
+    opened = await open_long(here)
+    before = await here.venue.filters(here.symbol)
+    here.fake.change_filters(here.market, tick=before.tick * 10)
+    beside = here.price - 1_000 * before.tick + before.tick
+    stop = request_order(here, "stop", SELL, STOP, opened, trigger=beside, reduce_only=True)
+    for order in (limit(here, "old tick", beside), stop):
+        rejected = await here.venue.place(order)
+        assert rejected.status is OrderStatus.REJECTED
+        assert here.count_orders(order.client_id) == 0
+    assert (await here.venue.filters(here.symbol)).tick == before.tick * 10
+    on_it = stop.model_copy(update={"client_id": f"{stop.client_id[:-1]}0", "trigger": beside - before.tick})
+    assert (await here.venue.place(on_it)).status is OrderStatus.OPEN
+
+
+@only([name for name in BY_HTTP if WIRES[name].build().unsure])
+async def test_a_code_that_says_nothing_of_an_order_is_no_rejection(here: WireHarness) -> None:
+    for number, answer in enumerate(here.fake.unsure):
+        order = request_order(here, f"unsure {number}", quantity=here.quantity / 5)
+        here.server.fail(here.place_name, answer)
+        with pytest.raises(Unavailable):
+            await here.venue.place(order)
+        assert (await here.venue.place(order)).status is OrderStatus.FILLED
+
+
+@only(["UPBIT"])
+async def test_an_id_that_a_failed_order_has_is_rejected_in_time(here: WireHarness) -> None:
+    """The exchange never takes an id again, and lists no order of it."""
+    order = request_order(here, "failed", quantity=here.quantity * 100)
+    here.server.lose_reply(here.place_name)
+    with pytest.raises(Unavailable):
+        await here.venue.place(order)
+    with pytest.raises(Unavailable):
+        await here.venue.place(order)
+    here.fake.clock.ahead += 16_000
+    assert (await here.venue.place(order)).status is OrderStatus.REJECTED
 
 
 @only([name for name in BY_HTTP if name not in ("HYPERLIQUID", "UPBIT")])

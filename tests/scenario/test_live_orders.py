@@ -18,6 +18,7 @@ from zuno.kernel.errors import DiskFull, NotFound, Unavailable
 from zuno.markets.feeds import UPBIT, name_at
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
+from zuno.trading.execute.fills import RESEND_MS
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import OrderRequest, OrderSide, OrderStatus, OrderType
@@ -136,7 +137,7 @@ async def test_an_order_whose_reply_was_lost_is_not_made_twice(desk: WireDesk) -
     await desk.gate.advance()
     assert desk.here.server.count(post) == 1
     desk.here.server.faults.clear()
-    desk.wait(4_000)
+    desk.wait(RESEND_MS - 3_000)
     await desk.here.venue.now()  # its requests are dated by the exchange's clock
     await desk.gate.advance()
     assert desk.here.server.count(post) == 2
@@ -157,7 +158,7 @@ async def test_an_entry_on_its_way_when_its_process_died_is_not_made_twice(desk:
     assert len(desk.gate.book.open_orders) == 1
     await desk.restart()
     await desk.gate.advance()
-    desk.wait(7_000)
+    desk.wait(RESEND_MS)
     await desk.gate.advance()
     assert desk.here.server.count(post) == 1
     assert desk.gate.book.open_orders == {}

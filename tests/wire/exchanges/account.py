@@ -3,7 +3,9 @@ that changes over night, and answers that go wrong in the exchange's own words."
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -11,6 +13,8 @@ from tests.wire.exchanges.matching import OPEN, Engine, FakeAlgo, FakeOrder, Mar
 from tests.wire.exchanges.serving import Answer, Clock, FakeServer, Handler
 
 Row = dict[str, Any]
+READS = re.compile(r"(GET|POST /info).*(order|trade|fill|execution)", re.IGNORECASE)
+"""Names of requests that look up or list orders and trades."""
 
 
 class FakeExchange:
@@ -29,6 +33,8 @@ class FakeExchange:
     overloaded: ClassVar[Answer]
     """Too many requests, by the exchange's own code."""
     maintenance: ClassVar[Answer]
+    unsure: ClassVar[tuple[Answer, ...]] = ()
+    """To an order, where nobody knows what becomes of it."""
     outdated: ClassVar[Answer]
     """A request that is dated too early or too late."""
     events: ClassVar[tuple[str, ...]]
@@ -59,11 +65,28 @@ class FakeExchange:
         self.broker_marks: list[str] = []
         """Whatever named somebody who would be paid for our orders: a broker's tag, a referrer, a builder."""
         self.server = FakeServer(self.routes(), clock, **options)
+        self.server.reading = self.hide_new
 
     @property
     def stop_name(self) -> str:
         """Of the request that places a stop."""
         return self.place_name
+
+    @contextmanager
+    def hide_new(self, name: str) -> Iterator[None]:
+        """Look-ups and lists come from a copy that lags behind: what is new is not in it yet."""
+        if not self.clock.lag or not READS.match(name):
+            yield
+            return
+        engine, until = self.engine, self.clock.listed()
+        kept = engine.orders, engine.algos, engine.trades
+        engine.orders = {id: order for id, order in engine.orders.items() if order.created <= until}
+        engine.algos = {id: algo for id, algo in engine.algos.items() if algo.created <= until}
+        engine.trades = [trade for trade in engine.trades if trade.at <= until]
+        try:
+            yield
+        finally:
+            engine.orders, engine.algos, engine.trades = kept
 
     def routes(self) -> dict[str, Handler]:
         raise NotImplementedError

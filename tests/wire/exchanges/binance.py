@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 from urllib.parse import parse_qsl
@@ -61,6 +63,10 @@ class FakeBinance(FakeExchange):
     banned = FakeBinanceSpot.banned
     overloaded = error(-1015, "Too many new orders.", 429)
     maintenance = error(-1016, "This service is no longer available.", 503)
+    unsure = (
+        error(-1006, "An unexpected response was received from the message bus. Execution status unknown."),
+        error(-1007, "Timeout waiting for response from backend server. Send status unknown."),
+    )
     outdated = error(-1021, "Timestamp for this request is outside of the recvWindow.")
     events = ("userTrades", "income", "openOrders", "AlgoOrders")
     secrets = (KEY, SECRET, "signature=")
@@ -72,6 +78,7 @@ class FakeBinance(FakeExchange):
         self.spot = FakeBinanceSpot(clock, self.sign_in, engine, spot_cash)
         super().__init__(engine, clock)
         self.spot.home, self.spot.server, self.spot.secrets = self, self.server, self.secrets
+        self.server.reading = self.hide_everywhere
         self.multi_assets = False
         self.fee_burn = False
         self.margin_types = dict.fromkeys(self.engine.markets, "CROSSED")
@@ -85,6 +92,11 @@ class FakeBinance(FakeExchange):
     def stop_name(self) -> str:
         return "POST /fapi/v1/algoOrder"
 
+    @contextmanager
+    def hide_everywhere(self, name: str) -> Iterator[None]:
+        with self.hide_new(name), self.spot.hide_new(name):
+            yield
+
     def routes(self) -> dict[str, Any]:
         signed = {
             "GET /sapi/v1/account/apiRestrictions": self.permissions,
@@ -95,7 +107,9 @@ class FakeBinance(FakeExchange):
             "POST /fapi/v1/marginType": self.set_margin_type,
             "POST /fapi/v1/leverage": self.set_leverage,
             "POST /fapi/v1/positionMargin": self.add_margin,
-            "GET /fapi/v1/positionMargin/history": lambda params: self.margin_changes,
+            "GET /fapi/v1/positionMargin/history": lambda params: [
+                row for row in self.margin_changes if row["time"] <= self.clock.listed()
+            ],
             "POST /fapi/v1/order": self.new_order,
             "GET /fapi/v1/order": lambda params: self.order_row(self.find_order(params, -2013)),
             "DELETE /fapi/v1/order": self.cancel_order,

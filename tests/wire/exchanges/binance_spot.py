@@ -69,6 +69,10 @@ class FakeBinanceSpot(FakeExchange):
     banned = json_answer({"code": -1003, "msg": "Way too many requests; IP banned."}, 418, retry_after="3600")
     overloaded = error(-1015, "Too many new orders.", 429)
     maintenance = error(-1016, "This service is no longer available.", 503)
+    unsure = (
+        error(-1006, "An unexpected response was received from the message bus. Execution status unknown."),
+        error(-1007, "Timeout waiting for response from backend server. Send status unknown."),
+    )
     outdated = error(-1021, "Timestamp for this request is outside of the recvWindow.")
     events = ("openOrders", "allOrders", "myTrades")
 
@@ -160,7 +164,8 @@ class FakeBinanceSpot(FakeExchange):
 
     def list_transfers(self, params: Row) -> Row:
         low = int(params.get("startTime", 0))
-        rows = [row for row in self.transfers if row["type"] == params["type"] and row["timestamp"] >= low]
+        shown = (row for row in self.transfers if low <= row["timestamp"] <= self.clock.listed())
+        rows = [row for row in shown if row["type"] == params["type"]]
         return {"total": len(rows), "rows": rows[::-1]}
 
     # -- market

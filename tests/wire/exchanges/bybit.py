@@ -95,6 +95,11 @@ class FakeBybit(FakeExchange):
     banned = Answer(403, b"403, access too frequent", "text/plain")
     overloaded = error(10006, "Too many visits. Exceeded the API Rate Limit.")
     maintenance = error(10016, "System error. Please try again later.")
+    unsure = (
+        error(170035, "Submitted to the system for processing!"),
+        error(170146, "Order creation timeout."),
+        error(3400214, "Server error, please try again later"),
+    )
     outdated = error(10002, "invalid request, please check your server timestamp or recv_window param.")
     limit_word = "Limit"
     events = ("order/realtime", "order/history", "execution/list", "transaction-log")

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
+from urllib.parse import unquote
 
 from tests.wire.exchanges.harness import WireHarness
 from tests.wire.exchanges.matching import Market
+from tests.wire.exchanges.serving import DOWN, Request
 from tests.wire.order_gate import card, rule
 from zuno.adapters.account.trade_log import MemoryTradeLog
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
+from zuno.trading.execute.targets import TargetPosition
 from zuno.trading.execute.venue_context import GateContext
 from zuno.trading.model.cycle import Call, Leg, Ruling, Style, Target
 from zuno.trading.model.market import MINUTE_MS, Mode, Side
+from zuno.trading.model.sleeves import CASH_CARRY, DEBATE
+from zuno.trading.model.trade_events import AccountOpened, SleevesSet, SleeveTransferred
 
 ACCOUNT = "paper:wire"
 
@@ -26,18 +33,85 @@ class WireDesk:
 
     here: WireHarness
     log: MemoryTradeLog = field(default_factory=MemoryTradeLog)
+    beside: WireHarness | None = None
+    """Another venue of the same house."""
+    options: dict[str, Any] = field(default_factory=dict)
+    """Of the gate's context."""
 
     def __post_init__(self) -> None:
         self.gate = self.open_gate()
+        self.cut_off: tuple[str, Venue] | None = None
+        self.lag = 0
 
     def open_gate(self) -> OrderGate:
-        venue = self.here.venue
+        sides = [self.here] if self.beside is None else [self.here, self.beside]
+        venues = {side.venue.exchange: side.venue for side in sides}
         now = self.here.fake.clock.now
-        return OrderGate(GateContext(log=self.log, account=ACCOUNT, venues={venue.exchange: venue}, now=now))
+        return OrderGate(GateContext(log=self.log, account=ACCOUNT, venues=venues, now=now, **self.options))
 
     async def restart(self) -> None:
         await self.here.restart()
+        if self.beside is not None:
+            await self.beside.restart()
         self.gate = self.open_gate()
+
+    async def set_target(self, quantity: Decimal) -> None:
+        """Of a sleeve of its own, which has half of the money; taken at once."""
+        exchange, currency = self.here.exchange, self.here.exchange.currency
+        if not self.gate.book.count:
+            at, cash = self.here.fake.clock.now(), self.here.fake.engine.cash
+            opened = AccountOpened(at=at, cash={exchange: cash})
+            shares = SleevesSet(at=at, shares={"own": Decimal("0.5"), DEBATE: Decimal("0.5")})
+            moved = SleeveTransferred(
+                at=at, key="opening", source=DEBATE, target="own", currency=currency, amount=cash / 2
+            )
+            await self.log.append(ACCOUNT, [opened, shares, moved], 0)
+        target = TargetPosition(exchange, self.here.symbol, quantity, at_once=True)
+        await self.gate.set_targets({"own": [target]}, self.here.fake.clock.now(), "run_targets")
+
+    async def fund_legs(self) -> None:
+        """The account begins with what both venues have, all of it of the carry."""
+        sides = [self.here, *([] if self.beside is None else [self.beside])]
+        at, cash = self.here.fake.clock.now(), {side.exchange: side.fake.engine.cash for side in sides}
+        currency = self.here.exchange.currency
+        moved = SleeveTransferred(
+            at=at,
+            key="opening",
+            source=DEBATE,
+            target=CASH_CARRY,
+            currency=currency,
+            amount=sum(cash.values(), Decimal(0)),
+        )
+        shares = SleevesSet(at=at, shares={CASH_CARRY: Decimal(1)})
+        await self.log.append(ACCOUNT, [AccountOpened(at=at, cash=cash), shares, moved], 0)
+
+    def die_behind(self, purpose: str, lag: int, exchange: Venue | None = None) -> None:
+        """The next order of a purpose is carried out, and whoever sent it learns nothing more. From then on what is new
+        is not listed for so many milliseconds."""
+        self.cut_off, self.lag = (purpose, exchange or self.here.exchange), lag
+        self.here.server.cut = self._is_last
+
+    def _is_last(self, request: Request) -> bool:
+        text = unquote(f"{request.raw_query}{request.body.decode()}")
+        sent = [order for order in self.gate.book.orders.values() if self.here.spell(order.request.client_id) in text]
+        named = [(order.purpose, order.request.exchange) for order in sent]
+        if request.method != "POST" or "/info" in request.path or self.cut_off not in named:
+            return False
+        self.cut_off, self.here.fake.clock.lag = None, self.lag
+        self.here.server.fail("*", DOWN, 100_000)
+        return True
+
+    async def go_on(self, looks: int = 16) -> None:
+        """Another process starts where one died, and looks until nothing is unsure."""
+        assert self.cut_off is None, "it did not die"
+        self.here.server.faults.clear()
+        await self.restart()
+        for _ in range(looks):
+            await self.gate.advance()
+            if not self.gate.troubles and not self.gate.book.open_intents:
+                return
+            self.wait(4_000)
+        raise AssertionError(self.gate.troubles or self.gate.book.open_intents)
 
     def wait(self, millis: int) -> None:
         self.here.fake.clock.ahead += millis

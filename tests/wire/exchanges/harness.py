@@ -185,6 +185,8 @@ class WireHarness:
     def open_venue(self) -> OrderVenue:
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
+            if self.fake.clock.lag:
+                self.fake.clock.ahead += round(seconds * 1_000)
 
         return open_wire(self.exchange, self.server.url, sleep, self.symbols)
 
@@ -228,6 +230,19 @@ async def over_wire(name: str) -> AsyncIterator[WireHarness]:
             yield here
         finally:
             await here.venue.close()
+
+
+@asynccontextmanager
+async def over_beside(name: str) -> AsyncIterator[tuple[WireHarness, WireHarness]]:
+    """A house's perpetuals and its spot market, at one server."""
+    async with over_wire(name) as here:
+        beside = WireHarness(Venue(f"{name}-SPOT"))
+        beside.fake = here.fake.spot if isinstance(here.fake, FakeBinance) else here.fake
+        beside.venue = beside.open_venue()
+        try:
+            yield here, beside
+        finally:
+            await beside.venue.close()
 
 
 def open_wire(

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from typing import Any
@@ -76,9 +76,15 @@ class Clock:
 
     def __init__(self) -> None:
         self.ahead = 0
+        self.lag = 0
+        """Milliseconds for which what is new is not listed."""
 
     def now(self) -> Millis:
         return Millis(time.time_ns() // 1_000_000 + self.ahead)
+
+    def listed(self) -> Millis:
+        """Up to when what was made is shown by look-ups and lists."""
+        return Millis(self.now() - self.lag)
 
 
 Handler = Callable[[Request], Any]
@@ -99,6 +105,10 @@ class FakeServer:
     """What is done to a document before it is sent."""
     before: dict[str, Callable[[], None]] = field(default_factory=dict)
     """What happens at the exchange just before the next request of a name arrives."""
+    cut: Callable[[Request], bool] = lambda request: False
+    """Whether a request is carried out and its reply lost."""
+    reading: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext()
+    """What holds while a request of a name is answered."""
     name: Callable[[Request], str] = lambda request: request.name
     """What routes, faults and counts call a request, where its path says too little."""
     faults: list[Fault] = field(default_factory=list)
@@ -126,12 +136,14 @@ class FakeServer:
                 return fault.answer
         self.before.pop(name, lambda: None)()
         handler = self.routes.get(name, refuse_path)
+        lost = fault is not None or self.cut(request)
         try:
-            document = handler(request)
+            with self.reading(name):
+                document = handler(request)
         except Declined as declined:
             document = declined.answer
         found = document if isinstance(document, Answer) else json_answer(self.change(name, document))
-        return None if fault is not None else found
+        return None if lost else found
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

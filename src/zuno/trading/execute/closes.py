@@ -392,7 +392,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
         ours = (await venue.fit_sale(symbol, ours))[0]
     exit = build_exit(client_id, exchange, symbol, side.opposite, ours, position, netted=venue.nets(symbol))
     try:
-        sent = await port.place(exit)
+        sent = await port.place(exit, unread=fills.closes_all(venue, exit))
         report.append(f"the exit of {ours} {symbol} at {exchange} is {sent.status} {sent.reason}".rstrip())
     except ZunoError as error:
         report.append(f"the exit of {ours} {symbol} at {exchange} may not have arrived: {error}")

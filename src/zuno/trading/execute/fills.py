@@ -28,11 +28,13 @@ from zuno.trading.rules.book_state import Purpose, TrackedOrder
 
 SENDING_MS: Final = MINUTE_MS
 """How long an entry that was planned may still be on its way from another process."""
-RESEND_MS: Final = 6_000
-"""How long after a send without a reply the order is not sent again: for a few seconds it may still arrive. An entry
-that another process planned may have been sent until this one began."""
+ARRIVING_MS: Final = 6_000
+"""How long after a send without a reply an order may still arrive."""
 LISTED_MS: Final = 15_000
-"""How long after an order was planned the exchange may not find it yet though it took it."""
+"""How long after it took an order the exchange may not find it yet."""
+RESEND_MS: Final = ARRIVING_MS + LISTED_MS
+"""How long after a send without a reply an order is not sent again. What another process planned may have been sent
+until this one began."""
 OVERLAP_MS: Final = MINUTE_MS
 """How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
@@ -61,7 +63,7 @@ async def plan_and_send(
         at=venue.account.event_time(), intent=intent, purpose=purpose, order=request, expires=expires, lot=lot
     )
     await venue.account.write([planned])
-    await _send_exit(venue, venue.book.orders[request.client_id])
+    await _send_exit(venue, venue.book.orders[request.client_id], first=True)
 
 
 async def send_exit_again(venue: VenueContext, tracked: TrackedOrder) -> None:
@@ -72,22 +74,26 @@ async def send_exit_again(venue: VenueContext, tracked: TrackedOrder) -> None:
         await _send_exit(venue, tracked)
 
 
-async def _send_exit(venue: VenueContext, tracked: TrackedOrder) -> None:
+async def _send_exit(venue: VenueContext, tracked: TrackedOrder, *, first: bool = False) -> None:
     symbol = tracked.request.symbol
     if venue.position(symbol) is None and symbol not in venue.memory.unbooked:
         await give_up(venue, tracked, "nothing is held any more")
     else:
-        await send(venue, tracked)
+        await send(venue, tracked, first=first)
 
 
-async def send(venue: VenueContext, tracked: TrackedOrder) -> None:
-    """Place an order that the venue does not have. `place` looks it up once more."""
+async def send(venue: VenueContext, tracked: TrackedOrder, *, first: bool = False) -> None:
+    """Place an order that the venue does not have. `place` looks it up once more. `first`: nobody has sent it."""
     request, unsure = tracked.request, venue.memory.unsure
+    harmless = closes_all(venue, request)
+    asked_again = not first and harmless and tracked.purpose == "exit" and may_arrive(venue, tracked)
     try:
-        order = await venue.port.place(request, tracked.expires)
+        order = await venue.port.place(request, tracked.expires, unread=first or harmless)
     except Unavailable:
         unsure[request.client_id] = venue.now()
         raise
+    if asked_again and order.status is OrderStatus.REJECTED:  # most often because the first has closed everything
+        raise Unavailable(f"{venue.exchange} refused {request.client_id}, and may have taken it before")
     unsure[request.client_id] = venue.now()
     await book_orders(venue, request.symbol, [order])
     unsure.pop(request.client_id, None)
@@ -99,28 +105,45 @@ async def find_order(venue: VenueContext, tracked: TrackedOrder) -> Order | None
 
 
 async def find_planned(venue: VenueContext, tracked: TrackedOrder) -> Order | None:
-    """None: the venue does not have it, and will not. `Unavailable` while an order without a reply may arrive."""
-    id = tracked.request.client_id
+    """None: the venue does not have it, and will not, or sent twice it does no harm. `Unavailable` while an order
+    without a reply may arrive."""
+    request, id = tracked.request, tracked.request.client_id
     order = await find_order(venue, tracked)
-    if order is None and may_arrive(venue, tracked):
+    if order is None and closes_all(venue, request):
+        waiting = id in venue.memory.unsure and may_arrive(venue, tracked, ARRIVING_MS)
+    else:
+        waiting = order is None and may_arrive(venue, tracked)
+    if waiting:
         raise Unavailable(f"whether {venue.exchange} has the order {id} is not sure yet")
     venue.memory.unsure.pop(id, None)
     return order
 
 
-def may_arrive(venue: VenueContext, tracked: TrackedOrder) -> bool:
-    account, sent = venue.account, venue.memory.unsure.get(tracked.request.client_id)
-    if sent is None and tracked.purpose == "entry" and account.gate.entries and not venue.port.simulated:
-        sent = account.started
-    return sent is not None and 0 <= venue.now() - sent < RESEND_MS
+def closes_all(venue: VenueContext, request: OrderRequest) -> bool:
+    """Whether an order only reduces, and by all that the venue holds of a symbol: sent twice it does no harm."""
+    held = venue.book.positions_at(venue.exchange, request.symbol)
+    whole = all(trade.sleeve == venue.sleeve and trade.quantity <= request.quantity for trade in held)
+    return whole and request.reduce_only and venue.exchange.reduce_only
+
+
+def may_arrive(venue: VenueContext, tracked: TrackedOrder, within: int = RESEND_MS) -> bool:
+    """Whether the venue may come to show an order yet: it was sent without a reply, or by another process."""
+    account, now = venue.account, venue.now()
+    sent = venue.memory.unsure.get(tracked.request.client_id)
+    if sent is None and not venue.port.simulated:
+        began = now if account.started is None else account.started
+        if tracked.purpose != "entry":
+            sent = Millis(max(began, min(tracked.planned, now)))
+        elif account.gate.entries:
+            sent = began
+    return sent is not None and abs(now - sent) < within
 
 
 async def give_up(venue: VenueContext, tracked: TrackedOrder, reason: str) -> None:
-    """The process that planned an entry may be sending it: for a few seconds it is looked for."""
+    """A process that planned it may be sending it, or have sent it: for a while it is looked for."""
     id = tracked.request.client_id
     await venue.account.write([trade_events.OrderLost(at=venue.account.event_time(), client_id=id, reason=reason)])
-    if tracked.purpose == "entry":
-        venue.memory.unsure[id] = venue.now()
+    venue.memory.unsure[id] = venue.now()
 
 
 async def find_given_up(venue: VenueContext, symbol: Symbol) -> list[tuple[TrackedOrder, Order]]:
@@ -183,7 +206,7 @@ async def take_news(venue: VenueContext, symbol: Symbol) -> None:
             continue
         if order is not None:
             orders.append(order)
-        elif 0 <= venue.now() - tracked.planned < LISTED_MS:
+        elif abs(venue.now() - max(tracked.planned, tracked.updated or tracked.planned)) < LISTED_MS:
             unread = Unavailable(f"{venue.exchange} does not find the new order {id} yet")
         else:
             why = f"{venue.exchange} does not know the order {id} any more"
@@ -243,6 +266,10 @@ async def book_orders(venue: VenueContext, symbol: Symbol, orders: Sequence[Orde
     except Refused as error:
         await account.lock(symbol, f"what {venue.exchange} says cannot be booked: {error}")
         raise Unavailable(f"{venue.exchange} and the book disagree about {symbol}: {error}") from error
+    for tracked in (book.orders[id] for id in dict.fromkeys(fill.client_id for fill in fills) if id in book.orders):
+        if tracked.booked > (ordered := tracked.request.quantity):
+            why = f"{tracked.booked} were filled of {tracked.request.client_id}, which was of {ordered}"
+            await account.lock(symbol, why)
     if strangers:
         await account.lock(symbol, f"fills at {venue.exchange} are not of this desk's orders: {', '.join(strangers)}")
     if paid := ", ".join(f"{fill.foreign_fee} for {fill.id}" for fill in fills if fill.foreign_fee):

@@ -13,7 +13,10 @@ class OrderVenue(Protocol):
     """Promises, whatever venue it is:
 
     - `place` makes at most one order of a client id. Placed again, the order that stands is returned, whatever became
-      of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing.
+      of it since. An order the venue does not take comes back REJECTED with the venue's reason; it raises nothing. An
+      id that is taken is no rejection: its order is returned, or it is `Unavailable` until the venue shows it.
+    - `unread`: an order that only reduces is sent though it cannot be looked up, for nobody has sent it before, or sent
+      twice it does no harm.
     - `good_till`: the venue ends an order that rests then or a little later, if it can. It is for when no
       desk is left to cancel it.
     - `Unavailable` (timeout, lost reply, 5xx, HTML, rate limit after the waits the venue asked for): nobody knows
@@ -51,7 +54,9 @@ class OrderVenue(Protocol):
     async def quote(self, symbol: Symbol) -> orders.VenueQuote:
         """Best bid and ask, and the mark, as they are now. `Unavailable` where the newest is stale."""
 
-    async def place(self, order: orders.OrderRequest, good_till: Millis | None = None) -> orders.Order: ...
+    async def place(
+        self, order: orders.OrderRequest, good_till: Millis | None = None, *, unread: bool = False
+    ) -> orders.Order: ...
     async def find(
         self, symbol: Symbol, client_id: orders.ClientId, kind: orders.OrderType | None = None
     ) -> orders.Order | None: ...

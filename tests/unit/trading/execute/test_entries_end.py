@@ -160,11 +160,11 @@ class LateVenue(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest, *rest: Any) -> Order:
+        async def place(request: OrderRequest, *rest: Any, **named: Any) -> Order:
             if self.die:
                 self.sent.append(request)
                 raise ProcessEnds
-            placed: Order = await found(request, *rest)
+            placed: Order = await found(request, *rest, **named)
             return placed
 
         return place
@@ -235,10 +235,10 @@ class SlowVenue(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest, *rest: Any) -> Order:
+        async def place(request: OrderRequest, *rest: Any, **named: Any) -> Order:
             self.asked.set()
             await self.answer.wait()
-            placed: Order = await found(request, *rest)
+            placed: Order = await found(request, *rest, **named)
             return placed
 
         return place

@@ -39,10 +39,10 @@ class FaultyVenue:
         if not asyncio.iscoroutinefunction(found):
             return found
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             if self._chance.random() < self.rate:
                 raise Unavailable("HTTP 503")
-            done = await found(*args)
+            done = await found(*args, **named)
             if self._chance.random() < self.rate:
                 raise Unavailable("timeout")
             return done

@@ -64,7 +64,7 @@ class FaultyVenue:
     async def _fail(self, *args: Any, **named: Any) -> Any:
         raise Unavailable("it is down")
 
-    async def _place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
+    async def _place(self, order: OrderRequest, good_till: Millis | None = None, **named: Any) -> Order:
         fault = self.faults.pop(0) if self.faults else ""
         if fault == "killed before":
             raise Killed
@@ -74,7 +74,7 @@ class FaultyVenue:
             return Order(
                 request=order, venue_id="x", status=OrderStatus.REJECTED, updated=await self.now(), reason="no"
             )
-        placed = await self.venue.place(order, good_till)
+        placed = await self.venue.place(order, good_till, **named)
         if fault == "killed after":
             raise Killed
         self.down[0] = fault == "down after"
@@ -271,8 +271,8 @@ class Breaking:
     def __getattr__(self, name: str) -> Any:
         return self._place if name == "place" and not self.down[0] else getattr(self.venue, name)
 
-    async def _place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
-        placed = await self.venue.place(order, good_till)
+    async def _place(self, order: OrderRequest, good_till: Millis | None = None, **named: Any) -> Order:
+        placed = await self.venue.place(order, good_till, **named)
         self.down[0] = True
         return placed
 

@@ -51,7 +51,7 @@ class SilentFor(DeafVenue):
         if name not in self.deaf_to:
             return found
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             raise self.error("HTTP 502, <html>")
 
         return call
@@ -181,7 +181,7 @@ class Refusing(DeafVenue):
         if name != "place":
             return found
 
-        async def place(request: OrderRequest, good_till: Millis | None = None) -> Order:
+        async def place(request: OrderRequest, good_till: Millis | None = None, **named: Any) -> Order:
             if request.type in self.refuses:
                 return Order(
                     request=request,
@@ -190,7 +190,7 @@ class Refusing(DeafVenue):
                     updated=await self._venue.now(),
                     reason="no",
                 )
-            placed: Order = await found(request, good_till)
+            placed: Order = await found(request, good_till, **named)
             return placed
 
         return place
@@ -541,11 +541,11 @@ class DeafToStops(DeafVenue):
         if name not in ("place", "find", "cancel"):
             return found
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             kind = args[0].type if name == "place" else args[2]
             if self.silent and kind in (OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET):
                 raise Unavailable("HTTP 503")
-            return await found(*args)
+            return await found(*args, **named)
 
         return call
 
@@ -599,11 +599,11 @@ class LatePlacing(DeafVenue):
         if name != "place" or len(self.sent) > 1:
             return found
 
-        async def place(request: OrderRequest, good_till: Millis | None = None) -> Order:
+        async def place(request: OrderRequest, good_till: Millis | None = None, **named: Any) -> Order:
             self.sent.append(request)
             if len(self.sent) == 1:
                 raise Unavailable("connection reset")
-            placed: Order = await found(request, good_till)
+            placed: Order = await found(request, good_till, **named)
             return placed
 
         return place

@@ -153,8 +153,8 @@ class DyingVenue:
         if name != self._kind:
             return found
 
-        async def call(*args: Any) -> Any:
-            done = await found(*args)
+        async def call(*args: Any, **named: Any) -> Any:
+            done = await found(*args, **named)
             self._left -= 1
             if self._left < 0:
                 raise ProcessEnds
@@ -312,9 +312,10 @@ class RefusingVenue:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._venue, name)
 
-    async def place(self, request: OrderRequest, good_till: Millis | None = None) -> Order:
+    async def place(self, order: OrderRequest, good_till: Millis | None = None, *, unread: bool = False) -> Order:
+        request = order
         if request.type is not self._kind:
-            placed: Order = await self._venue.place(request, good_till)
+            placed: Order = await self._venue.place(request, good_till, unread=unread)
             return placed
         self._before()
         now = await self._venue.now()
@@ -365,10 +366,10 @@ class DeafVenue:
         if not asyncio.iscoroutinefunction(found):
             return found
 
-        async def call(*args: Any) -> Any:
+        async def call(*args: Any, **named: Any) -> Any:
             if self.silent:
                 raise Unavailable("HTTP 502, <html>")
-            done = await found(*args)
+            done = await found(*args, **named)
             if self.lose_replies and name == "place":
                 raise Unavailable("timeout")
             return done

@@ -38,9 +38,11 @@ class RefusesStops:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._venue, name)
 
-    async def place(self, request: OrderRequest, expires: Millis | None = None) -> Order:
+    async def place(self, order: OrderRequest, good_till: Millis | None = None, *, unread: bool = False) -> Order:
+        request = order
         if not request.reduce_only:
-            return await self._venue.place(request, expires)
+            placed: Order = await self._venue.place(request, good_till, unread=unread)
+            return placed
         at = await self._venue.now()
         return Order(request=request, status=OrderStatus.REJECTED, updated=at, reason="not now", venue_id="1")
 

@@ -612,10 +612,10 @@ async def test_an_exit_that_the_exchange_refuses_for_margin_is_crossed() -> None
         def __getattr__(self, name: str) -> Any:
             return getattr(self.venue, name)
 
-        async def place(self, request: Any, expires: Any = None) -> Any:
+        async def place(self, request: Any, expires: Any = None, **named: Any) -> Any:
             if request.type is OrderType.MARKET and not request.reduce_only:
                 request = request.model_copy(update={"quantity": D(90)})
-            return await self.venue.place(request, expires)
+            return await self.venue.place(request, expires, **named)
 
     world = await World(wraps={PERPETUAL: Refusing}).open()
     await world.set("0.01", TREND, PERPETUAL)

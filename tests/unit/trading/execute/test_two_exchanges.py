@@ -55,10 +55,10 @@ class StoppedOut(DeafVenue):
         if name != "place" or self.desk is None:
             return found
 
-        async def place(request: OrderRequest, good_till: Millis | None = None) -> Order:
+        async def place(request: OrderRequest, good_till: Millis | None = None, **named: Any) -> Order:
             if self.desk is not None and request.type is OrderType.MARKET:
                 await self.desk.move(19_500)
-            placed: Order = await found(request, good_till)
+            placed: Order = await found(request, good_till, **named)
             return placed
 
         return place

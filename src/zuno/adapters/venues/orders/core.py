@@ -59,6 +59,8 @@ SETTLE_CHECKS: Final = 5
 ORDER_WINDOW: Final = 5_000
 """Milliseconds after which the exchange takes an order no more: less than we wait for its reply, so that an order
 whose reply did not come is there when it is looked up, or never will be."""
+LISTED_WITHIN: Final = 15_000
+"""For so long the exchange may not find an order that it took, or list a transfer that it made."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -105,6 +107,8 @@ class VenueAccount(VenueWire):
         self._confirmed: dict[str, tuple[Decimal, Decimal]] = {}
         """How much of an order the venue's own list of trades has shown, and its value, by the order's id."""
         self._client_ids: dict[tuple[Symbol, str], ClientId] = {}
+        self._repeated: dict[ClientId, Millis] = {}
+        """Ids that the venue refused as taken and does not show, and since when."""
 
     # -- the port
 
@@ -161,13 +165,13 @@ class VenueAccount(VenueWire):
         return quote
 
     @report_unreadable
-    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
+    async def place(self, order: OrderRequest, good_till: Millis | None = None, *, unread: bool = False) -> Order:
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")
         if not order.reduce_only and (other := self._names.get(self.name(order.symbol))) not in (None, order.symbol):
             return self._reject(order, f"it is traded as {other} here until the desk is started again")
         async with self._client.one_at_a_time(order.client_id):
-            known = await self._look_up(order)
+            known = await self._look_up(order, unread=unread)
             if known is not None:
                 return known
             breach = await self._find_breach(order)
@@ -317,9 +321,15 @@ class VenueAccount(VenueWire):
         except VenueDeclined as declined:
             if declined.code in self.wire.key_codes:
                 self._admitted = None
-            if not self._is_not_taken(declined):
+            repeated = self.wire.is_duplicate(declined.code, declined.reason)
+            if not repeated and not self._is_not_taken(declined):
                 raise
-            standing = await self.find(order.symbol, order.client_id, order.type)
+            look_up = self._find_settled if repeated else self.find
+            standing = await look_up(order.symbol, order.client_id, order.type)
+            if standing is None and repeated and not await self._has_failed(order):
+                raise Unavailable(
+                    f"{self._client.name} has the order {order.client_id} and does not show it"
+                ) from declined
             return standing or self._reject(order, f"{declined.reason} ({declined.code})")
         placed = await self.parse_placed(order, answer)
         if placed is None:
@@ -327,6 +337,13 @@ class VenueAccount(VenueWire):
         if placed is None:
             raise Unavailable(f"{self._client.name} took the order {order.client_id} and does not show it yet")
         return placed.model_copy(update={"request": order})
+
+    async def _has_failed(self, order: OrderRequest) -> bool:
+        """Whether an id is taken by an order that failed, where one is never taken twice: no order of it has shown for
+        as long as a new one may not be listed."""
+        now = await self.now()
+        since = self._repeated.setdefault(order.client_id, now)
+        return self.wire.ids_once and now - since >= LISTED_WITHIN
 
     def _is_not_taken(self, declined: VenueDeclined) -> bool:
         if declined.status in self.wire.not_taken_statuses:
@@ -351,16 +368,17 @@ class VenueAccount(VenueWire):
             await self._client.sleep(Backoff(0.1, 1.0).delay(attempt))
         raise AssertionError
 
-    async def _look_up(self, order: OrderRequest) -> Order | None:
-        """A reducing order is sent the first time even if it cannot be looked up: twice does no harm. Not so where
-        coins are sold and an id may come again: the second sale would be of other coins."""
+    async def _look_up(self, order: OrderRequest, *, unread: bool) -> Order | None:
+        """A reducing order is sent the first time even if it cannot be looked up, where whoever sends it knows that
+        `unread` does no harm. Not so where coins are sold and an id may come again: the second sale would be of other
+        coins."""
         try:
             return await self.find(order.symbol, order.client_id, order.type)
         except RateLimited:
             raise
         except Unavailable:
             harmful = self.wire.spot and not self.wire.ids_once
-            if not order.reduce_only or harmful or order.client_id in self._reducing:
+            if not (unread and order.reduce_only) or harmful or order.client_id in self._reducing:
                 raise
             return None
 

@@ -21,6 +21,7 @@ BUY, SELL = OrderSide.BUY, OrderSide.SELL
 MARKET, LIMIT = OrderType.MARKET, OrderType.LIMIT
 STOP, TARGET = OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET
 GTC, IOC, POST_ONLY = TimeInForce.GTC, TimeInForce.IOC, TimeInForce.POST_ONLY
+_DUPLICATE: Final = re.compile(r"duplicate|already been taken|중복", re.IGNORECASE)
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
 Path = tuple[str | int, ...]
 Fields = Mapping[str, tuple[str, ...]]
@@ -151,6 +152,8 @@ class WireTable:
     """An order that is over, or never was."""
     not_taken: tuple[tuple[int, int], ...] = ()
     """Ranges of codes of an order that was read and not taken. After any other code nobody knows what became of it."""
+    duplicate_codes: frozenset[str] = frozenset()
+    """An order whose client id is taken: it exists."""
     not_taken_words: frozenset[str] = frozenset()
     not_taken_statuses: frozenset[int] = frozenset()
     """The same where codes are words, and by the HTTP status."""
@@ -206,6 +209,10 @@ class WireTable:
     @property
     def spot(self) -> bool:
         return self.exchange.spot
+
+    def is_duplicate(self, code: str, reason: str) -> bool:
+        """By its code, or by its words where a code says more than that."""
+        return code in self.duplicate_codes or _DUPLICATE.search(reason) is not None
 
     @property
     def asset(self) -> str:

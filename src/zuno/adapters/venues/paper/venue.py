@@ -89,7 +89,7 @@ class PaperVenue:
             raise Unavailable(f"The newest price of {symbol} at {self.exchange} is stale.")
         return quote
 
-    async def place(self, order: OrderRequest, good_till: Millis | None = None) -> Order:
+    async def place(self, order: OrderRequest, good_till: Millis | None = None, *, unread: bool = False) -> Order:
         """`good_till` is ignored: the desk sees to it."""
         if order.exchange is not self.exchange:
             raise Refused(f"An order of {order.exchange} is no order of {self.exchange}.")

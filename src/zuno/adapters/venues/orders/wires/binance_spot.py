@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from zuno.adapters.venues.orders import wire as w
+from zuno.adapters.venues.orders.core import LISTED_WITHIN, ORDER_WINDOW
 from zuno.adapters.venues.orders.wire import Question, codes, fields, spell
 from zuno.adapters.venues.orders.wires.binance_usdm import BinanceAccount, BinanceOrders
 from zuno.adapters.venues.vendor_json import VendorJson
@@ -23,8 +24,8 @@ from zuno.trading.model.orders import OrderRequest, OrderStatus, OrderType, Time
 
 BY_DAYS: Final = 7 * DAY_MS
 """Trades of no longer ago are asked for day by day; of longer ago, from the first one on."""
-LISTED_MS: Final = 6_000
-"""For so long a transfer that was sent may not be listed."""
+LISTED_MS: Final = ORDER_WINDOW + 1_000 + LISTED_WITHIN
+"""For so long a transfer that was sent may be on its way, and then not be listed."""
 MAKER: Final = "LIMIT_MAKER"
 KINDS: Final = {w.MARKET: "MARKET", w.LIMIT: "LIMIT", w.STOP: "STOP_LOSS", w.TARGET: "TAKE_PROFIT"}
 

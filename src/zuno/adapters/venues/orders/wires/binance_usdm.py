@@ -117,6 +117,7 @@ class BinanceOrders(BinanceAccount):
         clock_codes=codes("-1021 -5028"),  # dated too early or too late: by the gateway, by the matching engine
         key_codes=codes("-1002 -1022 -2014 -2015"),
         no_such_order=codes("-2013"),
+        duplicate_codes=codes("-4116 -20132"),
         cannot_cancel=codes("-2011 -2013"),
         not_taken=((-1199, -1100), (-1014, -1013), (-2010, -2010), (-2028, -2016), (-5027, -4000), (-5999, -5029)),
         statuses=spell(

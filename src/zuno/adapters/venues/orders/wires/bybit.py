@@ -52,10 +52,12 @@ class BybitOrders(VenueAccount):
         key_codes=codes("10003 10004 10005 10007 10010 33004"),
         no_such_market=codes("10001 170121"),
         cannot_cancel=codes("110001 110008 110010 170213 170139 170142"),
-        # 170146 and 170147 are time-outs: nobody knows what became of the order.
+        duplicate_codes=codes("110030 110072 170141"),
+        # 170035 is being processed, 170146 and 170147 are time-outs, 3400214 is a fault there: nobody knows what became
+        # of the order.
         not_taken=(
-            *((10001, 10001), (110003, 110999), (170033, 170037)),
-            *((170105, 170145), (170148, 170999), (3400000, 3400999)),
+            *((10001, 10001), (110003, 110999), (170033, 170034), (170036, 170037)),
+            *((170105, 170145), (170148, 170999), (3400000, 3400213), (3400215, 3400999)),
         ),
         not_taken_words=codes(WRONG_SIDE),
         statuses=spell(

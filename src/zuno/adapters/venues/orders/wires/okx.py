@@ -53,9 +53,14 @@ class OkxOrders(VenueAccount):
         clock_codes=codes("50102"),
         key_codes=codes("50030 50100 50101 50105 50110 50111 50113 50114 50119 50120"),
         no_such_order=codes("51001 51603"),
+        duplicate_codes=codes("51011 51016 51065 51068"),
         no_such_market=codes("51001"),
         cannot_cancel=codes("51400 51401 51402 51410 51603"),
-        not_taken=((50014, 50016), (51000, 51148), (51150, 51399), (54000, 54999), (59000, 59999)),
+        # 51054 and 51149 are time-outs: nobody knows what became of the order.
+        not_taken=(
+            *((50014, 50016), (51000, 51053), (51055, 51148), (51150, 51399)),
+            *((54000, 54999), (59000, 59999)),
+        ),
         statuses=spell(OrderStatus, "OPEN:live|partially_filled; FILLED:filled; CANCELED:canceled|mmp_canceled"),
         types=spell(OrderType, "MARKET:market|optimal_limit_ioc; LIMIT:limit|post_only|ioc|fok"),
         sides={"buy": w.BUY, "sell": w.SELL},
