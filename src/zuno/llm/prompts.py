@@ -5,8 +5,8 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.abc import Traversable
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Literal
 
 _PLACE = re.compile(r"\{\{\s*([a-z][a-z0-9_]*)\s*\}\}")
