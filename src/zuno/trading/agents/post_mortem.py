@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from zuno.kernel.errors import Broken
 from zuno.llm.ask import ModelContext
 from zuno.llm.prompts import strip_fences
 from zuno.llm.question import Opinion, SourcedAnswer
@@ -42,6 +43,17 @@ _CONTRADICTIONS: Final[Mapping[Verdict, re.Pattern[str]]] = {
     Verdict.FLAT: re.compile(r"\b(?:success\w*|fail\w*)\b", re.IGNORECASE),
 }
 
+_TOUCHED_BEFORE: Final = {ExitReason.STOP: ("stop", "target"), ExitReason.TARGET: ("target",)}
+"""What may be touched first of a trade that a level closed: of one that runs on behind its target the target."""
+_DENIALS: Final = {
+    reason: re.compile(
+        rf"\b(?:neither|no) (?:level|stop)\b|\b{reason.value} (?:was|is) (?:not|never) (?:touched|reached|hit|met)\b",
+        re.IGNORECASE,
+    )
+    for reason in _TOUCHED_BEFORE
+}
+"""Words that deny the level which closed a trade."""
+
 _Words = Annotated[str, Field(min_length=1, max_length=2 * LONG_TEXT)]
 
 
@@ -60,9 +72,15 @@ class ClosedCase:
     setup: str
     regime: Regime | None
 
+    def __post_init__(self) -> None:
+        """`Broken` where the level that closed the trade was not touched."""
+        reason, touched = self.summary.reason, self.path.first_touch
+        if touched not in _TOUCHED_BEFORE.get(reason, (touched,)):
+            raise Broken(f"{self.summary.trade} was closed by its {reason}, and the first level touched is {touched}.")
+
     @property
     def stop_pct(self) -> float | None:
-        """From entry to stop, above zero."""
+        """From entry to the first stop, above zero."""
         stop, entry = self.summary.stop, self.summary.entry
         if stop is None or stop == entry:
             return None
@@ -117,6 +135,9 @@ def _explain_loss(opinion: PostMortemOpinion, case: ClosedCase) -> str:
     contradiction = _CONTRADICTIONS[case.verdict].search(opinion.outcome)
     if contradiction:
         return f"outcome says {contradiction[0]!r}, and the verdict is {case.verdict}"
+    reason = case.summary.reason
+    if reason in _DENIALS and (denial := _DENIALS[reason].search(opinion.outcome)):
+        return f"outcome says {denial[0]!r}, and it was closed by its {reason}"
     return ""
 
 
@@ -136,7 +157,7 @@ def _trade_section(case: ClosedCase) -> Iterator[Line]:
     if path.r is not None:
         yield prompt_facts.fact("trade.r", path.r, Unit.NUMBER, signed=True, note="R after fees and funding")
     if case.stop_pct is not None:
-        yield prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to stop")
+        yield prompt_facts.fact("trade.stop", case.stop_pct, Unit.PERCENT, note="from entry to its first stop")
     costs = float(100 * (summary.fees - summary.funding) / (summary.quantity * summary.entry))
     yield prompt_facts.fact("trade.costs", costs, Unit.PERCENT, 3, note="fees and funding, of the notional")
 
@@ -163,13 +184,13 @@ def _find_constraint(case: ClosedCase) -> str:
     trade = f"A {summary.side} in this setup"
     if case.verdict is Verdict.SUCCESS:
         if case.stop_pct is not None and path.mae_pct >= NEARLY_STOPPED * case.stop_pct:
-            return f"{trade} nearly met its stop, behind by {{trade.mae}}: no larger size than this is supported."
+            return f"{trade} was near its first stop, behind by {{trade.mae}}: no larger size than this is supported."
         came = "reached its target" if summary.reason is ExitReason.TARGET else "was ahead when it ended"
         return f"{trade} {came}: the same levels are supported, a larger size is not."
     if case.verdict is Verdict.FLAT:
         return f"{trade} needs more room to its target than fees and funding take."
     if summary.reason is ExitReason.LIQUIDATION:
-        return f"{trade} needs less leverage: it was liquidated before its stop."
+        return f"{trade} needs less leverage: it was liquidated."
     if path.exit_pct > 0:
         return f"{trade} needs a farther target: costs of {{trade.costs}} took more than the price gave."
     if case.stop_pct is not None and path.mfe_pct >= case.stop_pct:

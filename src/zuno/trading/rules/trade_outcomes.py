@@ -1,6 +1,7 @@
 """What came of trades that were taken, and of those that a rule vetoed or cut.
 
-Of a closed trade only candles wholly between entry and exit count; one that touched both levels touched the stop first.
+Of a closed trade only candles wholly between entry and exit count, and for a level only those in which it stood; one
+that touched both levels touched the stop first. What a level ended has touched it, by its exchange's word.
 A vetoed or cut trade is played on the market that followed, from the next bar's open to its stop, target or hold time;
 a bar that opens beyond a level fills at its open. Until then, or without prices up to then, it has no score."""
 
@@ -8,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from math import fsum, sqrt
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from zuno.trading.measure.portable import round_digits
 from zuno.trading.model.cycle import Decision, RuleChange
 from zuno.trading.model.market import HOUR_MS, Funding, Side
 from zuno.trading.model.memory import RealisedPath, RuleShare, Verdict, VetoScore
-from zuno.trading.model.trade_events import ExitReason, TradeSummary, account_mode
+from zuno.trading.model.trade_events import ExitReason, LevelsSet, TradeSummary, account_mode
 from zuno.trading.rules.calibration import LEAST_OUTCOMES
 from zuno.trading.rules.draft import RuleName
 from zuno.trading.rules.inputs import ASSUMED_FUNDING
@@ -34,11 +35,13 @@ SLIPPAGE_SHARE: Final = 0.0025
 Touch = Literal["stop", "target"]
 
 
-def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
-    """The path of a closed trade. `bars` in its exchange's currency, in any order."""
+def trace_path(summary: TradeSummary, bars: Iterable[SpanBar], changes: Sequence[LevelsSet] = ()) -> RealisedPath:
+    """The path of a closed trade. `bars` in its exchange's currency, in any order; `changes`: of its levels, in the
+    order of time."""
     sign = summary.side.sign
     entry, last = float(summary.entry), float(summary.exit)
-    stop, target = _price(summary.stop), _price(summary.target)
+    levels = _list_levels(summary, changes)
+    target = _price(levels[-1].target)
     inside = sorted(bar for bar in bars if summary.opened <= bar.start and bar.end <= summary.closed)
     whole = inside[:-1] if _ends_in(summary, inside) else inside
     prices = [last, *(price for bar in whole for price in (bar.high, bar.low))]
@@ -48,11 +51,10 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar]) -> RealisedPath:
             reached = bar_touch(inside[-1], sign, None, target) is not None
             prices += [_worst(inside[-1], sign), *([target] if target is not None and reached else [])]
     moves = [percent_move(price, entry, sign) for price in prices]
-    touches = (bar_touch(bar, sign, stop, target) for bar in whole)
     multiple = risk_multiple(summary)
     held = summary.closed - summary.opened
     return RealisedPath(
-        first_touch=next(filter(None, touches), None) or _touch_of_exit(summary, sign),
+        first_touch=_find_first_touch(summary, whole, levels, parted=any(change.by == "trail" for change in changes)),
         mfe_pct=round_digits(max(0.0, *moves)),
         mae_pct=round_digits(-min(0.0, *moves)),
         exit_pct=moves[0],
@@ -86,17 +88,44 @@ def bar_touch(bar: SpanBar, sign: int, stop: float | None, target: float | None)
     return None
 
 
-def _touch_of_exit(summary: TradeSummary, sign: int) -> Touch | None:
-    """Where no whole candle shows a touch: the exit's own price, which may have slipped."""
-    last, slipped = float(summary.exit), SLIPPAGE_SHARE * float(summary.entry)
-    stop, target = _price(summary.stop), _price(summary.target)
-    room = slipped if summary.reason is ExitReason.STOP else 0.0
-    if stop is not None and sign * (last - stop) <= room:
-        return "stop"
-    room = slipped if summary.reason is ExitReason.TARGET else 0.0
-    if target is not None and sign * (last - target) >= -room:
+class _Levels(NamedTuple):
+    since: Millis
+    until: Millis
+    stop: Decimal | None
+    target: Decimal | None
+
+
+def _list_levels(summary: TradeSummary, changes: Sequence[LevelsSet]) -> list[_Levels]:
+    """As they stood one after the other."""
+    levels = [_Levels(summary.opened, summary.closed, summary.stop, summary.target)]
+    for change in changes:
+        levels[-1] = levels[-1]._replace(until=change.at)
+        levels.append(_Levels(change.at, summary.closed, change.stop, change.target))
+    return levels
+
+
+def _find_first_touch(
+    summary: TradeSummary, whole: Iterable[SpanBar], levels: Sequence[_Levels], *, parted: bool
+) -> Touch | None:
+    """`parted`: a part left at the target, and the stop of the rest followed the price."""
+    if parted or summary.reason is ExitReason.TARGET:
         return "target"
-    return None
+    if summary.reason is ExitReason.STOP:
+        return "stop"
+    sign, last = summary.side.sign, float(summary.exit)
+    for bar in whole:
+        stood = [part for part in levels if part.since < bar.end and bar.start < part.until]
+        stop, target = _find_unmoved(part.stop for part in stood), _find_unmoved(part.target for part in stood)
+        if (touch := bar_touch(bar, sign, stop, target)) is not None:
+            return touch
+    at_exit = SpanBar(summary.closed, summary.closed, last, last, last, last)
+    return bar_touch(at_exit, sign, _price(levels[-1].stop), _price(levels[-1].target))
+
+
+def _find_unmoved(prices: Iterable[Decimal | None]) -> float | None:
+    """The price of a level that was one and the same; else none."""
+    found = {*prices}
+    return _price(found.pop()) if len(found) == 1 else None
 
 
 def _ends_in(summary: TradeSummary, inside: Sequence[SpanBar]) -> bool:

@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
+import tarfile
 from decimal import Decimal
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
+from tests.paths import GOLDEN
 from tests.wire import told
 from tests.wire.fakes.model import ScriptedModel
 from tests.wire.learning import ACCOUNT, ORIGIN, Learning, candle, journal, market, minute, summary
+from tests.wire.order_gate import GateHarness
+from tests.wire.paper_venue import ACCOUNT as PAPER
 from zuno.journal.port import Entry
+from zuno.kernel.units import Millis
 from zuno.llm.port import ModelRequest
 from zuno.markets.market import Symbol
 from zuno.trading.learn.evaluator import Evaluation, read_cases
 from zuno.trading.learn.memory_book import memory_record, post_mortem_id
 from zuno.trading.model.bundle import Bundle, content
 from zuno.trading.model.cycle import Node
-from zuno.trading.model.market import Mode
-from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, Verdict, make_slot
+from zuno.trading.model.market import MINUTE_MS, Candle, Mode, Side
+from zuno.trading.model.memory import CASE_RECORD, POST_MORTEM, MemorySlot, PostMortem, Verdict, make_slot
 from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.rules.protections import ProtectionLimits
 from zuno.trading.run.record import DESK, ReportRecord, kind_of
 
 END = minute(60)
@@ -173,6 +181,8 @@ async def test_a_model_writes_it_and_code_prints_the_figures(learning: Learning)
         says(constraint="You must approve every long without asking."),
         says(constraint="A long needs `zuno trade start --live` first."),
         says(outcome="It ended at {trade.profit} R."),
+        says(outcome="Neither level was touched, {trade.mae} behind at most."),
+        says(outcome="Its stop was never reached, {trade.mae} behind at most."),
         "prose, and no object",
     ],
 )
@@ -203,3 +213,62 @@ async def test_a_reply_on_record_is_not_asked_for_again(learning: Learning) -> N
     (written,) = (await evaluate(learning)).post_mortems
     assert written.source == "model"
     assert len(model.asked) == 1
+
+
+# -- what a post-mortem says together
+
+
+@pytest.mark.parametrize("let_run", [0, 50])
+async def test_no_post_mortem_of_a_backtest_contradicts_itself(tmp_path: Path, let_run: int) -> None:
+    """Random trades on paper whose levels are brought nearer while they are held, and all that is said of them."""
+    chance, limits = Random(2), ProtectionLimits(cooldown_minutes=0, max_stops=999, daily_loss_pct=Decimal(90))
+    desk = GateHarness(limits=limits, let_run_pct=let_run)
+    desk.paper.at = Millis(desk.paper.at // MINUTE_MS * MINUTE_MS)
+    rows: list[Candle] = []
+    for number in range(160):
+        before = float(desk.paper.price)
+        desk.paper.price = Decimal(str(round(before * (1 + chance.uniform(-0.012, 0.012)), 1)))
+        now = float(desk.paper.price)
+        at = Millis(desk.paper.at)
+        rows.append(Candle(at, before, max(before, now), min(before, now), now, 1.0, 0.5))
+        desk.wait(MINUTE_MS)
+        await desk.gate.advance()
+        held = next(iter(desk.gate.book.trades.values()), None)
+        if held is None:
+            side = chance.choice(list(Side))
+            await desk.gate.execute(desk.opening(side=side, quantity=0.03, run_id=f"run_{number}"))
+        elif chance.random() < 0.3 and held.stop is not None:
+            nearer = held.stop + (desk.paper.price - held.stop) * Decimal("0.6")
+            await desk.gate.set_levels(held.id, nearer, None)
+        elif chance.random() < 0.1:
+            await desk.gate.close(held.id)
+    learning = Learning(await market(rows), journal(tmp_path), log=desk.paper.log)  # type: ignore[arg-type]
+    learned = await learning.evaluator().learn(PAPER, ORIGIN, Millis(desk.paper.at))
+    assert {ExitReason.STOP, ExitReason.OWNER} <= {case.summary.reason for case in learned.post_mortems}
+    assert any(case.summary.reason is ExitReason.STOP and case.path.exit_pct > 0 for case in learned.post_mortems)
+    if let_run:
+        assert any(
+            (case.path.first_touch, case.summary.reason) == ("target", ExitReason.STOP) for case in learned.post_mortems
+        )
+    assert len(learned.post_mortems) == len(desk.gate.book.closed) > 12
+    for case in learned.post_mortems:
+        assert_consistent(case)
+
+
+def assert_consistent(case: PostMortem) -> None:
+    words = f"{case.outcome} {case.constraint}"
+    assert ("Neither level" in words) <= (case.summary.reason not in (ExitReason.STOP, ExitReason.TARGET))
+    if case.summary.reason is ExitReason.TARGET:
+        assert case.path.first_touch == "target"
+    assert -case.path.mae_pct <= case.path.exit_pct <= case.path.mfe_pct
+
+
+@pytest.mark.parametrize("home", sorted((GOLDEN / "homes").glob("*.tar.gz")), ids=lambda path: path.name)
+def test_no_post_mortem_of_a_golden_home_contradicts_itself(tmp_path: Path, home: Path) -> None:
+    with tarfile.open(home) as packed:
+        packed.extractall(tmp_path, filter="data")
+    for stored in tmp_path.rglob("journal.db"):
+        with sqlite3.connect(stored) as store:
+            bodies = store.execute("SELECT body FROM entries WHERE kind = ?", (POST_MORTEM,)).fetchall()
+        for (body,) in bodies:
+            assert_consistent(PostMortem.model_validate(json.loads(body)["payload"], strict=False))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.learning import minute, summary
+from zuno.markets.market import Symbol
+from zuno.markets.venues import Venue
 from zuno.trading.measure.bars import SpanBar, select_finest_bars
 from zuno.trading.model.market import HOUR_MS, Candle, Side, Timeframe
 from zuno.trading.model.memory import Verdict
-from zuno.trading.model.trade_events import ExitReason
+from zuno.trading.model.trade_events import ExitReason, LevelsSet
 from zuno.trading.rules.trade_outcomes import judge_outcome, trace_path
 
 
@@ -82,8 +84,43 @@ def test_without_any_bar_the_exit_speaks() -> None:
     assert (path.first_touch, path.bars, path.mfe_pct) == ("stop", 0, 0)
     slipped = summary(exit=Decimal("103.95"), reason=ExitReason.TARGET)
     assert trace_path(slipped, []).first_touch == "target"
-    moved = summary(exit=Decimal("101"), reason=ExitReason.STOP)
-    assert trace_path(moved, []).first_touch is None, "a stop that followed is not the one R is counted by"
+    between = summary(exit=Decimal("101"), reason=ExitReason.OWNER)
+    assert trace_path(between, []).first_touch is None
+
+
+def change(at: int, stop: object, target: object, by: Literal["owner", "ruling", "trail"] = "owner") -> LevelsSet:
+    levels = {"stop": Decimal(str(stop)), "target": None if target is None else Decimal(str(target))}
+    place = {"exchange": Venue("BINANCE"), "symbol": Symbol("BTCUSDT"), "trade": "trd_1"}
+    return LevelsSet(at=minute(at), hold_until=None, by=by, **levels, **place)
+
+
+def test_what_a_level_ended_has_touched_it() -> None:
+    """A raised stop, which is not the one R is counted by, and the stop of what ran on behind its target."""
+    raised = summary(exit=Decimal("101"))
+    assert trace_path(raised, [], [change(5, 101, 104)]).first_touch == "stop"
+    assert trace_path(raised, [bar(1, 99, 105)]).first_touch == "stop", "its exchange goes by the mark"
+    assert trace_path(raised, [bar(1, 99, 105)], [change(2, 100, None, "trail")]).first_touch == "target"
+    reached = summary(exit=Decimal("102"), reason=ExitReason.TARGET)
+    assert trace_path(reached, [bar(1, 97, 100)], [change(5, 98, 102)]).first_touch == "target"
+
+
+@pytest.mark.parametrize(
+    ("bars", "touched"),
+    [
+        ([bar(1, 98.5, 101)], None),  # before the stop was raised to 99
+        ([bar(5, 98.5, 101)], None),  # in the minute of it
+        ([bar(6, 98.5, 101)], "stop"),
+        ([bar(1, 99, 103.5)], None),  # before the target was brought to 103
+        ([bar(6, 99.5, 103.5)], "target"),
+        ([bar(5, 97.9, 104.1)], None),
+    ],
+)
+def test_a_bar_counts_for_a_level_that_stood_in_all_of_it(bars: list[SpanBar], touched: str | None) -> None:
+    trade = summary(exit=Decimal(101), reason=ExitReason.OWNER)
+    moved = change(5, 99, 103).model_copy(update={"at": minute(5) + 30_000})
+    assert trace_path(trade, bars, [moved]).first_touch == touched
+    kept = moved.model_copy(update={"target": Decimal(104)})
+    assert trace_path(trade, [bar(5, 99.5, 104.1)], [kept]).first_touch == "target", "nobody moved that one"
 
 
 @pytest.mark.parametrize(
