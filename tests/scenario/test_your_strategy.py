@@ -44,8 +44,9 @@ def test_the_csv_and_the_charting_service_are_read() -> None:
     assert read_weights(find_block("csv"), Millis(1_768_000_000_000)) == {"BTCUSDT": 0.0, "ETHUSDT": 0.2}
     body = find_block("json").replace("{{timenow}}", "2026-01-09T12:00:00Z")
     now = Millis(1_767_960_060_000)
-    mark, targets = check_signal({}, body.encode(), json.loads(body)["secret"], now)
-    assert (mark, targets) == ("BTCUSDT 2026-01-09T12:00:00Z", {"BTCUSDT": 0.25})
+    mark, sent, targets = check_signal({}, body.encode(), json.loads(body)["secret"], now)
+    assert mark.startswith("BTCUSDT 2026-01-09T12:00:00Z")
+    assert (sent, targets) == (1_767_960_000_000, {"BTCUSDT": 0.25})
 
 
 async def test_the_script_is_taken_once(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """Signals by webhook: `POST /NAME` on a port that serves nothing else, and the strategy made of them.
 
 A signal says when it was sent and proves who sent it: by `X-Zuno-Time` and `X-Zuno-Signature`, the HMAC-SHA256 of
-`TIME.BODY` in hex; or, of services that can send only a body, by `secret`, `time` and `id` in it. Each counts once.
+`TIME.BODY` in hex; or, of services that can send only a body, by `secret`, `time` and `id` in it. Each counts once; an
+id with other targets is another signal, for such services tell the time by the second.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from zuno.journal.port import Author, Journal
 from zuno.kernel.arguments import parse_time
+from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Refused, Unavailable, UsageError, ZunoError
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import DAY_MS, MINUTE_MS
@@ -52,14 +54,18 @@ class SignalBody(BaseModel):
     id: str = ""
 
 
-def check_signal(headers: Mapping[str, str], body: bytes, secret: str, now: Millis) -> tuple[str, dict[str, float]]:
-    """A mark that is the same whenever it is sent again, and its targets. `SignalRefused` unless its owner sent it just
-    now."""
+def check_signal(
+    headers: Mapping[str, str], body: bytes, secret: str, now: Millis
+) -> tuple[str, Millis, dict[str, float]]:
+    """A mark that is the same whenever it is sent again, when that was, and its targets. `SignalRefused` unless its
+    owner sent it just now."""
     try:
         content = SignalBody.model_validate_json(body)
     except ValidationError:
         raise SignalRefused("malformed") from None
     proof, due, sent, mark = content.secret, secret, content.time, content.id
+    if mark:
+        mark += canonical(dict(content.targets)).decode()
     if (signature := headers.get("x-zuno-signature")) is not None:
         proof, sent = signature, headers.get("x-zuno-time", "")
         mark = due = hmac.new(secret.encode(), b"%s.%s" % (sent.encode(), body), sha256).hexdigest()
@@ -75,7 +81,7 @@ def check_signal(headers: Mapping[str, str], body: bytes, secret: str, now: Mill
         raise SignalRefused("late")
     if not mark:
         raise SignalRefused("malformed")
-    return mark, content.targets
+    return mark, moment, content.targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +101,11 @@ class SignalListener:
         secret = self.secrets.get(name, "")
         if len(secret) < SHORTEST_SECRET or [*self.secrets.values()].count(secret) > 1:
             raise SignalRefused("unsigned")
-        mark, targets = check_signal(headers, body, secret, self.now())
+        mark, sent, targets = check_signal(headers, body, secret, self.now())
         request_id, journal = f"signal_{name}_{sha256(mark.encode()).hexdigest()[:32]}", await self.journal()
         if await journal.latest(1, request_id=request_id, kind=OWN_SIGNAL):
             raise SignalRefused("replayed")
-        signal = Signal(name=name, targets=targets)
+        signal = Signal(name=name, targets=targets, sent=sent)
         await journal.append_once(kind=OWN_SIGNAL, author=Author("webhook"), payload=signal, request_id=request_id)
 
     async def serve(self, host: str, port: int) -> None:
@@ -150,14 +156,20 @@ class SignalListener:
 
 @dataclass(frozen=True, slots=True)
 class WebhookStrategy:
-    """The newest signal that came by a moment."""
+    """Of the signals that came by a moment the one sent last; of several sent then, the one that came last."""
 
     name: str
     journal: Callable[[], Awaitable[Journal]]
 
     async def ask(self, at: Millis, view: bytes) -> Mapping[str, object]:
         entries = (await self.journal()).entries(kind=OWN_SIGNAL, request_id=f"signal_{self.name}_*")
-        known = [entry async for entry in entries if entry.at <= at]
-        if not known:
+        newest: Signal | None = None
+        last = 0
+        async for entry in entries:
+            signal = Signal.model_validate(dict(entry.payload))
+            sent = entry.at if signal.sent is None else signal.sent
+            if entry.at <= at and sent >= last:
+                newest, last = signal, sent
+        if newest is None:
             raise Unavailable("no signal has come yet")
-        return Signal.model_validate(dict(known[-1].payload)).targets
+        return newest.targets

@@ -93,6 +93,11 @@ class AccountWriter:
             self.failure, self.has_failed = error, True
             await self._reload(written)
             raise
+        except (
+            BaseException
+        ):  # none of ours, or the task was cancelled: whether they are in the log is read before more
+            self.unread, self.unwritten = True, (*self.unwritten, *written)
+            raise
 
     def _close_finished(
         self, booked: trade_events.FillBooked | trade_events.SleevesCrossed

@@ -35,6 +35,8 @@ class Signal(Wire):
 
     name: str
     targets: dict[str, float]
+    sent: Annotated[int | None, Field(exclude_if=lambda sent: sent is None)] = None
+    """By its own time, in Unix milliseconds; None in records of before."""
 
 
 class OwnAnswer(Wire):

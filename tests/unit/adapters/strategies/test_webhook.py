@@ -7,6 +7,7 @@ import hmac
 import json
 import logging
 import socket
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -18,10 +19,11 @@ import pytest
 from tests.wire.homes import open_journal
 from zuno.adapters.strategies.webhook import MOST_BODY, MOST_CALLERS, SignalListener, SignalRefused, WebhookStrategy
 from zuno.journal.journal import ChainedJournal
-from zuno.journal.port import Journal
+from zuno.journal.port import Author, Journal
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
+from zuno.trading.model.own_strategies import OWN_SIGNAL, Signal
 
 NOW = Millis(1_790_000_000_000)
 """The hour of `open_journal`, 13:33:20 UTC."""
@@ -29,11 +31,15 @@ SECRET = "0123456789abcdef-of-mine"
 TARGETS = {"BTCUSDT": 0.25, "ETHUSDT": -0.1}
 
 
-def listen(journal: ChainedJournal, *, now: Millis = NOW, **more: Any) -> SignalListener:
+def reader(journal: ChainedJournal) -> Callable[[], Awaitable[Journal]]:
     async def read() -> Journal:
         return journal
 
-    return SignalListener({"mine": SECRET, "weak": "short"}, read, lambda: now, **more)
+    return read
+
+
+def listen(journal: ChainedJournal, *, now: Millis = NOW, **more: Any) -> SignalListener:
+    return SignalListener({"mine": SECRET, "weak": "short"}, reader(journal), lambda: now, **more)
 
 
 def sign(body: bytes, sent: str = str(NOW // 1_000), secret: str = SECRET) -> dict[str, str]:
@@ -78,12 +84,44 @@ async def test_a_secret_of_two_strategies_speaks_for_neither(tmp_path: Path) -> 
     await journal.close()
 
 
-async def test_an_id_counts_once_whatever_else_the_body_says(tmp_path: Path) -> None:
+async def test_an_id_counts_once_with_its_targets(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
     assert await refusal(listen(journal), {}, write_open()) == "taken"
-    for body in (write_open(), write_open(time=str(NOW)), write_open(targets={})):
+    for body in (write_open(), write_open(time=str(NOW)), write_open(targets=dict(reversed(TARGETS.items())))):
         assert await refusal(listen(journal), {}, body) == "replayed"
     assert await refusal(listen(journal), {}, write_open(id=2)) == "taken"
+    await journal.close()
+
+
+async def test_of_two_alerts_in_one_second_both_count(tmp_path: Path) -> None:
+    """As the guide has it, `{"id": "BTCUSDT {{timenow}}", "time": "{{timenow}}"}`: the time is whole seconds."""
+    journal, said = open_journal(tmp_path), {"id": f"BTCUSDT {iso(NOW)}", "time": iso(NOW)}
+    opened, closed = write_open(**said), write_open(**said, targets={"BTCUSDT": 0.0})
+    for body, code in ((opened, "taken"), (closed, "taken"), (opened, "replayed"), (closed, "replayed")):
+        assert await refusal(listen(journal), {}, body) == code
+    assert await WebhookStrategy("mine", reader(journal)).ask(NOW, b"") == {"BTCUSDT": 0.0}
+    await journal.close()
+
+
+async def test_the_signal_sent_last_is_the_answer_whichever_comes_last(tmp_path: Path) -> None:
+    journal, targets = open_journal(tmp_path), {"BTCUSDT": 0.1}
+    for sent, body in ((0, write()), (-60, write(targets=targets)), (-120, write(targets={}))):
+        assert await refusal(listen(journal), sign(body, str(NOW // 1_000 + sent)), body) == "taken"
+    assert await WebhookStrategy("mine", reader(journal)).ask(NOW, b"") == TARGETS
+    later = write(targets=targets)
+    assert await refusal(listen(journal), sign(later, str(NOW // 1_000 + 1)), later) == "taken"
+    assert await WebhookStrategy("mine", reader(journal)).ask(NOW, b"") == targets
+    await journal.close()
+
+
+async def test_a_signal_of_before_was_sent_when_it_came(tmp_path: Path) -> None:
+    journal = open_journal(tmp_path)
+    old = Signal(name="mine", targets={"BTCUSDT": 0.1})
+    assert "sent" not in old.model_dump()
+    await journal.append_once(kind=OWN_SIGNAL, author=Author("webhook"), payload=old, request_id="signal_mine_old")
+    early = write_open(time=iso(Millis(NOW - 60_000)))
+    assert await refusal(listen(journal), {}, early) == "taken"
+    assert await WebhookStrategy("mine", reader(journal)).ask(NOW, b"") == old.targets
     await journal.close()
 
 
@@ -145,10 +183,7 @@ async def test_only_named_sources_may_call(tmp_path: Path) -> None:
 
 async def test_the_newest_signal_by_a_moment_is_the_answer(tmp_path: Path) -> None:
     journal = open_journal(tmp_path)
-
-    async def read() -> Journal:
-        return journal
-
+    read = reader(journal)
     with pytest.raises(Unavailable):
         await WebhookStrategy("mine", read).ask(NOW, b"")
     for number, targets in enumerate(({"BTCUSDT": 0.1}, TARGETS)):

@@ -17,10 +17,11 @@ from zuno.adapters.account.trade_log import MemoryTradeLog, OwnedTradeLog
 from zuno.kernel.errors import DiskFull, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
+from zuno.trading.execute.account_writer import AccountWriter, ConcurrentWrite
 from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import DAY_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import OrderType
-from zuno.trading.model.trade_events import Protection
+from zuno.trading.model.trade_events import LockSet, Protection
 from zuno.trading.rules.protections import ProtectionLimits
 
 CALM = ProtectionLimits(
@@ -168,3 +169,37 @@ async def test_a_log_that_is_owned_notices_others_when_it_writes() -> None:
     await gate.pause("once more")
     await gate.kill()
     assert {lock.protection for lock in gate.book.locks.values()} == {Protection.KILL_SWITCH}
+
+
+class BrokenOnce(MemoryTradeLog):
+    """One append ends by something that is no error of ours, before or after it wrote."""
+
+    def __init__(self, fault: BaseException, *, writes: bool) -> None:
+        super().__init__()
+        self._faults, self._writes = [fault], writes
+
+    async def append(self, account: str, events: Any, after: int) -> None:
+        if not self._faults or self._writes:
+            await super().append(account, events, after)
+        if self._faults:
+            raise self._faults.pop()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+@pytest.mark.parametrize("fault", [OSError("a disk"), asyncio.CancelledError(), KeyError("a bug")], ids=repr)
+async def test_no_event_is_left_in_memory_that_no_log_has(fault: BaseException, writes: bool) -> None:
+    log = BrokenOnce(fault, writes=writes)
+    writer = AccountWriter(log, ACCOUNT)
+    await writer.refresh()
+    pause = LockSet(at=Millis(1), protection=Protection.PAUSED, symbol=None, until=None, reason="a pause")
+    with pytest.raises(type(fault)):
+        await writer.write([pause])
+    assert pause in writer.unwritten
+
+    later = pause.model_copy(update={"at": Millis(2), "protection": Protection.RECONCILIATION})
+    with pytest.raises(ConcurrentWrite):
+        await writer.write([later])
+    assert (writer.book.count, writer.unwritten) == (len(log.list_events(ACCOUNT)), ())
+    assert ((Protection.PAUSED, None) in writer.book.locks) is writes
+    await writer.write([later])
+    assert writer.book.count == len(log.list_events(ACCOUNT)) == 1 + writes
