@@ -41,6 +41,7 @@ EXAMPLES = {
     "backup": "zuno backup /backups/zuno-{date}.zip --keep 14",
     "docs build": "zuno docs build --out site",
     "home move": "zuno home move /data/zuno",
+    "home unlock": "zuno home unlock",
     "home usage": "zuno home usage",
     "restore": "zuno restore /backups/zuno-20261118T063000Z.zip --home /data/zuno",
     "alerts": "zuno alerts --all",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 from zipfile import ZipFile
@@ -10,6 +11,7 @@ import pytest
 
 from tests.wire.commands import Ran, Zuno, run_zuno
 from zuno.adapters.home_files import FileKind, list_home
+from zuno.wiring import open_zuno
 
 EDGE = "1"
 """A position that a recommendation moves."""
@@ -25,6 +27,19 @@ def lived(zuno: Zuno, home: Path) -> Path:
     assert zuno("monitor", "once").code == 0
     (home / "kill.lock").write_text("live by hand\n")
     return home
+
+
+def unlock(home: Path) -> tuple[str, ...]:
+    """As its owner does at a terminal: the accounts whose mandates were revoked by it."""
+
+    async def ask() -> tuple[str, ...]:
+        zuno = open_zuno(str(home))
+        try:
+            return (await zuno.home_desk().unlock(lambda word, what: word == "unlock")).revoked
+        finally:
+            await zuno.close()
+
+    return asyncio.run(ask())
 
 
 def decide(zuno: Zuno) -> str:
@@ -62,6 +77,11 @@ def test_a_backup_is_restored_elsewhere_and_says_what_is_missing(zuno: Zuno, liv
     killed = there("plan", "apply", plan, "--yes")
     assert (killed.code, "killed" in killed.err) == (3, True)
     (elsewhere / "kill.lock").unlink()
+    checks = there("doctor", "--json").document["checks"]
+    assert [line["advice"].count("zuno home unlock") for line in checks if line["topic"] == "kill"] == [1]
+    held = there("plan", "apply", plan, "--yes")
+    assert (held.code, "zuno home unlock" in held.err) == (3, True)
+    unlock(elsewhere)
     stale = there("plan", "apply", plan, "--yes")
     assert (stale.code, "backup" in stale.err) == (3, True)
     assert there("plan", "simulate", plan).code == 0

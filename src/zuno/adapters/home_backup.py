@@ -229,7 +229,8 @@ def unpack_backup(path: Path, home: Path) -> Iterator[tuple[Path, Manifest]]:
             if shutil.disk_usage(folder).free < sum(file.size for file in manifest.files):
                 raise DiskFull(folder)
             for file in manifest.files:
-                _extract(archive, file, folder, path)
+                if classify_file(file.name)[0] is not FileKind.LOGIN:  # what was ended since would stand again
+                    _extract(archive, file, folder, path)
         yield folder, manifest
 
 

@@ -38,13 +38,12 @@ class FileKind(StrEnum):
 
 _RULES: Final[tuple[tuple[FileKind, bool, str], ...]] = (
     (FileKind.CACHE, False, ".*.partial */.*.partial journal.moved.* .moving-*"),
-    (FileKind.MONEY, True, "kill.lock kills/* spend.json spend-viewers.json telegram.db"),
+    (FileKind.MONEY, True, "kill.lock kills/* restored.lock spend.json spend-viewers.json telegram.db"),
     (FileKind.LOCK, True, "journal.lock mesh/*/journal.lock"),
     (FileKind.LOCK, False, "*.lock leases/* home.mark mesh/*/axl.pid devnet.json"),
     (FileKind.KEY, True, "keys/*.pub peer.pub mesh/*/peer.pub wallets/0x*.json"),
     (FileKind.KEY, False, "keys/* wallets/* *.key web-factors.json"),
-    (FileKind.LOGIN, True, "web-*.json"),
-    (FileKind.LOGIN, False, "web-token"),
+    (FileKind.LOGIN, False, "web-*.json web-token"),
     (FileKind.LOG, False, "logs/* *.log *.log.before history"),
     (FileKind.RECORD, True, "journal.db journal.head mesh/*/journal.db mesh/*/journal.head"),
     (FileKind.RECORD, False, "journal*.head journal*.broken mesh/*/journal.*"),

@@ -2,7 +2,8 @@
 writer, and none overwrites another's.
 
 `kill.lock` beside it holds a line for every account, `ACCOUNT [TIME [DOOR]]`: Zuno 1.0 wrote it, and it can be made by
-hand (`echo live >> kill.lock`). What is empty there or cannot be read locks every account.
+hand (`echo live >> kill.lock`). What is empty there or cannot be read locks every account. So does `restored.lock`,
+which a restore writes.
 """
 
 import os
@@ -16,12 +17,13 @@ from uuid import uuid4
 from zuno.adapters.atomic_file import flush_to_disk, read_file, replace_file, translate_write_errors
 from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
-from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, check_account_name, is_account_name, short_name
+from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, HomeLock, check_account_name, is_account_name, short_name
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, ZunoError
 
 FILE: Final = "kill.lock"
 FOLDER: Final = "kills"
+RESTORED: Final = "restored.lock"
 DEFAULT_HOME: Final = "~/.zuno"
 _SCHEMA: Final[LiteralString] = "CREATE TABLE IF NOT EXISTS zuno.kills (account text PRIMARY KEY, said text NOT NULL)"
 
@@ -48,20 +50,32 @@ class KillLockFile:
     def __init__(self, home: Path, database_url: str | None = None, named: Iterable[str] = ()) -> None:
         self.path = home / FILE
         self.folder = home / FOLDER
+        self._restored = home / RESTORED
         self._turn = FileLock(home / "leases" / FILE, timeout=WAIT_SECONDS)  # of unlocks: a kill waits for nobody
         self._url = database_url
         self._shared = {LIVE_ACCOUNT, DEMO_ACCOUNT, *named}
         self._ready = False
 
-    def why_locked(self, account: str | None = None) -> str | None:
+    def why_locked(self, account: str | None = None) -> HomeLock | None:
         try:
-            kills = self._read()
+            kills, restored = self._read(), read_file(self._restored)
             if self._url is not None and (account in self._shared or (account is None and not kills)):
                 kills = self._shared_kills() | kills
         except ZunoError as error:
-            return str(error)
+            return HomeLock(str(error))
         killed = next(iter(kills), "") if account is None else account
-        return f"{killed} was killed ({kills[killed] or 'by hand'})" if killed in kills else None
+        if killed in kills:
+            return HomeLock(
+                why=f"{killed} was killed ({kills[killed] or 'by hand'})",
+                lifted_by=f"zuno trade unlock --account {killed}",
+            )
+        if restored is None:
+            return None
+        return HomeLock(
+            why=f"this home was restored from a backup ({restored.decode(errors='replace').strip()})",
+            lifted_by="zuno home unlock",
+            kind="restored",
+        )
 
     def check(self) -> None:
         """Raises where it cannot be read, here or in the database: then nobody knows who is locked."""
@@ -80,9 +94,17 @@ class KillLockFile:
         with translate_write_errors(self.folder):
             self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            name = f"{account}.{time.time_ns():020d}.{uuid4().hex[:12]}"
-            replace_file(self.folder / name, f"{_describe_kill(door)}\n".encode())
+            kill = self.folder / f"{account}.{time.time_ns():020d}.{uuid4().hex[:12]}"
+            replace_file(kill, f"{_describe_kill(door)}\n".encode())
             flush_to_disk(self.folder.parent)
+
+    def lock_restored(self) -> None:
+        replace_file(self._restored, f"{iso(unix_millis())}\n".encode())
+
+    def unlock_restored(self) -> None:
+        with translate_write_errors(self._restored):
+            self._restored.unlink(missing_ok=True)
+            flush_to_disk(self._restored.parent)
 
     def share(self, account: str, door: str) -> None:
         if self._url is not None and account in self._shared:
@@ -135,11 +157,10 @@ class KillLockFile:
     def _list_files(self) -> list[tuple[str, Path]]:
         """Each kill's account and file, oldest first. `Refused` where one names no account."""
         try:
-            names = sorted(name for name in os.listdir(self.folder) if not name.startswith("."))
-        except FileNotFoundError:
-            return []
+            listed = os.listdir(self.folder) if self.folder.exists() else []
         except OSError as error:
             raise self._refuse(self.folder, error.strerror or "unread") from error
+        names = sorted(name for name in listed if not name.startswith("."))
         files = [(name.partition(".")[0], self.folder / name) for name in names]
         for account, path in files:
             if not is_account_name(account):

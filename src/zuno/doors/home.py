@@ -1,6 +1,7 @@
 """The home as files: what it holds, its backup, its restore and its move."""
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Protocol
 
 from zuno.kernel.view import ForeignText, View
@@ -130,6 +131,14 @@ class HomeMoveView(View):
         return document(moved, facts(("to", foreign(self.moved_to))), lines(foreign(self.todo)))
 
 
+class HomeUnlockView(View):
+    revoked: tuple[ForeignText, ...]  # accounts whose mandates were older than the restore
+
+    def to_document(self) -> Document:
+        older = lines(*(foreign(f"the mandate of {account} is revoked; grant it anew") for account in self.revoked))
+        return document(good("The home is unlocked: both desks may take new risk."), older)
+
+
 class HomeDesk(Protocol):
     async def usage(self) -> HomeUsageView: ...
 
@@ -138,6 +147,9 @@ class HomeDesk(Protocol):
 
     async def restore(self, file: str) -> RestoreView:
         """Into an empty home: `Refused` otherwise. `Malformed` or `Broken` for a backup that is not whole."""
+
+    async def unlock(self, confirm: Callable[[str, str], bool]) -> HomeUnlockView:
+        """Let a restored home take new risk, once the word `unlock` was typed. Mandates of before are revoked first."""
 
     async def move(self, folder: str | None, to: str | None) -> HomeMoveView:
         """To another folder, or the journal to a database. `Refused` while something runs here."""

@@ -1,6 +1,7 @@
 """What trading accounts are called, and the lock that a kill puts on them."""
 
 import re
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 from zuno.kernel.errors import UsageError
@@ -17,12 +18,21 @@ RESERVED_ACCOUNTS: Final = (PAPER_ACCOUNT, LIVE_ACCOUNT, DEMO_ACCOUNT)
 _ACCOUNT_NAME: Final = re.compile(rf"(?:(?:{LIVE_ACCOUNT}|{DEMO_ACCOUNT}):)?[A-Za-z0-9_-]{{1,64}}")
 
 
+@dataclass(frozen=True, slots=True)
+class HomeLock:
+    """Why the home lets an account open nothing new."""
+
+    why: str
+    lifted_by: str = "zuno trade unlock"
+    kind: Literal["kill_switch", "restored"] = "kill_switch"
+
+
 class KillLock(Protocol):
     """Killed accounts, by the names that `--account` takes. Readable without database, market or network."""
 
-    def why_locked(self, account: str | None = None) -> str | None:
+    def why_locked(self, account: str | None = None) -> HomeLock | None:
         """Why an account may open nothing new; None as an account: whether any is locked. What cannot be read counts
-        as locked."""
+        as locked, and a home that was restored is, until its owner unlocks it."""
 
     def lock(self, account: str, door: str) -> None:
         """On disk when it returns; again is harmless. `door`: where it was asked for."""
@@ -35,7 +45,6 @@ class KillLock(Protocol):
 
 
 def check_account_name(name: str) -> None:
-    """`UsageError` for what is no account's name."""
     if is_account_name(name):
         return
     if name.lower() in RESERVED_ACCOUNTS:

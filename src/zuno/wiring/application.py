@@ -238,7 +238,7 @@ class Application(LpWiring, TradingWiring):
     def home_desk(self) -> HomeDesk:
         from zuno.wiring.home import HomeKeeper
 
-        return HomeKeeper(self._settings, self._key(), self.kill_lock, self._journal_to_read)
+        return HomeKeeper(self._settings, self._key(), self.kill_lock, self._journal_to_read, self._trade_log)
 
     def metrics(self) -> DeskMetrics:
         if find_spec("prometheus_client") is None:

@@ -120,9 +120,9 @@ def build_doctor(
 def build_kill_check(lock: KillLock) -> Check:
 
     async def look() -> list[CheckView]:
-        why = lock.why_locked()
-        advice = "no entry of it and no LP plan begins; `zuno trade unlock --account NAME` lifts it"
-        return [] if why is None else [_line("kill", "warn", why, advice)]
+        if (found := lock.why_locked()) is None:
+            return []
+        return [_line("kill", "warn", found.why, f"nothing new begins, on both desks; `{found.lifted_by}` lifts it")]
 
     return Check("kill", look)
 

@@ -12,25 +12,31 @@ from typing import TYPE_CHECKING
 
 from zuno.adapters import home_backup, home_move
 from zuno.adapters.clock.system import unix_millis
-from zuno.adapters.home_files import check_moved, list_home, set_mark
+from zuno.adapters.home_files import check_moved, list_home, read_mark, set_mark
 from zuno.adapters.keys.ed25519 import KeyFile
 from zuno.adapters.kill_lock import FILE as KILL_LOCK
 from zuno.adapters.kill_lock import KillLockFile
 from zuno.adapters.store.sqlite import open_sqlite
 from zuno.adapters.store.table_store import HeadFile
-from zuno.doors.home import BackupView, HomeMoveView, HomeUsageView, PlaceView, RestoreView
+from zuno.doors.home import BackupView, HomeMoveView, HomeUnlockView, HomeUsageView, PlaceView, RestoreView
 from zuno.journal.journal import ChainedJournal, VerifyMode
 from zuno.kernel.errors import Broken, Refused, UsageError
+from zuno.kernel.units import Millis
 from zuno.settings import Settings
 from zuno.trading.model.cycle import STARTED
+from zuno.trading.model.trade_events import MandateRevoked
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from zuno.adapters.account.trade_log import JournalTradeLog
     from zuno.adapters.store.postgres import PostgresTables
     from zuno.journal.port import Journal, JournalStore
 
 _DAY_MS = 86_400_000
 TO_DO = (
+    "The old machine may still run: stop it before anything is started here. Two desks with the same keys trade twice.",
+    "LOCKED: both desks take no new risk until `zuno home unlock`; exits, stops and kill work. What was revoked, killed"
+    " or paused after the backup is not known here: mandates of before do not count, and logins and tokens are gone.",
     "Private keys are in no backup: put the missing ones back from your copy (chmod 600). Until keys/node.key is there"
     " the journal is read and verified, and nothing is written.",
     "Wallets open with their passphrase; keys of exchanges and models come from the environment, as before.",
@@ -44,13 +50,19 @@ class HomeKeeper:
     """The `HomeDesk` of a home."""
 
     def __init__(
-        self, settings: Settings, key: KeyFile, kill_lock: KillLockFile, journal: Callable[[], Journal]
+        self,
+        settings: Settings,
+        key: KeyFile,
+        kill_lock: KillLockFile,
+        journal: Callable[[], Journal],
+        log: Callable[[], JournalTradeLog],
     ) -> None:
         self._home = settings.home.absolute()
         self._url = None if settings.database_url is None else settings.database_url.get_secret_value()
         self._key = key
         self._kill_lock = kill_lock
         self._journal = journal
+        self._log = log
 
     async def usage(self) -> HomeUsageView:
         places: dict[tuple[str, str], tuple[int, int, bool]] = {}
@@ -114,6 +126,7 @@ class HomeKeeper:
             set_mark(folder, {"restored": entries})
             keys = [path.with_suffix(".key") for path in folder.rglob("*.pub")]
             missing = [str(path.relative_to(folder)) for path in keys if not path.exists()]
+            KillLockFile(folder).lock_restored()
             killed = sorted(account for account, _ in KillLockFile(folder).list_kills())
         return RestoreView(
             home=str(self._home),
@@ -127,6 +140,23 @@ class HomeKeeper:
             missing=tuple(missing),
             todo=TO_DO,
         )
+
+    async def unlock(self, confirm: Callable[[str, str], bool]) -> HomeUnlockView:
+        restored = read_mark(self._home).get("restored")
+        if restored is None:
+            raise Refused("This home was never restored from a backup; `zuno trade unlock` lifts other locks.")
+        if not confirm("unlock", "The old machine is stopped; both desks may take new risk here, with real money too."):
+            raise Refused("The word was not typed; nothing was changed.")
+        log, revoked = self._log(), list[str]()
+        granted_since = await log.list_granted(after=restored)
+        for account in await log.accounts():
+            book = await log.history(account)
+            if book.mandate is not None and book.mandate.hash not in granted_since:  # it may have been revoked
+                at = Millis(max(book.newest, unix_millis()))
+                await log.append(account, [MandateRevoked(at=at, hash=book.mandate.hash)], book.count)
+                revoked.append(account)
+        self._kill_lock.unlock_restored()
+        return HomeUnlockView(revoked=tuple(revoked))
 
     async def move(self, folder: str | None, to: str | None) -> HomeMoveView:
         check_moved(self._home, in_postgres=self._url is not None)

@@ -9,6 +9,7 @@ from typing import Final
 
 from zuno.adapters.venues.paper.tape import MarketTape, SeriesTape
 from zuno.adapters.venues.paper.venue import LATENCY_MS, PaperFunds, PaperVenue
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.units import Millis
 from zuno.markets.market import Catalogue
 from zuno.markets.venues import DEFAULT_VENUES, Venue
@@ -54,7 +55,7 @@ def build_paper_gate(
     log: AccountLog,
     account: str,
     now: Callable[[], Millis],
-    killed: Callable[[], str | None] = lambda: None,
+    killed: Callable[[], HomeLock | None] = lambda: None,
     catalogue: Catalogue | None = None,
     book: TradingBook | None = None,
 ) -> OrderGate:
@@ -101,7 +102,7 @@ def build_exchange_gate(
     account: str,
     venues: Mapping[Venue, OrderVenue],
     now: Callable[[], Millis],
-    killed: Callable[[], str | None] = lambda: None,
+    killed: Callable[[], HomeLock | None] = lambda: None,
     *,
     entries: bool,
     watch_only: str | None = None,

@@ -182,7 +182,7 @@ async def read_status(
     stored = () if book is None else book.locks.values()
     locks = [describe_lock(lock) for lock in stored if lock.until is None or lock.until > moment]
     if (killed := kill_lock.why_locked(short_name(account) if account else None)) is not None:
-        locks = [killed, *locks]
+        locks = [f"{killed.why}; `{killed.lifted_by}` lifts it", *locks]
     mode = Mode.POSITION if cycle is not None and cycle.payload.get("mode") == Mode.POSITION else Mode.SWING
     trades = any(part.name == "desk" and part.pid is not None for part in parts)
     return StatusView(

@@ -26,7 +26,14 @@ from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import Hex64, Wire
 from zuno.trading.model.account import BookChange
-from zuno.trading.model.trade_events import TRADE_EVENTS, ManualChange, TradeEntry, TradeEvent, paper_account
+from zuno.trading.model.trade_events import (
+    TRADE_EVENTS,
+    MandateGranted,
+    ManualChange,
+    TradeEntry,
+    TradeEvent,
+    paper_account,
+)
 from zuno.trading.rules.performance import AccountHistory, AccountLog, trace_account
 from zuno.trading.rules.trading_book import TradingBook
 
@@ -192,6 +199,16 @@ class JournalTradeLog:
                     )
                 ends[written.account], self._named_to = end + len(written.events), entry.seq
             return tuple(sorted(ends))
+
+    async def list_granted(self, after: int) -> set[str]:
+        """Hashes of the mandates that are granted behind an entry of the journal."""
+        journal = await self._read()
+        return {
+            event.hash
+            async for entry in journal.entries(kind=TRADE_EVENTS, after=after)
+            for event in _read_entry(entry).events
+            if isinstance(event, MandateGranted)
+        }
 
     async def history(self, account: str) -> AccountHistory:
         """A cold start folds what was written since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY`

@@ -52,8 +52,13 @@ class Confinement:
         takes too long, `Malformed` for one that is none."""
         if self.platform != "linux":
             raise Refused("only Linux can confine it")
-        bounds = {"memory": MEMORY_BYTES, "seconds": int(self.seconds) + 2}
-        limits = {"layers": self.layers, **bounds, "parent": os.getpid(), "code": code}
+        limits = {
+            "layers": self.layers,
+            "memory": MEMORY_BYTES,
+            "seconds": int(self.seconds) + 2,
+            "parent": os.getpid(),
+            "code": code,
+        }
         pipe = asyncio.subprocess.PIPE
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", "-B", str(CHILD), stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from zuno.doors.cli.options import Answer, argument, command, group, number, option
+from zuno.doors.cli import consent
+from zuno.doors.cli.options import Answer, Json, argument, command, group, number, option
 
 if TYPE_CHECKING:
     from zuno.doors.zuno import Zuno
@@ -30,6 +31,12 @@ def restore(zuno: Zuno, file: Annotated[str, argument("FILE", "Backup file.")]) 
 def home_usage(zuno: Zuno) -> Answer:
     """Show the size of the home by kind and place, its growth per day and per cycle, and the free space."""
     return zuno.home_desk().usage()
+
+
+@command(home, "unlock")
+def home_unlock(zuno: Zuno, json: Json = False) -> Answer:
+    """Let a restored home take new risk again, after a typed confirmation. Its older mandates are revoked."""
+    return zuno.home_desk().unlock(consent.ask_to_type(json=json))
 
 
 @command(home, "move")

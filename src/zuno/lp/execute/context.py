@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 
 from zuno.journal.port import Journal
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Address, HexId, Millis
 from zuno.lp.model.chains import ChainInfo
@@ -58,8 +59,8 @@ class ExecutionContext:
     sleep: Sleep
     stopwatch: Callable[[], float]
     now: Callable[[], Millis]
-    killed: Callable[[], str | None] = lambda: None
-    """Why no plan may begin, by the kill lock of the home; asked before the first signature of every plan."""
+    killed: Callable[[], HomeLock | None] = lambda: None
+    """Why no plan may begin, by the locks of the home; asked before the first signature of every plan."""
     restored: int = 0
     """The newest entry when this home was restored from a backup: later ones may have been lost with the old home."""
     limits: SpendingLimits = field(default_factory=SpendingLimits)

@@ -252,13 +252,13 @@ class HedgeKeeper:
                 notes.append(f"the hedge of position {position_id} on {each.chain} stays as it is: {error}")
                 shorts += [known[plan_id]] if plan_id in known else []
                 continue
-            is_given_away = position is not None and wallet not in (None, position.owner.lower())
-            quantity = ZERO if position is None or is_given_away else _count_hedged(each, position)
+            is_held = position is not None and wallet in (None, position.owner.lower())
+            amounts = (position.amount0, position.amount1) if position is not None and is_held else (0, 0)
+            quantity = Decimal(amounts[each.side]).scaleb(-each.decimals)
             same = each.model_dump(include=set(Short.model_fields) - {"position_id", "quantity"}, by_alias=False)
-            short = Short(**same, position_id=position_id, quantity=quantity)
-            shorts.append(short)
-            given += [short] if is_given_away else []
-            ended += [plan_id] if position is None or is_given_away else []
+            shorts.append(Short(**same, position_id=position_id, quantity=quantity))
+            ended += [] if is_held else [plan_id]
+            given += [] if is_held or position is None else [shorts[-1]]
         return shorts, ended, notes, given
 
     async def _find_wallet(self, plan_id: str) -> str | None:
@@ -312,11 +312,6 @@ class HedgeKeeper:
 def name_of_set(account: str) -> str:
     """Under which an account's shorts are journaled, and its lock."""
     return f"hedges_{digest(account.encode())[:16]}"
-
-
-def _count_hedged(each: HedgeApproved, position: LpPosition) -> Decimal:
-    """The token's whole coins that are in the position."""
-    return Decimal((position.amount0, position.amount1)[each.side]).scaleb(-each.decimals)
 
 
 def _describe_off(left: Decimal, coin: str) -> str:

@@ -14,7 +14,7 @@ from zuno.lp.execute.handed_out import find_step, number_step
 from zuno.lp.execute.mandates import check_act
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.model.plan import Flow, StepState
-from zuno.lp.model.plan_events import PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
+from zuno.lp.model.plan_events import LEAVING, PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
 from zuno.lp.ports.spending import Call, Fees, Mined, NonceStatus, SendResult, Unsigned
 
 Notify = Callable[[str], None]
@@ -41,14 +41,15 @@ PrepareStep = Callable[[int], Awaitable[SigningInputs]]
 
 
 async def check_may_begin(context: ExecutionContext, progress: PlanProgress) -> None:
-    """`Refused` while an account is killed, and where the mandate of the approval no longer covers it. A plan that has
-    begun goes on: half-way it would be worse."""
+    """`Refused` while an account is killed, and where the mandate of the approval no longer covers it; in a restored
+    home for all but what leaves. A plan that has begun goes on: half-way it would be worse."""
     if progress.begun:
         return
     if progress.approved is not None and progress.draft is not None and progress.approved.approval.mandate is not None:
         await check_act(context, progress.draft, progress.approved.approval.mandate)
-    if (why := context.killed()) is not None:
-        raise Refused(f"{why}: {progress.plan_id} is not begun. `zuno trade unlock` lifts it.")
+    leaves = progress.draft is not None and progress.draft.instruction.action in LEAVING
+    if (lock := context.killed()) is not None and not (leaves and lock.kind == "restored"):
+        raise Refused(f"{lock.why}: {progress.plan_id} is not begun. `{lock.lifted_by}` lifts it.")
 
 
 @dataclass(frozen=True, slots=True)

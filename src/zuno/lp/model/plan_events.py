@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -48,6 +48,9 @@ class Action(StrEnum):
     """Takes back what others may take of the wallet's tokens."""
     HOLD = "hold"
     """Nothing: never drafted, approved or applied."""
+
+
+LEAVING: Final = frozenset({Action.REMOVE, Action.COLLECT, Action.CLOSE, Action.REVOKE})  # they put nothing in
 
 
 class PlanPosition(Wire):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from zuno.amm.model import Block
 from zuno.journal.port import Journal
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.errors import ZunoError
 from zuno.kernel.text import to_clause
 from zuno.kernel.units import Millis
@@ -42,14 +43,14 @@ class DeskStateReader:
     """Where there are plans: loading what can show them takes as long as all the rest."""
     list_unhedged: Callable[[str], Awaitable[Mapping[int, str]]]
     """By position of a chain, what its short is off by."""
-    killed: Callable[[], str | None]
+    killed: Callable[[], HomeLock | None]
     now: Callable[[], Millis]
 
     async def read(self, chain: str, head: Block) -> DeskState:
         urgent, plans = list[str](), dict[int, PlannedView]()
         unhedged: Mapping[int, str] = {}
-        if (why := self.killed()) is not None:
-            urgent.append(f"locked: {why}")
+        if (lock := self.killed()) is not None:
+            urgent.append(f"locked: {lock.why}; `{lock.lifted_by}` lifts it")
         try:
             journal = await self.open_journal()
             book = await load_mandates(journal)

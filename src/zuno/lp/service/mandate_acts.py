@@ -12,6 +12,7 @@ from typing import Final
 
 from zuno.amm.model import LpPosition, whole_price
 from zuno.journal.port import Journal
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.errors import Refused, ZunoError
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.text import plain_text
@@ -59,7 +60,7 @@ class MandateActor:
     execution: Execution
     argue: Argue
     now: Callable[[], Millis]
-    killed: Callable[[], str | None]
+    killed: Callable[[], HomeLock | None]
     tell: Callable[[str], None]
     _argued: dict[tuple[str, int], tuple[Millis, tuple[str, ...]]] = field(default_factory=dict)
 
@@ -69,8 +70,9 @@ class MandateActor:
         for reading in readings:
             place = (chain, reading.wallet)
             await self._settle(book, place)
-            granted = book.standing.get(place)
-            if granted is None or granted.mandate.expires <= self.now() or book.paused or self.killed() is not None:
+            granted, lock = book.standing.get(place), self.killed()
+            killed = lock is not None and lock.kind != "restored"  # there exits go on, and the gate refuses the rest
+            if granted is None or granted.mandate.expires <= self.now() or book.paused or killed:
                 continue
             own = await list_opened(journal, book, granted.hash)
             for position in reading.positions:

@@ -468,7 +468,7 @@ def why_stopped(account: AccountContext, intent: TradeIntent) -> str | None:
     """Why nothing more is ordered of an entry that is being worked. With money a day's loss stops it, too."""
     live, granted = account.gate.live, account.book.mandate
     if (killed := account.gate.killed()) is not None:
-        return f"{Protection.KILL_SWITCH.value}: {killed}"[:600]
+        return f"{killed.kind}: {killed.why}"[:600]
     if live and (granted is None or granted.hash != intent.mandate or account.now() >= granted.mandate.expires):
         return "its mandate is revoked, replaced or has expired"
     for lock in account.book.active_locks(account.now(), intent.symbol):

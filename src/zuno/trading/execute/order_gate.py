@@ -179,7 +179,9 @@ class OrderGate:
         lifted = tuple(
             lock
             for lock in standing
-            if protection in (None, lock.protection) and (symbol is None or lock.symbol in (None, symbol))
+            if protection in (None, lock.protection)
+            and lock.protection is not trade_events.Protection.RESTORED
+            and (symbol is None or lock.symbol in (None, symbol))
         )
         for lock in lifted:
             await self._account.lift(lock.protection, lock.symbol, "lifted by the owner")

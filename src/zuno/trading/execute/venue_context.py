@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.errors import Broken, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
@@ -48,8 +49,8 @@ class GateContext:
     """What is said of an entry where none is placed."""
     compare_every: Millis | None = None
     """How often the book is held against the exchanges after the start; None: never, for nobody else trades there."""
-    killed: Callable[[], str | None] = lambda: None
-    """Why nothing new may be sent, by the kill lock of the home; asked before every entry that is."""
+    killed: Callable[[], HomeLock | None] = lambda: None
+    """Why nothing new may be sent, by the locks of the home; asked before every entry that is."""
     manual_fees_pct: Mapping[Venue, Decimal] = field(default_factory=dict)
     """What closing a position that a person wrote down costs, where it is not the venue's usual fee."""
     find_stale: Callable[[Venue], Awaitable[str | None]] | None = None

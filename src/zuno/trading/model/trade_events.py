@@ -170,6 +170,7 @@ class Protection(StrEnum):
     KILL_SWITCH = "kill_switch"
     PAUSED = "paused"
     RECONCILIATION = "reconciliation"
+    RESTORED = "restored"  # of the whole home: it is in no log, and `home unlock` lifts it
 
 
 class MandatedSleeve(Wire):

@@ -8,7 +8,7 @@ from decimal import Decimal
 from itertools import accumulate, takewhile
 from typing import Final
 
-from zuno.kernel.accounts import PAPER_ACCOUNT
+from zuno.kernel.accounts import PAPER_ACCOUNT, HomeLock
 from zuno.kernel.canonical import Digest, canonical, digest, to_json
 from zuno.kernel.clock import iso
 from zuno.kernel.errors import Refused, UsageError
@@ -91,12 +91,12 @@ def active_locks(state: RiskState, limits: ProtectionLimits) -> tuple[LockSet, .
     return tuple(locks.values())
 
 
-def add_kill(locks: tuple[LockSet, ...], killed: str | None, now: Millis) -> tuple[LockSet, ...]:
-    """The kill lock of the home among the others. `killed`: why it stands; the account's own log may not have it."""
-    if killed is None or any(lock.protection is Protection.KILL_SWITCH for lock in locks):
+def add_kill(locks: tuple[LockSet, ...], killed: HomeLock | None, now: Millis) -> tuple[LockSet, ...]:
+    """The lock of the home among the others; the account's own log may not have it."""
+    if killed is None or any(lock.protection == killed.kind for lock in locks):
         return locks
-    kill = LockSet(at=now, protection=Protection.KILL_SWITCH, symbol=None, until=None, reason=killed[:600])
-    return (*locks, kill)
+    lock = LockSet(at=now, protection=Protection(killed.kind), symbol=None, until=None, reason=killed.why[:600])
+    return (*locks, lock)
 
 
 def find_refusal(symbol: Symbol, locks: Iterable[LockSet]) -> LockSet | None:
@@ -108,6 +108,8 @@ def describe_end(lock: LockSet, account: str = PAPER_ACCOUNT) -> str:
     """When new risk may be taken again. `account`: by its short name."""
     if lock.until is not None:
         return f"until {iso(lock.until)}"
+    if lock.protection is Protection.RESTORED:
+        return "until the home is unlocked (`zuno home unlock`)"
     if lock.protection in MANUAL_UNLOCK:
         return f"until it is lifted (`{name_unlock(account)}`)"
     ends = {Protection.MAX_OPEN_TRADES: "all of a symbol is closed", Protection.STALE_DATA: "a fresh price comes"}

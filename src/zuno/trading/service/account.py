@@ -444,7 +444,11 @@ class AccountDesk:
         hint = f"protection; there are {', '.join(Protection)}"
         named = None if protection is None else arguments.parse_word(Protection, protection, hint)
         if self._reader.mode == "live":
-            locks = [lock for lock in (await self._reader.look()).locks if named in (None, lock.protection)]
+            locks = [
+                lock
+                for lock in (await self._reader.look()).locks
+                if named in (None, lock.protection) and lock.protection is not Protection.RESTORED
+            ]
             lifted = "; ".join(map(describe_lock, locks)) or "nothing that stands now"
             self._require_word(confirm, "unlock", f"{self._reader.title}: this lifts {lifted}.")
         gate = await self._open()

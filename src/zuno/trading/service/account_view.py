@@ -541,7 +541,7 @@ class LocksView(AccountView):
     def to_document(self) -> Document:
         if not self.protections:
             return self.write("Locks", lines(good("nothing is locked: new trades may be opened")))
-        unlock = lines(quiet("`zuno trade unlock [PROTECTION]` lifts them"))
+        unlock = lines(quiet("`zuno trade unlock [PROTECTION]` lifts them, `zuno home unlock` a restored home's"))
         return self.write("Locks", unlock, acts=(self.act("Unlock…", "trade unlock"),))
 
 

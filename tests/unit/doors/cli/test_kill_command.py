@@ -138,7 +138,8 @@ def test_a_home_that_is_killed_runs_no_order_of_a_command(tmp_path: Path) -> Non
         try:
             gate: OrderGate = await zuno._open_gate(account, lambda: 1_767_225_600_000)  # type: ignore[arg-type,return-value]
             context = await zuno._execution_context("sim")
-            return [lock.protection for lock in await gate.locks()] + [why for why in [context.killed()] if why]
+            found = context.killed()
+            return [str(lock.protection) for lock in await gate.locks()] + ([] if found is None else [found.why])
         finally:
             await zuno.close()
 

@@ -92,7 +92,7 @@ TYPED = {"peer", "mesh join", "trade book lp", "trade mandate grant"}
 TYPED |= {"lp mandate grant", "plan check", "docs build"}
 TYPED |= {"memory search", "memory show", "memory forget", "lab lp", "lab ablate", "lab sweep", "journal upgrade"}
 TYPED |= {"lab strategies", "strategy add", "strategy remove", "strategy shadow"}
-TYPED |= {"serve", "restore", "home move", "home compact", "config init", "config check"}
+TYPED |= {"serve", "restore", "home move", "home unlock", "home compact", "config init", "config check"}
 TYPED |= {"web factor add", "web factor list", "web factor remove"}
 TYPED |= {"web link", "web sessions", "web allow", "web token create", "web token list", "web token revoke"}
 """Commands whose ids, prices, folders and quoted words nobody says in prose, and those about who may log in."""

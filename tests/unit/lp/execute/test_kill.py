@@ -10,6 +10,7 @@ import pytest
 from tests.unit.lp.execute.test_carrying import begun, closing
 from zuno.adapters.keys.wallets import WatchOnly
 from zuno.adapters.kill_lock import KillLockFile
+from zuno.kernel.accounts import HomeLock
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.lp.model.plan import PlanState, StepState
 
@@ -29,11 +30,20 @@ async def test_a_killed_account_keeps_every_plan_from_beginning(bench: Any, lock
     assert (await bench.apply(plan_id, killed=lock.why_locked)).state is PlanState.CONFIRMED
 
 
+async def test_in_a_restored_home_only_what_leaves_begins(bench: Any) -> None:
+    lock = HomeLock("this home was restored", "zuno home unlock", "restored")
+    adding = await bench.approved(await bench.two_steps())
+    with pytest.raises(Refused, match="`zuno home unlock`"):
+        await bench.apply(adding, killed=lambda: lock)
+    assert bench.pond.taken == []
+    assert (await bench.apply(await closing(bench), killed=lambda: lock)).state is PlanState.CONFIRMED
+
+
 async def test_a_kill_while_a_plan_is_checked_comes_before_its_first_signature(bench: Any, lock: KillLockFile) -> None:
     plan_id = await closing(bench)
     asked: list[None] = []
 
-    def look() -> str | None:
+    def look() -> HomeLock | None:
         asked.append(None)
         if len(asked) == 2:  # after the owner agreed, when everything was checked once more
             lock.lock("live", "terminal")
