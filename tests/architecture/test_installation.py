@@ -37,8 +37,9 @@ def list_texts() -> Iterator[tuple[str, str]]:
     paths += [path for folder in FOLDERS for path in (CHECKOUT / folder).rglob("*") if path.is_file()]
     own = Path(__file__)
     for path in paths:
-        if path.suffix in KINDS and path != own and "golden" not in path.parts and "__pycache__" not in path.parts:
-            yield str(path.relative_to(CHECKOUT)), path.read_text(encoding="utf-8", errors="replace")
+        inside = path.relative_to(CHECKOUT)
+        if path.suffix in KINDS and path != own and "golden" not in inside.parts and "__pycache__" not in inside.parts:
+            yield str(inside), path.read_text(encoding="utf-8", errors="replace")
 
 
 def find_packages(text: str) -> list[str]:
