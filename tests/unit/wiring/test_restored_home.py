@@ -69,6 +69,8 @@ async def test_a_restored_home_takes_no_new_risk_until_its_owner_unlocks_it(rest
     zuno = open_home(restored)
     (lock,) = (lock for lock in (await zuno.account(None).locks()).protections if lock.protection == "restored")
     assert "`zuno home unlock`" in lock.ends
+    shown = await zuno.lp("sim").list_positions()
+    assert any("`zuno home unlock`" in line for line in shown.urgent)
     gate = await open_gate(zuno)
     assert await gate.unlock() == (), "a lock of the whole home is no account's"
     assert "restored" in [lock.protection for lock in await gate.locks()]
