@@ -63,9 +63,8 @@ def check_signal(
         content = SignalBody.model_validate_json(body)
     except ValidationError:
         raise SignalRefused("malformed") from None
-    proof, due, sent, mark = content.secret, secret, content.time, content.id
-    if mark:
-        mark += canonical(dict(content.targets)).decode()
+    proof, due, sent = content.secret, secret, content.time
+    mark = content.id and content.id + canonical(dict(content.targets)).decode()
     if (signature := headers.get("x-zuno-signature")) is not None:
         proof, sent = signature, headers.get("x-zuno-time", "")
         mark = due = hmac.new(secret.encode(), b"%s.%s" % (sent.encode(), body), sha256).hexdigest()
@@ -163,13 +162,7 @@ class WebhookStrategy:
 
     async def ask(self, at: Millis, view: bytes) -> Mapping[str, object]:
         entries = (await self.journal()).entries(kind=OWN_SIGNAL, request_id=f"signal_{self.name}_*")
-        newest: Signal | None = None
-        last = 0
-        async for entry in entries:
-            signal = Signal.model_validate(dict(entry.payload))
-            sent = entry.at if signal.sent is None else signal.sent
-            if entry.at <= at and sent >= last:
-                newest, last = signal, sent
-        if newest is None:
+        known = [(entry.at, Signal.model_validate(dict(entry.payload))) async for entry in entries if entry.at <= at]
+        if not known:
             raise Unavailable("no signal has come yet")
-        return newest.targets
+        return sorted(known, key=lambda came: came[1].sent or came[0])[-1][1].targets

@@ -397,8 +397,7 @@ async def _reconcile_cash(venue: VenueContext) -> list[str]:
             await account.lock(None, why)
             return [why]
         text = f"adopted {difference} {currency} that the balance of {exchange} differs by"
-    adopted = Adopted(at=account.event_time(), exchange=exchange, what=text, cash=difference, drift=drift)
-    await account.write([adopted])
+    await account.write([Adopted(at=account.event_time(), exchange=exchange, what=text, cash=difference, drift=drift)])
     return [text]
 
 
@@ -415,8 +414,7 @@ def _why_too_much(venue: VenueContext, difference: Decimal, ours: Decimal) -> st
     if moved <= DRIFT_TOLERANCE * equity:
         return None
     named = ", ".join(f"{drift.cash} at {iso(drift.at)}" for drift in earlier[-MOST_NAMED:])
-    more = f" and {len(earlier) - MOST_NAMED} earlier" if len(earlier) > MOST_NAMED else ""
-    return f"{why}; with what was adopted within a day ({named}{more}) {moved} differ, over 0.25 % of the equity"
+    return f"{why}; with {len(earlier)} adopted within a day (last {named}) it is {moved}, over 0.25 % of the equity"
 
 
 async def _find_difference(venue: VenueContext) -> Decimal:

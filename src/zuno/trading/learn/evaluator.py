@@ -207,8 +207,8 @@ class Evaluator:
         self._indexed = False
         """Whether the indexes were found in step since this process began."""
         self._closes: dict[str, int] = {}
-        self._changes: dict[str, list[LevelsSet]] = {}
-        """Of levels of each account's trades that were not learned from yet."""
+        self._changes: dict[tuple[str, str | None], list[LevelsSet]] = {}
+        """Of the levels of trades that are open, by account and trade."""
 
     async def evaluate(self, account: str, origin: str, at: Millis) -> Evaluation:
         """Score closed trades and vetoed or cut decisions that are resolved by a moment of the market. Idempotent."""
@@ -245,21 +245,20 @@ class Evaluator:
         """Learn from every trade of an account that was closed by a moment of the market."""
         learned: list[memory.PostMortem] = []
         count = self._read.get(account, 0)
-        intents, changes = self._intents.setdefault(account, set()), self._changes.setdefault(account, [])
+        intents = self._intents.setdefault(account, set())
         for event in await self._with.log.events(account, count):
             if isinstance(event, LevelsSet):
-                changes.append(event)
+                self._changes.setdefault((account, event.trade), []).append(event)
             if isinstance(event, TradeClosed) and event.summary.sleeve == DEBATE and not event.summary.hedged:
                 if event.at > at:
                     break
                 first = event.summary.intent not in intents
-                own = [change for change in changes if _belongs(change, event.summary)]
-                written = await self._learn(account, origin, event.summary, own, at, first=first)
+                written = await self._learn(account, origin, event.summary, at, first=first)
                 learned += [] if written is None else [written]
                 if to_closed_trade(event.summary) is not None:
                     intents.add(event.summary.intent)
             if isinstance(event, TradeClosed):
-                changes[:] = [change for change in changes if not _belongs(change, event.summary)]
+                self._changes.pop((account, event.summary.trade), None)
             count += 1
             self._read[account] = count
         if not learned and self._indexed:
@@ -283,16 +282,9 @@ class Evaluator:
         return bool(await (await self._with.journal()).latest(1, request_id=id, kind=memory.CASE_RECORD))
 
     async def _learn(
-        self,
-        account: str,
-        origin: str,
-        summary: TradeSummary,
-        changes: Sequence[LevelsSet],
-        at: Millis,
-        *,
-        first: bool,
+        self, account: str, origin: str, summary: TradeSummary, at: Millis, *, first: bool
     ) -> memory.PostMortem | None:
-        """The post-mortem, where it is new; the labelled record follows it. `changes`: of the trade's levels."""
+        """The post-mortem, where it is new; the labelled record follows it."""
         journal = await self._with.journal()
         id = memory_book.post_mortem_id(account, summary.trade)
         if await self._is_learned(id):
@@ -304,9 +296,7 @@ class Evaluator:
         if entries := await journal.latest(1, request_id=id, kind=memory.POST_MORTEM):
             post_mortem = memory_book.read_post_mortem(entries[0])
         else:
-            about = summary.exchange, summary.symbol, summary.opened, summary.closed
-            path = trade_outcomes.trace_path(summary, await read_bars(self._with.store, *about, known_by=at), changes)
-            written = await self._write(id, account, origin, summary, run, path)
+            written = await self._write(id, account, origin, summary, run, at)
             post_mortem = await memory_book.write_once(journal, AUTHOR, memory.POST_MORTEM, written, id)
         record = derive(
             memory.CaseRecord,
@@ -322,15 +312,11 @@ class Evaluator:
         return post_mortem
 
     async def _write(
-        self,
-        id: str,
-        account: str,
-        origin: str,
-        summary: TradeSummary,
-        run: Outcome | None,
-        path: memory.RealisedPath,
+        self, id: str, account: str, origin: str, summary: TradeSummary, run: Outcome | None, at: Millis
     ) -> memory.PostMortem:
-        journal = await self._with.journal()
+        journal, changes = await self._with.journal(), self._changes.get((account, summary.trade), ())
+        about = summary.exchange, summary.symbol, summary.opened, summary.closed
+        path = trade_outcomes.trace_path(summary, await read_bars(self._with.store, *about, known_by=at), changes)
         case = ClosedCase(
             summary=summary,
             path=path,
@@ -354,12 +340,6 @@ class Evaluator:
         except (Malformed, NotFound):  # of an older Zuno
             return NO_SETUP
         return describe_setup(case.features, case.context)
-
-
-def _belongs(change: LevelsSet, summary: TradeSummary) -> bool:
-    """Whether levels were set of this trade; entries of before name the place alone."""
-    place = (change.exchange, change.symbol) == (summary.exchange, summary.symbol)
-    return change.trade == summary.trade or (change.trade is None and place and change.at >= summary.opened)
 
 
 async def read_cases(journal: Journal, after: int = 0) -> list[tuple[int, memory.CaseRecord]]:

@@ -64,8 +64,7 @@ def _first_level(bundle: Bundle, position: Holding, mark: Known[float]) -> Posit
     now = _price_now(bundle, position, mark)
     if isinstance(now, Missing):
         return None
-    bounds = _bounds(position)
-    beyond = [level is not None and (now >= level if above else now <= level) for level, above, _ in bounds]
+    beyond = [level is not None and (now >= level if above else now <= level) for level, above, _ in _bounds(position)]
     return _passed(position, stop=beyond[0], how=f"the market is at {now:,.2f}") if any(beyond) else None
 
 

@@ -213,8 +213,10 @@ def _daily_loss(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
 def _drawdown(state: RiskState, limits: ProtectionLimits) -> LockSet | None:
     lifted = state.lifted.get((Protection.MAX_DRAWDOWN, None), 0)
     since = max(state.now - limits.drawdown_days * DAY_MS, lifted)
-    moments = [moment for moment, _, _ in _list_nets(state, since)[-1:]]
-    moments += [mark.at for mark in state.day_marks[-1:] if mark.at > since]
+    moments = [
+        *(moment for moment, _, _ in _list_nets(state, since)[-1:]),
+        *(mark.at for mark in state.day_marks[-1:] if mark.at > since),
+    ]
     if not moments:
         return None
     last = max(moments)

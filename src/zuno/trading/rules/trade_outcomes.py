@@ -8,8 +8,9 @@ a bar that opens beyond a level fills at its open. Until then, or without prices
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from math import fsum, sqrt
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def trace_path(summary: TradeSummary, bars: Iterable[SpanBar], changes: Sequence
     sign = summary.side.sign
     entry, last = float(summary.entry), float(summary.exit)
     levels = _list_levels(summary, changes)
-    target = _price(levels[-1].target)
+    target = _price(levels[-1][3])
     inside = sorted(bar for bar in bars if summary.opened <= bar.start and bar.end <= summary.closed)
     whole = inside[:-1] if _ends_in(summary, inside) else inside
     prices = [last, *(price for bar in whole for price in (bar.high, bar.low))]
@@ -88,20 +89,15 @@ def bar_touch(bar: SpanBar, sign: int, stop: float | None, target: float | None)
     return None
 
 
-class _Levels(NamedTuple):
-    since: Millis
-    until: Millis
-    stop: Decimal | None
-    target: Decimal | None
+# Since when and until when levels stood, the stop and the target.
+_Levels = tuple[Millis, Millis, Decimal | None, Decimal | None]
 
 
 def _list_levels(summary: TradeSummary, changes: Sequence[LevelsSet]) -> list[_Levels]:
     """As they stood one after the other."""
-    levels = [_Levels(summary.opened, summary.closed, summary.stop, summary.target)]
-    for change in changes:
-        levels[-1] = levels[-1]._replace(until=change.at)
-        levels.append(_Levels(change.at, summary.closed, change.stop, change.target))
-    return levels
+    moments = [summary.opened, *(change.at for change in changes), summary.closed]
+    prices = [(summary.stop, summary.target), *((change.stop, change.target) for change in changes)]
+    return [(*span, *pair) for span, pair in zip(pairwise(moments), prices, strict=True)]
 
 
 def _find_first_touch(
@@ -114,12 +110,12 @@ def _find_first_touch(
         return "stop"
     sign, last = summary.side.sign, float(summary.exit)
     for bar in whole:
-        stood = [part for part in levels if part.since < bar.end and bar.start < part.until]
-        stop, target = _find_unmoved(part.stop for part in stood), _find_unmoved(part.target for part in stood)
+        stood = [prices for since, until, *prices in levels if since < bar.end and bar.start < until]
+        stop, target = map(_find_unmoved, zip(*stood, strict=True))
         if (touch := bar_touch(bar, sign, stop, target)) is not None:
             return touch
     at_exit = SpanBar(summary.closed, summary.closed, last, last, last, last)
-    return bar_touch(at_exit, sign, _price(levels[-1].stop), _price(levels[-1].target))
+    return bar_touch(at_exit, sign, _price(levels[-1][2]), _price(levels[-1][3]))
 
 
 def _find_unmoved(prices: Iterable[Decimal | None]) -> float | None:

@@ -275,12 +275,15 @@ class TradingBook(BookState):
         self.keys[key] = None
 
     def _adopt(self, event: trade_events.Adopted) -> None:
-        cash, against = round_money(event.cash), LedgerAccount.ADJUSTMENTS
+        cash = round_money(event.cash)
+        lost = cash if event.drift and cash < 0 else ZERO
         self.require_account()
-        if event.drift and cash < 0:
-            against = LedgerAccount.DRIFT
-            self.realise(event.exchange, cash, drift=True)
-        self.ledger.post(event.exchange, (LedgerAccount.CASH, cash), (against, -cash))
+        self.realise(event.exchange, lost, drift=True)
+        self.ledger.post(
+            event.exchange,
+            (LedgerAccount.CASH, cash),
+            (LedgerAccount.DRIFT if lost else LedgerAccount.ADJUSTMENTS, -cash),
+        )
         if event.drift:
             self.drifts = [*(drift for drift in self.drifts if drift.at > event.at - DAY_MS), event]
         elif cash:
@@ -446,10 +449,8 @@ class TradingBook(BookState):
         if not held:
             raise Refused(f"Nothing of {event.trade or event.symbol} is open at {event.exchange}.")
         for changed in held:
-            if event.stop != changed.stop:
-                changed.stop_since = event.at
-            if event.target != changed.target:
-                changed.target_since = event.at
+            changed.stop_since = changed.stop_since if event.stop == changed.stop else event.at
+            changed.target_since = changed.target_since if event.target == changed.target else event.at
             changed.stop, changed.target, changed.hold_until = event.stop, event.target, event.hold_until
             changed.first_stop = changed.first_stop or event.stop
             changed.first_target = changed.first_target or event.target
