@@ -170,6 +170,7 @@ EXAMPLES = {
     "trade performance": "zuno trade performance --out equity.png",
     "trade positions": "zuno trade positions",
     "trade profit": "zuno trade profit --by month",
+    "trade reconcile": "zuno trade reconcile --account live",
     "trade resume": "zuno trade resume",
     "trade run": "zuno trade run BTCUSDT --mode swing",
     "trade runs": "zuno trade runs",

@@ -125,18 +125,24 @@ class WireDesk:
         return self.here.fake.engine.markets[self.here.market.replace(self.here.symbol.base, symbol.base)]
 
     async def open(
-        self, symbol: Symbol = Symbol("BTCUSDT"), quantity: float = 0.02, style: Style = Style.MOMENTUM_SNIPER
+        self,
+        symbol: Symbol = Symbol("BTCUSDT"),
+        quantity: float = 0.02,
+        style: Style = Style.MOMENTUM_SNIPER,
+        side: Side = Side.LONG,
     ) -> str:
-        """A long with its stop 2 % below and its target 4 % above; the state it comes to."""
-        return (await self.gate.execute(self.opening(symbol, quantity, style))).state
+        """A long with its stop 2 % below and its target 4 % above, or a short mirrored; the state it comes to."""
+        return (await self.gate.execute(self.opening(symbol, quantity, style, side))).state
 
-    def opening(self, symbol: Symbol, quantity: float, style: Style = Style.MOMENTUM_SNIPER) -> RulingToExecute:
+    def opening(
+        self, symbol: Symbol, quantity: float, style: Style = Style.MOMENTUM_SNIPER, side: Side = Side.LONG
+    ) -> RulingToExecute:
         as_of = self.here.fake.clock.now()
         exchange, price = self.here.venue.exchange, self.market(symbol).mark
         entry = float(price)
         leg = Leg(
             venue=exchange,
-            side=Side.LONG,
+            side=side,
             currency=exchange.currency,
             margin=quantity * entry,
             notional=quantity * entry,
@@ -144,11 +150,11 @@ class WireDesk:
             quantity=quantity,
         )
         ruling = rule(
-            Call.LONG,
+            Call.LONG if side is Side.LONG else Call.SHORT,
             as_of,
             execution_style=style,
             legs=(leg,),
-            card=card(Side.LONG, entry, entry * 0.98, entry * 1.04, quantity),
+            card=card(side, entry, entry * (1 - 0.02 * side.sign), entry * (1 + 0.04 * side.sign), quantity),
             target_exchange=Target(exchange) if exchange in list(Target) else Target.BINANCE,
         )
         return self._order(symbol, ruling, as_of, price)

@@ -198,6 +198,12 @@ def trade_transfer(
     return zuno.account(account).transfer(source, target, amount, consent.ask_to_type(json=json))
 
 
+@command(trade, "reconcile")
+def trade_reconcile(zuno: Zuno, account: Account = None, json: Json = False) -> Answer:
+    """Hold the ledger against the exchanges now, book what is missing, and say what is left to do."""
+    return zuno.account(account).reconcile()
+
+
 @command(trade, "adopt")
 def trade_adopt(zuno: Zuno, account: AtExchange = LIVE_ACCOUNT, json: Json = False) -> Answer:
     """Book a deposit or withdrawal you made at the exchange, after a typed confirmation, and lift its lock."""
@@ -222,7 +228,7 @@ async def mandate_grant(
         option(
             "--stops",
             "venue|watched",
-            "Where stops are kept: venue (orders at the exchange) or watched (by this process).",
+            "Where stops are kept: venue (orders at the exchange) or watched (by this process, where it holds none).",
         ),
     ] = "venue",
     judge_fallback: Annotated[

@@ -63,7 +63,9 @@ class AccountWriter:
         return None if self.book.count else dict.fromkeys(self._acts_at or DEFAULT_VENUES, ZERO)
 
     async def write(self, events: Sequence[trade_events.TradeEvent]) -> None:
-        """All of them or none. A trade that a fill ends closes in the same entry. `ConcurrentWrite`: others wrote."""
+        """Write all of them or none. A trade that a fill ends closes in the same entry, and what a fill took of another
+        sleeve locks in it. A fill that cannot be booked is left out and locks: it keeps back no other.
+        `ConcurrentWrite`: others wrote."""
         if not events:
             return
         if self.unread:  # what would be written is decided on a book that may be another by now
@@ -80,9 +82,17 @@ class AccountWriter:
         try:
             for event in events:
                 written.append(event)
-                self.book.apply(event)
+                try:
+                    self.book.apply(event)
+                except Refused as error:
+                    if not isinstance(event, trade_events.FillBooked):
+                        raise
+                    event = written[-1] = event.model_copy(update={"left_out": str(error)[:600]})
+                    self.book.apply(event)  # refused again where it is booked already
                 if isinstance(event, trade_events.FillBooked | trade_events.SleevesCrossed):
                     written += self._close_finished(event)
+                if isinstance(event, trade_events.FillBooked):
+                    written += self._lock_overfill(event)
             await self._log.append(self.name, written, before)
         except Refused as error:
             await self._reload(written)
@@ -99,6 +109,18 @@ class AccountWriter:
             self.unread, self.unwritten = True, (*self.unwritten, *written)
             raise
 
+    def _lock_overfill(self, event: trade_events.FillBooked) -> list[trade_events.LockSet]:
+        fill = event.fill
+        left_out = f"the fill {fill.id} of {fill.exchange} is in no position: {event.left_out}"
+        if not (why := left_out if event.left_out else self.book.overfill):
+            return []
+        protection = trade_events.Protection.RECONCILIATION
+        lock = trade_events.LockSet(
+            at=event.at, protection=protection, symbol=fill.symbol, until=None, reason=why[:600]
+        )
+        self.book.apply(lock)
+        return [lock]
+
     def _close_finished(
         self, booked: trade_events.FillBooked | trade_events.SleevesCrossed
     ) -> list[trade_events.TradeEvent]:
@@ -106,7 +128,7 @@ class AccountWriter:
         for trade in list(self.book.finished.values()):
             reason = trade_events.ExitReason.DECISION
             if isinstance(booked, trade_events.FillBooked):
-                reason = exit_reason(self.book, booked.fill.client_id)
+                reason = exit_reason(self.book, booked.fill.client_id, trade.sleeve)
             event = trade_events.TradeClosed(at=booked.at, summary=self.book.summarise(trade, reason))
             self.book.apply(event)
             closed.append(event)
@@ -125,9 +147,10 @@ class AccountWriter:
         self.unread, self.unwritten = False, ()
 
 
-def exit_reason(book: TradingBook, client_id: ClientId) -> trade_events.ExitReason:
+def exit_reason(book: TradingBook, client_id: ClientId, sleeve: str) -> trade_events.ExitReason:
+    """Return why an order ended a sleeve's trade: by the order's purpose, where it is that sleeve's."""
     order = book.orders.get(client_id)
-    if order is None or not order.intent:
+    if order is None or not order.intent or book.sleeve_of(order) != sleeve:
         return trade_events.ExitReason.MANUAL
     if order.purpose in ("stop", "target"):
         return trade_events.ExitReason(order.purpose)

@@ -17,7 +17,7 @@ from zuno.trading.model.cycle import Ruling
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import MINUTE_MS, Side
 from zuno.trading.model.orders import ZERO, ClientId, OrderStatus, OrderType, TimeInForce, client_order_id, opening_side
-from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.sleeves import DEBATE, TWO_LEGGED
 from zuno.trading.model.trade_events import ExitReason, IntentKind, IntentStored, Protection, SleevesCrossed
 from zuno.trading.rules.book_state import OpenTrade, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import EntryStep, EntryTask, meets_minimum, next_entry_step
@@ -84,8 +84,11 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
         return
     if venue.binds_balance:
         await fills.cancel_protection(venue, symbol, ("stop", "target", "exit"))
-        if (position := venue.position(symbol)) is None:
-            return
+    elif venue.shares(symbol):  # left standing they would take what is another's; an exit waits for no cancel
+        await venue.attempt(fills.cancel_protection(venue, symbol, ("stop", "target", "exit")))
+    held, position = position, venue.position(symbol)
+    if position is None and held is not None:
+        return
     filters = await venue.find_filters(symbol)
     quantity = unbooked if position is None else position.quantity + unbooked
     side = venue.entry_orders(symbol)[0].request.side if position is None else opening_side(position.side)
@@ -101,8 +104,9 @@ async def _work_close(venue: VenueContext, tracked: TrackedIntent) -> None:
 
 
 async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: OpenTrade) -> bool:
-    """What is too small for an order that does not only reduce, or what the exchange refused again and again, goes to a
-    sleeve that holds the other side, at the mark: at the exchange the two are none."""
+    """Give what is too small for an order that does not only reduce, or what the exchange refused again and again, to a
+    sleeve that holds the other side, at the mark: at the exchange the two are none. What hedges is not taken for it:
+    whether nothing is to be sent now."""
     held = [] if venue.exchange.spot else venue.book.positions_at(venue.exchange, position.symbol)
     others = [trade for trade in held if trade.side is not position.side and trade.quantity >= position.quantity]
     if not others or (filters := await venue.find_filters(position.symbol)) is None:
@@ -111,7 +115,14 @@ async def _cross_rest(venue: VenueContext, tracked: TrackedIntent, position: Ope
     refused = len(_find_rejected(venue.orders_of(tracked, "exit"))) >= MAX_EXIT_TRIES
     if meets_minimum(position.quantity, mark, filters) and not refused:
         return False
-    seller, buyer = sorted((position, others[0]), key=lambda trade: -trade.side.sign)
+    hedging = [] if position.sleeve in TWO_LEGGED else [trade for trade in others if trade.sleeve in TWO_LEGGED]
+    kept = [trade for trade in hedging if not venue.account.is_closing(position.symbol, trade.sleeve)]
+    other = next((trade for trade in others if trade not in kept), None)
+    if other is None:
+        why = f"{position.quantity} {position.symbol} is less than {venue.exchange} takes beside what hedges there"
+        venue.memory.unsellable[position.symbol] = why
+        return True
+    seller, buyer = sorted((position, other), key=lambda trade: -trade.side.sign)
     names = {"key": f"{tracked.intent.id}-{venue.exchange}", "seller": seller.sleeve, "buyer": buyer.sleeve}
     place = pick(position, "exchange", "symbol", "quantity")
     await venue.account.write([SleevesCrossed(at=venue.account.event_time(), price=mark, **place, **names)])
@@ -202,8 +213,7 @@ async def _find_unbooked(venue: VenueContext, symbol: Symbol) -> Decimal:
     may have been filled with. A spot balance may be the owner's, and says nothing."""
     entries = venue.entry_orders(symbol)
     unbooked = ZERO
-    shared = len(venue.book.positions_at(venue.exchange, symbol)) > 1
-    if venue.failures and entries and not venue.exchange.spot and not shared:
+    if venue.failures and entries and not venue.exchange.spot and not venue.list_sharing(symbol):
         position = venue.position(symbol)
         most = sum((order.request.quantity - order.booked for order in entries), ZERO)
         held = next((held for held in await venue.port.positions() if held.symbol == symbol), None)
@@ -342,7 +352,7 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     are the same orders. `unlocked_kill`: the kill switch closes and its lock is not written, which shows in the ids.
     Returns what became of each order, in words."""
     exchange, port, report = venue.exchange, venue.port, list[str]()
-    position = venue.position(symbol)
+    position, shared = venue.position(symbol), venue.shares(symbol)
     side, ours = (None, ZERO) if position is None else (opening_side(position.side), position.quantity)
     for order in venue.entry_orders(symbol):
         request = order.request
@@ -352,13 +362,13 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
             continue  # it was never sent
         except ZunoError as error:
             report.append(f"the entry {request.client_id} may still wait: {error}")
-            # It may be filled. A spot balance may be the owner's, and says nothing.
-            filled = order.booked if venue.exchange.spot else request.quantity
+            # It may be filled. A balance of the owner's, or of other sleeves, says nothing.
+            filled = order.booked if venue.exchange.spot or shared else request.quantity
         else:
             report.append(f"the entry {request.client_id} is {ended.status}")
             filled = ended.filled
         side, ours = side or request.side, ours + filled - order.booked
-    for order in venue.open_orders(symbol) if venue.binds_balance else ():
+    for order in venue.open_orders(symbol) if venue.binds_balance or shared else ():
         if order.purpose in ("stop", "target"):
             try:
                 await fills.find_order(venue, order)  # unread, it is left standing: an exit could not be sent either
@@ -376,12 +386,12 @@ async def close_unlogged(venue: VenueContext, symbol: Symbol, *, unlocked_kill: 
     client_id, before = await _walk_exits(venue, symbol, id, sending)
     others = await find_unlogged_exits(venue, symbol, (id, sending))
     ours -= before.closed + others.closed
-    if not venue.exchange.spot and not venue.nets(symbol):
+    if not venue.exchange.spot and not shared:
         with suppress(ZunoError):  # unread: an exit that only reduces may ask for too much
             there = next((held for held in await port.positions() if held.symbol == symbol), None)
             ours = min(ours, there.quantity) if there and opening_side(there.side) is side else ZERO
-    elif ours > 0 and (others.waiting or others.unread):
-        # Nothing keeps a second sale at a spot exchange from selling what is the owner's.
+    elif ours > 0 and (venue.exchange.spot or venue.nets(symbol)) and (others.waiting or others.unread):
+        # Nothing keeps a second sale there from selling what is the owner's, or from turning the position.
         unread = f"earlier exits are unread: {others.unread}"
         why = f"the exit {others.waiting} is not over" if others.waiting else unread
         return [*report, f"no exit of {symbol} at {exchange}: {why}"]

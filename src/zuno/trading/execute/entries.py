@@ -301,7 +301,8 @@ class RiskChecker:
             without_stops=tuple(
                 leg.exchange
                 for leg in intent.legs
-                if leg.stop is not None and not places[leg.exchange].filters.holds_stops
+                if leg.stop is not None
+                and (not places[leg.exchange].filters.holds_stops or self._is_netted(intent, leg))
             ),
             judge_failed=order is not None and order.judge_failed,
             policy="record" if order is None or order.ruling.card is None else order.ruling.card.policy,
@@ -310,6 +311,13 @@ class RiskChecker:
             sleeve_fall=await self.find_sleeve_fall(intent.sleeve) if named else ZERO,
         )
         return protections.find_mandate_refusal(granted, entry, account.now())
+
+    def _is_netted(self, intent: TradeIntent, leg: IntentLeg) -> bool:
+        """Return whether other sleeves hold more of the other side of the debate's perpetual than of its own: a stop at
+        the venue would then be for less than all of it."""
+        held = [] if leg.exchange.spot else self.account.book.positions_at(leg.exchange, intent.symbol)
+        others = sum((trade.signed for trade in held if trade.sleeve != DEBATE), ZERO)
+        return intent.sleeve == DEBATE and intent.side_of(leg).sign * others < 0
 
 
 # -- may it be
@@ -419,6 +427,8 @@ async def _place_entries(
         )
         planned.append(OrderPlanned(at=at, intent=intent.id, purpose="entry", order=request, expires=plan.expires))
     await venue.account.write(planned)
+    for other in venue.list_sharing(intent.symbol):
+        await protect(other, intent.symbol)  # targets go where sleeves are about to share a perpetual
     for event in planned:
         # What is held is protected before more is ordered.
         await protect(venue, intent.symbol)

@@ -97,8 +97,15 @@ class OrderGate:
         self._comparison = VenueComparison(self._account)
         self._lock = asyncio.Lock()
         self.account, self.live = context.account, context.live
-        self.troubles: Mapping[Venue, str] = self._account.troubles
-        """Exchanges that did not answer the last time."""
+
+    @property
+    def troubles(self) -> dict[Venue, str]:
+        """Exchanges that did not answer the last time, and those that refused a level which the desk watches."""
+        said = {**self._account.troubles}
+        for (place, _), why in self._account.refusals.items():
+            if place in self.book.positions:
+                said[place[0]] = "; ".join(filter(None, (said.get(place[0]), why)))
+        return said
 
     @property
     def paper_venues(self) -> tuple[Venue, ...]:
@@ -220,10 +227,16 @@ class OrderGate:
 
     @_exclusive
     async def reconcile(self) -> tuple[str, ...]:
-        """Hold the book against every venue and say what was done: differences are adopted, cancelled, or stop us."""
+        """Hold the book against every venue and say what was done: differences are adopted, cancelled, or stop us; and
+        how a lock is lifted that nothing explains any more."""
         await advance(self._account, settle=True, entries=False)
         report = await self._comparison.compare(tuple(self._account.venues))
         await advance(self._account)
+        standing = self.book.locks.items()
+        for (protection, symbol), lock in standing if not report and not self._account.troubles else ():
+            if protection is trade_events.Protection.RECONCILIATION:
+                settled = "the book and the exchanges agree by now; `zuno trade unlock reconciliation` lifts it"
+                report.append(f"{symbol or 'the desk'} is locked ({lock.reason}): {settled} once you have looked")
         return tuple(report)
 
     @_exclusive

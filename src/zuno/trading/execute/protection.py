@@ -1,5 +1,6 @@
 """Stops and targets of what is held: at the venue, or watched by the desk where it holds none; and closes that a rule
-asks for. Where orders bind a balance, the stop stands at the venue and the target is watched."""
+asks for. Where orders bind a balance, or sleeves share a perpetual, the stop stands at the venue and the target is
+watched."""
 
 from decimal import Decimal
 from typing import Final, Literal
@@ -42,19 +43,28 @@ async def protect(venue: VenueContext, symbol: Symbol) -> None:
         await venue.attempt(_watch_margin(venue, position, hedge))
         return
     await venue.attempt(_trail(venue, position))
-    if not await venue.holds_stops(symbol):
-        if venue.nets(symbol):
-            await venue.attempt(cancel_protection(venue, symbol))
-        if venue.position(symbol) is position:
-            await venue.attempt(_watch_levels(venue, position))
-    elif position.intent in venue.book.intents:
-        await venue.attempt(_place_level(venue, position, "stop"))
+    held_there = await venue.holds_stops(symbol)
+    if held_there and position.intent not in venue.book.intents:
+        return
+    for purpose in _list_placed(venue) if held_there else ():
+        await venue.attempt(_place_level(venue, position, purpose))
         if venue.position(symbol) is not position or venue.is_closing(symbol):
             return
-        if venue.binds_balance:
-            await venue.attempt(_watch_levels(venue, position))
-        else:
-            await venue.attempt(_place_level(venue, position, "target"))
+    if not held_there or not _holds_levels(venue, position):
+        await venue.attempt(_watch_levels(venue, position))
+
+
+def _list_placed(venue: VenueContext) -> tuple[Literal["stop", "target"], ...]:
+    return ("stop",) if venue.binds_balance else ("stop", "target")
+
+
+def _holds_levels(venue: VenueContext, position: OpenTrade) -> bool:
+    """Return whether the venue's orders are for both levels as they are now, and for all of the position."""
+    orders = venue.open_orders(position.symbol)
+    stops = (order for order in orders if order.purpose == "stop" and order.request.trigger == position.stop)
+    stopped = position.stop is None or any(order.left >= position.quantity for order in stops)
+    targets = (order for order in orders if order.purpose == "target" and order.request.trigger == position.target)
+    return stopped and (position.target is None or any(targets))
 
 
 async def _trail(venue: VenueContext, position: OpenTrade) -> None:
@@ -86,7 +96,7 @@ async def leave_part(venue: VenueContext, position: OpenTrade) -> None:
     quantity, lot = await venue.fit_sale(symbol, position.leaving)
     id = client_order_id(position.intent, venue.exchange, "target", len(sent))
     side = opening_side(position.side).opposite
-    request = build_exit(id, venue.exchange, symbol, side, quantity, position)
+    request = build_exit(id, venue.exchange, symbol, side, quantity, position, netted=venue.nets(symbol))
     await plan_and_send(venue, position.intent, "target", request, lot)
 
 
@@ -142,46 +152,83 @@ async def _close_if_due(venue: VenueContext, position: OpenTrade) -> None:
 
 
 async def _place_level(venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"]) -> None:
-    """The new order stands before the old one goes, but where the old one binds what the new one is to sell."""
-    trigger, amount = position.stop, position.quantity
+    """Place a level's order before the old one goes, but where the old one binds what the new one is to sell. Where
+    sleeves share a perpetual, the stop is for what the venue's net leaves of the position, and no target stands."""
+    symbol, shared = position.symbol, venue.shares(position.symbol)
+    trigger, amount = position.stop, venue.book.find_covered(position)
     if purpose == "target":
-        trigger, amount = position.target, position.leaving
-    standing = [order for order in venue.open_orders(position.symbol) if order.purpose == purpose]
-    exits = [order.left for order in venue.open_orders(position.symbol) if order.purpose == "exit"]
-    free = position.quantity - (sum(exits, ZERO) if venue.binds_balance else ZERO)
-    quantity, lot = await venue.fit_sale(position.symbol, min(amount, free))
+        trigger, amount = position.target, ZERO if shared else position.leaving
+    standing = [order for order in venue.open_orders(symbol) if order.purpose == purpose]
+    exits = [order.left for order in venue.open_orders(symbol) if order.purpose == "exit"]
+    free = position.quantity - (sum(exits, ZERO) if venue.binds_balance or shared else ZERO)
+    quantity, lot = await venue.fit_sale(symbol, max(ZERO, min(amount, free)))
     wanted = next((order for order in standing if (order.request.trigger, order.left) == (trigger, quantity)), None)
     if wanted is None and trigger is not None and quantity and await _is_taken(venue, position, quantity, trigger):
         tried = venue.orders_of(venue.book.intents[position.intent], purpose)
         if not (tried and _is_refused(tried[-1], quantity, trigger, venue.now())):
             if standing and venue.binds_balance:
-                await cancel_protection(venue, position.symbol)
-                if venue.position(position.symbol) is not position:
+                await cancel_protection(venue, symbol)
+                if venue.position(symbol) is not position:
                     return
             id = client_order_id(position.intent, venue.exchange, purpose, len(tried))
             side = opening_side(position.side).opposite
-            at_market = build_exit(id, venue.exchange, position.symbol, side, quantity, position)
+            at_market = build_exit(id, venue.exchange, symbol, side, quantity, position)
             request = at_market.model_copy(update={"type": _TYPES[purpose], "trigger": trigger})
             await venue.attempt(plan_and_send(venue, position.intent, purpose, request, lot))
             wanted = venue.book.orders.get(request.client_id)
             if wanted is None:
                 return  # it could not be written down
+            if wanted.status is OrderStatus.REJECTED and await _round_level(venue, position, purpose):
+                return  # it is tried once more at that level
         if wanted is None or wanted.status is OrderStatus.REJECTED:
-            # Most often because the market has passed the level while the order was on its way.
-            try:
-                passed = _find_passed_level(position, (await venue.port.quote(position.symbol)).mark)
-            except Unavailable:
-                passed = None
-            await _leave(venue, position, passed or ExitReason.UNDONE)
+            await _bear_refusal(venue, position, purpose, trigger)
             return
     if wanted is not None and wanted.status is OrderStatus.PLANNED:
         waiting = (order.planned for order in standing if order.status is OrderStatus.PLANNED)
-        if venue.now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS:
+        late = venue.now() - min(waiting, default=wanted.planned) > UNPROTECTED_MS
+        if late and not _is_stopped(venue, position):
             await close_by_rule(venue, position, ExitReason.UNDONE)
         return
+    venue.account.refusals.pop(((venue.exchange, symbol, venue.sleeve), purpose), None)
     for order in standing:
         if order is not wanted and not order.status.final:
             await cancel_order(venue, order)
+
+
+async def _round_level(venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"]) -> bool:
+    """Read the filters again after a refusal; whether the level was not on the tick as it is now, and was set on it."""
+    venue.memory.filters.pop(position.symbol, None)
+    level, filters = position.stop if purpose == "stop" else position.target, await venue.find_filters(position.symbol)
+    rounded = level if level is None or filters is None else round_to_step(level, filters.tick)
+    if not rounded or rounded == level:
+        return False
+    stop, target = (rounded, position.target) if purpose == "stop" else (position.stop, rounded)
+    await venue.account.write([set_levels(position, venue.account.event_time(), stop, target, "ruling")])
+    return True
+
+
+async def _bear_refusal(
+    venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal
+) -> None:
+    """Close a position of which no stop stands; where one does, or where netting lets none stand for all of it, the
+    desk watches the level that was refused, and says so."""
+    symbol = position.symbol
+    if _is_stopped(venue, position) or venue.book.find_covered(position) < position.quantity:
+        why = f"the {purpose} of {symbol} at {trigger} is refused: the desk watches it"
+        venue.account.refusals[(venue.exchange, symbol, venue.sleeve), purpose] = why
+        return
+    # Most often because the market has passed the level while the order was on its way.
+    try:
+        passed = _find_passed_level(position, (await venue.port.quote(symbol)).mark)
+    except Unavailable:
+        passed = None
+    await _leave(venue, position, passed or ExitReason.UNDONE)
+
+
+def _is_stopped(venue: VenueContext, position: OpenTrade) -> bool:
+    """Return whether a stop of a position is known to stand at the venue."""
+    orders = venue.open_orders(position.symbol)
+    return any(order.purpose == "stop" and order.status is OrderStatus.OPEN for order in orders)
 
 
 def set_levels(

@@ -133,7 +133,7 @@ async def _secure_symbol(venue: VenueContext, symbol: Symbol) -> bool:
     """Take the news of a symbol, close what is to be closed, and protect what is held. Whether the news was taken:
     without it nothing new is opened; closing and protecting go on by what the book knows."""
     watched = venue.position(symbol)
-    if watched is not None and not await venue.holds_stops(symbol):
+    if watched is not None and (venue.nets(symbol) or not await venue.holds_stops(symbol)):
         # Nobody but the desk watches these levels: they do not wait for the news.
         await protect(venue, symbol)
         await closes.work_closes(venue, symbol)

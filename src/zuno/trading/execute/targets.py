@@ -285,7 +285,7 @@ class TargetRound:
     # -- what is done about it
 
     async def _cross(self, changes: Sequence[_Change]) -> list[trade_events.TradeEvent]:
-        """What one sleeve sells and another buys of a market, at the mark. Their stops go first: they bind it."""
+        """What one sleeve sells and another buys of a market, at the mark. Where stops bind it, they go first."""
         events: list[trade_events.TradeEvent] = []
         for seller, buyer in permutations(changes, 2):
             quantity = round_to_step(min(-seller.difference, buyer.difference), seller.state.filters.lot)
@@ -316,7 +316,8 @@ class TargetRound:
             venue, symbol = self.account.at(change.target.exchange, change.sleeve), change.target.symbol
             before = None if change.trade is None else change.trade.quantity
             try:
-                await cancel_protection(venue, symbol)
+                if venue.binds_balance:  # elsewhere the old stop stands until the new one does
+                    await cancel_protection(venue, symbol)
             except ZunoError:
                 return False
             now = venue.position(symbol)

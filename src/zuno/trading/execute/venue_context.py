@@ -19,7 +19,7 @@ from zuno.trading.model.orders import ZERO, ClientId, Filters, VenueQuote
 from zuno.trading.model.sleeves import DEBATE
 from zuno.trading.model.trade_events import IntentKind, LockLifted, LockSet, Protection, TradeIntent
 from zuno.trading.ports.venue import MarginFunds, OrderVenue
-from zuno.trading.rules.book_state import OpenTrade, Purpose, TrackedIntent, TrackedOrder
+from zuno.trading.rules.book_state import OpenTrade, Purpose, SleevePlace, TrackedIntent, TrackedOrder
 from zuno.trading.rules.execution_styles import round_to_step
 from zuno.trading.rules.performance import AccountLog
 from zuno.trading.rules.protections import ProtectionLimits, hash_mandate
@@ -87,6 +87,8 @@ class AccountContext(AccountWriter):
         """Legs of entries that are worked to their end, and why."""
         self.refused: dict[tuple[str, Symbol], Millis] = {}
         """When a venue last refused to close a sleeve's position in a symbol."""
+        self.refusals: dict[tuple[SleevePlace, Purpose], str] = {}
+        """Levels that a venue refused and the desk watches, in words."""
         self.moved: set[str] = set()
         """Moves of cash between wallets that are known to be made."""
         self.memories: dict[tuple[Venue, str], VenueMemory] = {}
@@ -275,10 +277,24 @@ class VenueContext:
         held = [] if self.exchange.spot else self.book.positions_at(self.exchange, symbol)
         return len({trade.side for trade in held}) > 1
 
+    def shares(self, symbol: Symbol) -> bool:
+        """Return whether another sleeve holds the same perpetual, or has ordered it. An order to reduce that is left
+        over there would take what is the other's."""
+        if self.exchange.spot:
+            return False
+        held = (trade.sleeve for trade in self.book.positions_at(self.exchange, symbol))
+        orders = (order for order in self.book.open_orders.values() if order.purpose == "entry")
+        there = (order for order in orders if order.request.exchange is self.exchange)
+        ordered = (self.book.sleeve_of(order) for order in there if order.request.symbol is symbol)
+        return bool({*held, *ordered} - {self.sleeve})
+
+    def list_sharing(self, symbol: Symbol) -> list[VenueContext]:
+        """Return looks at the same place for the other sleeves that hold something there."""
+        held = self.book.positions_at(self.exchange, symbol)
+        return [self.account.at(self.exchange, trade.sleeve) for trade in held if trade.sleeve != self.sleeve]
+
     async def holds_stops(self, symbol: Symbol) -> bool:
         """By the venue's filters of the symbol, else by its row."""
-        if self.nets(symbol):
-            return False
         filters = await self.find_filters(symbol)
         return self.exchange.holds_stops if filters is None else filters.holds_stops
 

@@ -20,6 +20,8 @@ TREND: Final = "trend"
 CASH_CARRY: Final = "cash-carry"
 LP_HEDGE: Final = "lp-hedge"
 """Shorts against liquidity positions: it has no share, its margin is free cash."""
+TWO_LEGGED: Final = (CASH_CARRY, LP_HEDGE)
+"""What they hold at a perpetual hedges what lies elsewhere: it has no stop, and no other's stop is to take it."""
 WITH_SHARES: Final = (TREND, CASH_CARRY, DEBATE)
 _PATTERN: Final = r"^[a-z][a-z0-9-]{0,31}$"
 _NAME: Final = re.compile(_PATTERN)

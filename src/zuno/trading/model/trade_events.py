@@ -283,6 +283,8 @@ class OrderLost(AccountEvent):
 class FillBooked(AccountEvent):
     kind: Literal["fill_booked"] = "fill_booked"
     fill: Fill
+    left_out: Annotated[Reason, Field(exclude_if=lambda why: not why)] = ""
+    """Why nothing of it could be booked: it is known, and is not asked for again."""
 
 
 class FundingBooked(AccountEvent):

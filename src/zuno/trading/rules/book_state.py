@@ -24,7 +24,7 @@ from zuno.trading.model.cycle import JudgeKind, RegimeFamily
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import HOUR_MS, Mode, Side, parse_hours
 from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest, OrderSide, OrderStatus, to_decimal
-from zuno.trading.model.sleeves import DEBATE, DEBATE_ALONE, SleeveShares
+from zuno.trading.model.sleeves import DEBATE, DEBATE_ALONE, TWO_LEGGED, SleeveShares
 
 _GRAIN: Final = Decimal("1e-12")
 """Money is booked to twelve decimals: finer than any venue's, so that sums stay exact."""
@@ -335,6 +335,8 @@ class BookState:
         """Orders that a person wrote down."""
         self.liquidity: dict[Symbol, Liquidity] = {}
         self.fills_by_id: dict[tuple[Venue, str], Fill] = {}
+        self.overfill = ""
+        """What the last fill took beyond what its order's sleeve held, and whose that was."""
         self.payment_ids: dict[tuple[Venue, str], None] = {}
         """Funding payments that were booked."""
         self.moves: list[trade_events.CashMoved] = []
@@ -405,6 +407,21 @@ class BookState:
 
     def positions_at(self, exchange: Venue, symbol: Symbol) -> list[OpenTrade]:
         return [trade for (place, of, _), trade in self.positions.items() if place is exchange and of is symbol]
+
+    def find_covered(self, trade: OpenTrade) -> Decimal:
+        """Return how much of a position its own stop covers at the venue, which has the sleeves' net alone: all stops
+        together are at most that, the debate's first. What hedges counts for none, and has none."""
+        held = [] if trade.exchange.spot else self.positions_at(trade.exchange, trade.symbol)
+        if trade.manual or len(held) < 2:
+            return trade.quantity
+        left = max(ZERO, trade.side.sign * sum((other.signed for other in held), ZERO))
+        for other in sorted(held, key=lambda other: (other.sleeve != DEBATE, other.sleeve)):
+            stopped = other.stop is not None and other.sleeve not in TWO_LEGGED and other.side is trade.side
+            covered = min(left, other.quantity) if stopped else ZERO
+            if other is trade:
+                return covered
+            left -= covered
+        return ZERO
 
     def find_leverage(self, exchange: Venue, symbol: Symbol) -> int | None:
         """Of what all sleeves hold or wait to open of a perpetual: a symbol has one there. None: any may be chosen."""

@@ -338,7 +338,7 @@ class LiveEntry:
     margin_held_usd: Decimal = Decimal(0)
     """Of the trade that this entry adds to, and of entries in that symbol that wait to be ordered or filled."""
     without_stops: tuple[Venue, ...] = ()
-    """Exchanges among them that hold no stop orders."""
+    """Exchanges among them that hold no stop orders, or none for all of it beside what other sleeves have there."""
     judge_failed: bool = False
     """Rules decided because the Judge's model failed."""
     policy: EvPolicy = "record"
@@ -400,7 +400,8 @@ def find_mandate_refusal(mandate: Mandate | None, entry: LiveEntry, now: Millis)
         return f"the mandate is for {', '.join(mandate.venues)}, not for {strange[0]}"
     if entry.without_stops and mandate.stops != "watched":
         named = ", ".join(entry.without_stops)
-        return f"{named} holds no stop orders, and the mandate wants stops at the exchange (`--stops watched`)"
+        held = f"{named} holds no stop for all of it, alone or beside what other sleeves have there"
+        return f"{held}, and the mandate wants stops at the exchange (`--stops watched`)"
     if entry.judge_failed and not mandate.judge_fallback:
         return "the Judge's model failed, and the mandate does not let rules decide"
     if entry.policy == "seed" != mandate.policy:

@@ -51,7 +51,7 @@ def list_taxable_events(account: str, events: Iterable[TradeEvent]) -> Iterator[
     held: dict[str, Holding] = {}
     for event in events:
         match event:
-            case FillBooked(fill=fill):
+            case FillBooked(fill=fill, left_out=""):
                 entry = _Entry(account, fill.exchange, fill.at, fill.id, fill.client_id)
                 yield entry.trade(fill.symbol, fill.quantity, fill.price, fill.side.sign)
                 if fill.fee:

@@ -15,7 +15,7 @@ from zuno.trading.model import account, trade_events
 from zuno.trading.model.known import pick
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import ZERO, Fill, Order, OrderSide, OrderStatus, opening_side, to_decimal
-from zuno.trading.model.sleeves import DEBATE, SleeveShares
+from zuno.trading.model.sleeves import DEBATE, TWO_LEGGED, SleeveShares
 from zuno.trading.rules.book_state import (
     MOST_DAY_MARKS,
     BookState,
@@ -57,7 +57,7 @@ class TradingBook(BookState):
         """The exchange whose money moved."""
         match event:
             case trade_events.FillBooked():
-                self._book_fill(event.fill)
+                self._book_fill(event.fill, left_out=bool(event.left_out))
                 return event.fill.exchange
             case trade_events.OrderUpdated():
                 self._update_order(event.order)
@@ -186,36 +186,43 @@ class TradingBook(BookState):
 
     # -- money
 
-    def _book_fill(self, fill: Fill) -> None:
+    def _book_fill(self, fill: Fill, *, left_out: bool) -> None:
+        """Book a fill to the sleeves whose it is, or note only that it was. At a perpetual all sleeves together hold
+        what the exchange's fills add up to, whatever each of them held."""
         if (known := self.fills_by_id.get((fill.exchange, fill.id))) is not None:
             how = "already" if known == fill else "with other numbers"
             raise Refused(f"The fill {fill.id} of {fill.exchange} is booked {how}.")
         order = self.orders.get(fill.client_id)
-        reduce_only = fill.liquidation or (order is not None and order.request.reduce_only)
-        parts = self._split_fill(fill, order)
-        for sleeve, part in parts:
-            trade = self.position(fill.exchange, fill.symbol, sleeve)
-            if trade is None or fill.side is opening_side(trade.side):
-                if reduce_only:
-                    place = f"{fill.symbol} at {fill.exchange}"
-                    raise Refused(f"The fill {fill.id} reduces a position of {place} that is not open.")
-                if fill.exchange.spot and fill.side is OrderSide.SELL:
-                    raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
-            elif part.quantity > trade.quantity and (fill.exchange.spot or reduce_only):
-                raise Refused(f"{fill.quantity} were sold of {trade.quantity} {fill.symbol.base} that are held.")
-        value = round_money(fill.quantity * fill.price)  # refused here before anything moved
-        round_money(fill.fee)
+        parts = [] if left_out else self._split_fill(fill, order)
+        value = ZERO if left_out else round_money(fill.quantity * fill.price)  # refused before anything moved
+        round_money(ZERO if left_out else fill.fee)
         self.require_account()
-        signed = fill.side.sign * fill.quantity, fill.side.sign * value
-        self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
+        self.overfill = "" if order is None or left_out else self._describe_overfill(fill, order, parts)
+        if parts:
+            signed = fill.side.sign * fill.quantity, fill.side.sign * value
+            self._note_net(fill.exchange, fill.symbol, parts[0][0], *signed)
         self.fills_by_id[fill.exchange, fill.id] = fill
         intent, leverage, lot = None, 1, None
         if order is not None:
             order.booked += fill.executed
-            intent, leverage, lot = self.intents.get(order.intent), order.request.leverage, order.lot
+            wanted = self.intents.get(order.intent)
+            # What begins with a fill that only reduces is nothing that its intent asked for.
+            intent = None if _reduces(fill, order) else wanted
+            leverage, lot = order.request.leverage, order.lot
         for sleeve, part in parts:
             self._book_part(part, round_money(part.fee), sleeve, intent, leverage, lot)
         self._forget_net(fill.exchange, fill.symbol)
+
+    def _describe_overfill(self, fill: Fill, order: TrackedOrder, parts: Sequence[tuple[str, Fill]]) -> str:
+        """Return what an exit took beyond what its sleeve held, and whose that was; nothing where it did not."""
+        owner = self.sleeve_of(order)
+        held = self.position(fill.exchange, fill.symbol, owner)
+        own = ZERO if held is None or fill.side is opening_side(held.side) else held.quantity
+        if order.purpose == "entry" or not order.intent or fill.quantity <= own:
+            return ""
+        lost = ", ".join(f"{part.quantity} of {sleeve}" for sleeve, part in parts if sleeve != owner)
+        what = f"{fill.quantity - own} {fill.symbol.base} more than {owner} held at {fill.exchange}"
+        return f"the {order.purpose} {fill.client_id} took {what}; it is booked against {lost or owner}"
 
     def _book_part(
         self, fill: Fill, fee: Decimal, sleeve: str, intent: TrackedIntent | None, leverage: int, lot: Decimal | None
@@ -236,22 +243,35 @@ class TradingBook(BookState):
             self._enter(begun, rest, round_money(rest * fill.price), fee, LedgerAccount.FEES)
 
     def _split_fill(self, fill: Fill, order: TrackedOrder | None) -> list[tuple[str, Fill]]:
-        """Whose a fill is: the order's. Of none of ours, as a liquidation is, the sleeve's whose position it reduces;
-        of several positions that together are so much each has its part, the debate's first."""
+        """Return whose a fill is: the order's. What an order that only reduces takes beyond what its sleeve holds is
+        that of the others that lost it, of `cash-carry` and `lp-hedge` last; what nobody held is its sleeve's.
+
+        Of none of ours, as a liquidation is, the sleeve's whose position it reduces; of several positions that together
+        are so much each has its part, the debate's first. `Refused` at a spot exchange for what no sleeve holds.
+        """
         tracked = None if order is None else self.intents.get(order.intent)
-        if tracked is not None:
-            return [(tracked.intent.sleeve, fill)]
+        owner, reduces = DEBATE if tracked is None else tracked.intent.sleeve, _reduces(fill, order)
+        if tracked is not None and not reduces:
+            return [(owner, fill)]
         held = self.positions_at(fill.exchange, fill.symbol)
         reduced = [trade for trade in held if fill.side is not opening_side(trade.side)]
-        reduced.sort(key=lambda trade: (trade.quantity < fill.quantity, trade.sleeve != DEBATE))
+        if tracked is None:
+            reduced.sort(key=lambda trade: (trade.quantity < fill.quantity, trade.sleeve != DEBATE))
+        else:
+            reduced.sort(key=lambda trade: (trade.sleeve != owner, trade.sleeve in TWO_LEGGED, trade.sleeve))
         parts, left, fee = list[tuple[str, Fill]](), fill.quantity, fill.fee
         for trade in reduced:
             if left:
-                quantity = left if trade is reduced[-1] else min(left, trade.quantity)
+                turned = trade is reduced[-1] and not reduces
+                quantity = left if turned else min(left, trade.quantity)
                 paid = fee if quantity == left else round_money(fill.fee * quantity / fill.quantity)
                 parts.append((trade.sleeve, fill.model_copy(update={"quantity": quantity, "fee": paid})))
                 left, fee = left - quantity, fee - paid
-        return parts or [(DEBATE, fill)]
+        if left and not (fill.exchange.spot and fill.side is OrderSide.SELL):
+            parts.append((owner, fill.model_copy(update={"quantity": left, "fee": fee})))
+        if not parts:
+            raise Refused(f"{fill.exchange} is a spot exchange: what is not held cannot be sold.")
+        return parts
 
     # -- sleeves
 
@@ -518,6 +538,12 @@ def _take_from_intent(trade: OpenTrade, intent: trade_events.TradeIntent) -> Non
         trade.stop = trade.first_stop = leg.stop
         trade.target = trade.first_target = leg.target
         trade.leaves, trade.trail = leg.leaves, TRAIL_ATR * intent.atr * leg.entry / intent.mark
+
+
+def _reduces(fill: Fill, order: TrackedOrder | None) -> bool:
+    """Return whether a fill can only make positions smaller at its exchange."""
+    sold = fill.exchange.spot and fill.side is OrderSide.SELL
+    return sold or fill.liquidation or (order is not None and order.request.reduce_only)
 
 
 def _sum_assets(held: Sequence[OpenTrade]) -> tuple[Decimal, Decimal]:

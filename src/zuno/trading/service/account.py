@@ -59,6 +59,7 @@ from zuno.trading.service.account_to_views import (
     risk_view,
     sleeve_ledger_views,
     sleeve_views,
+    uncovered_views,
 )
 from zuno.trading.service.account_view import (
     ActionView,
@@ -457,6 +458,11 @@ class AccountDesk:
             await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
         return await self._tell_action(gate, *said, named=True)
 
+    async def reconcile(self) -> ActionView:
+        """Hold the ledger against the exchanges, book what is missing there, and say what is left for the owner."""
+        gate = await self._open()
+        return await self._tell_action(gate, *(await gate.reconcile() or ("the ledger and the exchanges agree",)))
+
     async def adopt(self, confirm: Confirm) -> ActionView:
         """Take what was paid in or out at the exchange into the ledger, once the word `adopt` was typed, and lift the
         lock it set off. `Refused` on paper, where nobody pays in, and where positions differ too."""
@@ -615,6 +621,7 @@ class AccountDesk:
             "as_of": iso(page.at),
             "recorded": page.recorded,
             "marks": mark_views(page),
+            "uncovered": uncovered_views(page),
             "protections": tuple(protection_view(lock, self._reader.short_name) for lock in page.locks),
             "exchanges": page.answers,
             "notes": page.notes,

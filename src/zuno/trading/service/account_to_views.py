@@ -12,7 +12,7 @@ from zuno.trading.model.account import RestingOrder
 from zuno.trading.model.known import derive
 from zuno.trading.model.market import HOUR_MS, SECOND_MS
 from zuno.trading.model.orders import ZERO, Fill, OrderStatus, OrderType, TimeInForce, opening_side, to_decimal
-from zuno.trading.model.sleeves import DEBATE
+from zuno.trading.model.sleeves import DEBATE, TWO_LEGGED
 from zuno.trading.model.trade_events import MandateGranted, TradeIntent, TradeSummary
 from zuno.trading.rules import performance
 from zuno.trading.rules.book_state import ASSETS, RESULTS, LedgerAccount, OpenTrade, TrackedOrder
@@ -106,6 +106,30 @@ def _mark_view(page: AccountPage, exchange: Venue, symbol: Symbol) -> account_vi
     return account_view.MarkView(
         symbol=symbol, exchange=exchange, price=price, source=source, as_of=as_of, age_seconds=age
     )
+
+
+def uncovered_views(page: AccountPage) -> tuple[account_view.UncoveredView, ...]:
+    """Return what of positions no stop at the exchange covers, where sleeves share a perpetual that holds stops."""
+    views, book = list[account_view.UncoveredView](), page.book
+    for trade in book.positions.values():
+        beside = [] if trade.exchange.spot else book.positions_at(trade.exchange, trade.symbol)
+        if trade.stop is None or trade.sleeve in TWO_LEGGED or len(beside) < 2 or not trade.exchange.holds_stops:
+            continue
+        orders = (order for order in book.list_ordered(trade.sleeve, trade.symbol) if order.purpose == "stop")
+        standing = sum((order.left for order in orders if order.request.exchange is trade.exchange), ZERO)
+        left = trade.quantity - min(standing, book.find_covered(trade))
+        mark = page.mark(trade.symbol, trade.exchange)
+        if left:
+            views.append(
+                derive(
+                    account_view.UncoveredView,
+                    trade,
+                    quantity=left,
+                    value=None if mark is None else left * mark,
+                    currency=trade.exchange.currency,
+                )
+            )
+    return tuple(views)
 
 
 def position_views(page: AccountPage) -> tuple[account_view.TradePositionView, ...]:

@@ -50,6 +50,25 @@ class MarkView(View):
     age_seconds: int
 
 
+class UncoveredView(View):
+    """What of a sleeve's position no stop at the exchange covers, for sleeves net there."""
+
+    sleeve: str
+    exchange: str
+    symbol: str
+    quantity: float
+    value: float | None
+    """At the mark."""
+    stop: float
+    currency: str
+
+    def write(self) -> Value:
+        coins = f"{quantity_text(self.quantity, 6)} {Symbol(self.symbol).base}"
+        worth, stop = money(self.value, self.currency).text, price(self.stop, self.currency).text
+        held = f"{coins} ({worth}) of {self.sleeve} at {self.exchange}"
+        return bad(f"{held} without a stop there: this stop ({stop}) acts only while the desk runs")
+
+
 class AccountView(OriginView):
     """What every answer about an account says. Cash, fees and what is closed are the account's own log at `asOf`;
     what is open is valued at `marks`."""
@@ -60,6 +79,8 @@ class AccountView(OriginView):
     recorded: bool = False
     """Whether the account is in recorded time: `asOf` is its own last moment, and the market may go on after it."""
     marks: tuple[MarkView, ...] = ()
+    uncovered: tuple[UncoveredView, ...] = ()
+    """What only a running desk stops."""
     protections: tuple[ProtectionView, ...]
     exchanges: tuple[ExchangeAnswer, ...] | None = None
     """What the exchanges of a live or demo account answered; null: none was asked."""
@@ -77,12 +98,15 @@ class AccountView(OriginView):
         return Act(label, f"{command} --account {word}" if word else command)
 
     def write(self, title: str, *parts: Part, acts: Iterable[Act] = (), pictures: Iterable[Picture] = ()) -> Document:
-        """Whose money it is first; then what keeps it from new risk."""
+        """Write whose money it is; then what only a running desk stops, and what keeps it from new risk."""
         return document(
             foreign(f"{self.label} · {title}", _MODE_TONES[self.mode]),
             *parts,
             context=foreign(f"as of {self.as_of} · {self.market}"),
-            urgent=[lock.write(Tone.WARN) for lock in self.protections],
+            urgent=[
+                *(part.write() for part in self.uncovered),
+                *(lock.write(Tone.WARN) for lock in self.protections),
+            ],
             notes=map(foreign, self.notes),
             acts=acts,
             pictures=pictures,
@@ -614,6 +638,8 @@ def _write_positions(positions: Sequence[TradePositionView], by: str | None = No
 def _position_row(position: TradePositionView) -> tuple[str | Value, ...]:
     currency = position.currency
     levels = Value("at the exchange" if position.stop_order else "by hand" if position.manual else "watched")
+    if position.stop_order and position.target is not None and not position.target_order:
+        levels = Value("stop at the exchange, target watched", short="stop at the exchange")
     where = f"{position.leverage:g}× {position.exchange}"
     if (hedge := position.hedge) is not None:
         legs = (f"{leg.side} {quantity_text(leg.quantity, 6)} {leg.exchange} at {leg.entry:g}" for leg in hedge.legs)

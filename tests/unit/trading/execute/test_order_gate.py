@@ -324,10 +324,9 @@ class RefusingVenue:
         )
 
 
-@pytest.mark.parametrize("kind", [OrderType.STOP_MARKET, OrderType.TAKE_PROFIT_MARKET])
-async def test_an_entry_that_cannot_be_protected_is_undone(kind: OrderType) -> None:
+async def test_an_entry_that_cannot_be_protected_is_undone() -> None:
     paper = open_binance()
-    desk = GateHarness(paper, venue=RefusingVenue(paper.open_venue(), kind))
+    desk = GateHarness(paper, venue=RefusingVenue(paper.open_venue(), OrderType.STOP_MARKET))
     result = await desk.gate.execute(desk.opening())
     assert result.state == "ended"
     assert held(desk) == 0

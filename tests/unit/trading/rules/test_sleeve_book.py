@@ -18,6 +18,7 @@ from zuno.trading.model.orders import FundingPayment, OrderSide
 from zuno.trading.model.sleeves import DEBATE, SleeveShares, find_unknown, parse_sleeves
 from zuno.trading.model.trade_events import (
     AccountOpened,
+    FillBooked,
     FundingBooked,
     IntentStored,
     SleevesCrossed,
@@ -43,9 +44,9 @@ def begin(*events: TradeEvent) -> list[TradeEvent]:
         started.append(SleeveTransferred.model_validate({"at": 0, "key": f"give-{sleeve}", **given}))
     for sleeve in SLEEVES:
         wish = intent(f"int_{sleeve}").intent.model_copy(update={"sleeve": sleeve})
-        order = planned(f"c_{sleeve}")
         started.append(IntentStored(at=Millis(1), intent=wish, ruling=None))
-        started.append(order.model_copy(update={"at": Millis(1), "intent": wish.id}))
+        for order in (planned(f"c_{sleeve}"), planned(f"s_{sleeve}", reduce_only=True)):
+            started.append(order.model_copy(update={"at": Millis(1), "intent": wish.id}))
     return [*started, *events]
 
 
@@ -86,15 +87,22 @@ class OneWayVenue:
 deals = st.tuples(
     st.sampled_from(SLEEVES), st.sampled_from([BUY, SELL]), st.integers(1, 64), st.integers(40_000, 70_000)
 )
+stops = st.tuples(st.just("stop"), deals)
+"""An order that only reduces: the venue fills no more of it than its net position."""
 crossings = st.tuples(st.permutations(SLEEVES), st.integers(1, 64), st.integers(40_000, 70_000))
 
 
-@given(st.lists(deals | crossings, max_size=12))
+@given(st.lists(deals | crossings | stops, max_size=12))
 def test_sleeves_add_up_and_the_venues_wallet_is_foreseen(steps: list[tuple[object, ...]]) -> None:
     book, venue = TradingBook(), OneWayVenue(D(90_000))
     book.apply_all(begin())
     for number, step in enumerate(steps, 10):
         match step:
+            case ("stop", (str(sleeve), OrderSide() as side, int(size), int(price))):
+                quantity = min(D(size) / 1024, -side.sign * venue.held)
+                if quantity > 0:
+                    apply_stop(book, fill(number, side, str(quantity), str(price), client=f"s_{sleeve}"), sleeve)
+                    venue.fill(side.sign * quantity, D(price))
             case (str(sleeve), OrderSide() as side, int(size), int(price)):
                 quantity = D(size) / 1024
                 book.apply(fill(number, side, str(quantity), str(price), client=f"c_{sleeve}"))
@@ -106,6 +114,18 @@ def test_sleeves_add_up_and_the_venues_wallet_is_foreseen(steps: list[tuple[obje
         assert abs(book.venue_balance(BINANCE) - venue.wallet) < D("1e-6")
     copy = restore_book(*_split(trace_account([*begin()])))
     assert copy.sleeve_cash("trend", "USD") == 50_000
+
+
+def apply_stop(book: TradingBook, event: FillBooked, sleeve: str) -> None:
+    """A sleeve's stop takes of another only what the sleeve itself did not hold, and that is said."""
+    before = {trade.sleeve: trade.signed for trade in book.positions_at(BINANCE, BTC)}
+    book.apply(event)
+    after = {trade.sleeve: trade.signed for trade in book.positions_at(BINANCE, BTC)}
+    own = max(D(0), -event.fill.side.sign * before.get(sleeve, D(0)))
+    assert bool(book.overfill) == (event.fill.quantity > own)
+    if not book.overfill:
+        others = [name for name in SLEEVES if name != sleeve]
+        assert {name: after.get(name) for name in others} == {name: before.get(name) for name in others}
 
 
 def _split(book: AccountHistory) -> tuple[bytes, list[bytes]]:

@@ -158,7 +158,6 @@ def test_a_fill_beyond_the_position_turns_it() -> None:
     "event",
     [
         fill(2, OrderSide.SELL, "1", "80000000", exchange=UPBIT),
-        fill(2, OrderSide.SELL, "0.01", "60000", liquidation=True),
         fill(2, OrderSide.BUY, "1000000000", "60000000000"),
         intent(),
         planned(),
@@ -169,7 +168,6 @@ def test_a_fill_beyond_the_position_turns_it() -> None:
     ],
     ids=[
         "sold without holding",
-        "liquidated without a position",
         "more than there is in the world",
         "an intent twice",
         "an order twice",
@@ -187,15 +185,27 @@ def test_what_cannot_be_is_refused_and_changes_nothing(event: object) -> None:
     assert (book.count, book.to_account(), book.cash(BINANCE), len(book.orders), dict(book.locks)) == before
 
 
-def test_a_reduce_only_order_never_takes_more_than_is_held() -> None:
+def test_what_an_order_reduces_beyond_all_that_is_held_is_booked_and_said() -> None:
+    """The book missed something: it goes on holding what the exchange's fills add up to, with no level of a trade."""
     book = started()
     book.apply(planned("c2", "0.05", reduce_only=True))
     book.apply(fill(2, OrderSide.BUY, "0.02", "60000"))
-    with pytest.raises(Refused):
-        book.apply(fill(3, OrderSide.SELL, "0.03", "60000", client="c2"))
     book.apply(fill(3, OrderSide.SELL, "0.02", "60000", client="c2"))
+    assert not book.overfill
+    book.apply(fill(4, OrderSide.SELL, "0.01", "60000", client="c2"))
+    (trade,) = book.positions.values()
+    assert book.overfill
+    assert (trade.signed, trade.stop, trade.intent) == (D("-0.01"), None, "")
+
+
+def test_a_fill_that_is_left_out_is_known_and_moves_no_money() -> None:
+    book = started()
+    sold = fill(2, OrderSide.SELL, "1", "80000000", exchange=UPBIT).model_copy(update={"left_out": "not held"})
+    cash = book.cash(UPBIT)
+    book.apply(sold)
+    assert (book.cash(UPBIT), book.positions) == (cash, {})
     with pytest.raises(Refused):
-        book.apply(fill(4, OrderSide.SELL, "0.01", "60000", client="c2"))
+        book.apply(sold)
 
 
 def test_levels_are_of_the_trade_they_name_and_of_no_later_one() -> None:

@@ -96,6 +96,19 @@ async def test_positions_orders_and_results_are_told_apart(desk: AccountDesk) ->
             await ask("day")
 
 
+async def test_what_only_a_running_desk_stops_stands_first_in_coins_and_dollars(desk: AccountDesk) -> None:
+    """Trend is long 0.015 and the debate short 0.005: the exchange has 0.010 long, and a stop of the short has nothing
+    to reduce there."""
+    positions = await desk.positions()
+    assert {part.sleeve: part.quantity for part in positions.uncovered} == {"trend": 0.005, "debate": 0.005}
+    marks = {position.sleeve: position.mark or 0.0 for position in positions.positions}
+    for part in positions.uncovered:
+        assert part.value == pytest.approx(0.005 * marks[part.sleeve])
+        first = positions.to_document().urgent[positions.uncovered.index(part)].text
+        assert "0.005 BTC" in first
+        assert "only while the desk runs" in first
+
+
 async def test_every_sleeve_has_its_ledger_and_all_of_them_are_the_exchanges(desk: AccountDesk) -> None:
     view = await desk.ledger()
     assert all(ledger.balanced for ledger in view.sleeves)
