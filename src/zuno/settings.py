@@ -56,6 +56,7 @@ _IGNORED_PREFIX = "ZUNO_TEST_"  # the test suite's own switches
 _LOWEST_PORT = 2
 _HIGHEST_PORT = 65_535
 _LOCAL_CHAINS = ("sim", "devnet")
+_CHAIN_NAME = re.compile("|".join([*_LOCAL_CHAINS, *(chain.name for chain in CHAINS)]))
 _FLASH = "gemini-3-flash-preview"
 _SONNET_FLASH = f"claude-sonnet-4-6,{_FLASH}"
 _LP_ROLES = ("scout", "strategist", "critic", "arbiter")
@@ -218,14 +219,18 @@ def _labelled_wallets(parts: list[str]) -> dict[str, str]:
     return {address.lower(): label for label, address in pairs}
 
 
-def _pool_rewards(parts: list[str]) -> dict[str, Decimal]:
-    """`0xPOOL=120`: by pool id."""
-    rewards = {}
-    for pool, _, amount in (part.partition("=") for part in parts):
-        if not (_POOL_ID.fullmatch(pool.strip()) and _AMOUNT.fullmatch(amount.strip())):
-            raise ValueError("expected POOL=AMOUNT, a pool id of 0x and 64 hex digits and a number, comma-separated")
-        rewards[pool.strip().lower()] = Decimal(amount.strip())
-    return rewards
+def _amounts_by(name: re.Pattern[str], expected: str) -> Callable[[list[str]], dict[str, Decimal]]:
+    """`0xPOOL=120` or `mainnet=40`: amounts by names of this form."""
+
+    def read_amounts(parts: list[str]) -> dict[str, Decimal]:
+        amounts = {}
+        for key, _, amount in (part.partition("=") for part in parts):
+            if not (name.fullmatch(key.strip()) and _AMOUNT.fullmatch(amount.strip())):
+                raise ValueError(f"expected {expected} and a number, comma-separated")
+            amounts[key.strip().lower()] = Decimal(amount.strip())
+        return amounts
+
+    return read_amounts
 
 
 def _chain(text: str) -> str:
@@ -265,7 +270,13 @@ FeePct = Annotated[float, Field(ge=0, le=5, allow_inf_nan=False)]
 OptionalAddress = Annotated[str, AfterValidator(_address)] | None
 Hooks = Annotated[tuple[str, ...], _each_matching(_ADDRESS, "addresses of 0x and 40 hex digits", str.lower)]
 LabelledWallets = Annotated[dict[str, str], _comma_separated(_labelled_wallets)]
-PoolRewards = Annotated[dict[str, Decimal], _comma_separated(_pool_rewards)]
+PoolRewards = Annotated[
+    dict[str, Decimal], _comma_separated(_amounts_by(_POOL_ID, "POOL=AMOUNT, a pool id of 0x and 64 hex digits"))
+]
+ChainCaps = Annotated[
+    dict[str, Decimal],
+    _comma_separated(_amounts_by(_CHAIN_NAME, "CHAIN=AMOUNT, a chain's name (mainnet, arbitrum, …)")),
+]
 Markets = Annotated[tuple[Symbol, ...], _comma_separated(_parsed_by(parse_markets))]
 Accounts = Annotated[dict[str, settings_file.AccountSettings], BeforeValidator(settings_file.parse_accounts)]
 PeerId = Annotated[str, AfterValidator(_matching(_PEER_ID, "64 hex digits", str.lower))] | None
@@ -441,6 +452,13 @@ class Settings(BaseModel):
     approval_seconds: int = _setting(900, "approval and calldata expire after, s", ge=30, le=86_400)
     spend_usd_per_plan: Dollars = _setting(Decimal(25_000), "max spend per plan, USD")
     spend_usd_per_day: Dollars = _setting(Decimal(100_000), "max spend per 24 h, all plans, USD")
+    max_tip_gwei: ChainCaps = _setting(
+        {},
+        "max tip for a unit of gas, gwei: `CHAIN=AMOUNT`, comma-separated; defaults: `docs/settings.md`",
+    )
+    max_gas: ChainCaps = _setting({}, "max cost of one transaction, data fee included, in the chain's coin, by chain")
+    max_exit_tip_gwei: ChainCaps = _setting({}, "the same of a tip where liquidity is taken out, in a crash too")
+    max_exit_gas: ChainCaps = _setting({}, "the same of one transaction's cost where liquidity is taken out")
     allowed_hooks: Hooks = _setting((), "trusted hook addresses, comma-separated; pools with other hooks are view-only")
     receipt_seconds: float = _setting(300.0, "receipt timeout of `plan apply`, s", gt=0, le=86_400)
     monitor_interval_ms: int = _setting(60_000, "monitor interval, ms", ge=5_000)

@@ -26,6 +26,7 @@ from zuno.adapters.keys.wallets import KeystoreSigner, WatchOnly
 from zuno.adapters.signing import address_of, is_key, sign
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, Wei
+from zuno.lp.model.gas import FeeBound
 from zuno.lp.ports.spending import Call, Fees, Signer, Unsigned
 from zuno_devnet.keys import dev_address, dev_key
 
@@ -40,6 +41,7 @@ TX = Unsigned(
     Call(Address("0x" + "35" * 20), 10**18, bytes.fromhex("a9059cbb") + bytes(64)),
     150_000,
     Fees(Wei(20 * 10**9), Wei(10**9)),
+    FeeBound(Wei(20 * 10**9), Wei(10**9), Wei(150_000 * 20 * 10**9)),
 )
 
 # secp256k1 from its equation, so that no library's mistake is in the answer.
@@ -139,6 +141,26 @@ def test_the_address_is_the_keys(make: Callable[[Path], Made], tmp_path: Path) -
     assert signer.address == "0x" + keccak(public)[-20:].hex() == address_of(SecretBytes(key))
 
 
+@HOLDERS
+@pytest.mark.parametrize(
+    "bound",
+    [
+        None,
+        FeeBound(Wei(TX.fees.max_fee - 1), TX.fees.tip, Wei(10**18)),
+        FeeBound(TX.fees.max_fee, Wei(TX.fees.tip - 1), Wei(10**18)),
+        FeeBound(TX.fees.max_fee, TX.fees.tip, Wei(TX.gas * TX.fees.max_fee - 1)),
+    ],
+    ids=["none", "a unit", "the tip", "the whole"],
+)
+def test_what_has_no_bound_or_is_above_it_is_not_signed(
+    make: Callable[[Path], Made], bound: FeeBound | None, tmp_path: Path
+) -> None:
+    signer = make(tmp_path)[0]
+    with pytest.raises(Refused, match="not signed") as caught:
+        signer.sign(replace(TX, bound=bound))
+    assert told_nothing(caught.value)
+
+
 @given(
     st.integers(1, N - 1),
     st.builds(
@@ -153,6 +175,7 @@ def test_the_address_is_the_keys(make: Callable[[Path], Made], tmp_path: Path) -
         ),
         st.integers(21_000, 2**32),
         st.builds(Fees, st.integers(0, 2**64).map(Wei), st.integers(0, 2**64).map(Wei)),
+        st.just(FeeBound(Wei(2**64), Wei(2**64), Wei(2**96))),
     ),
 )
 @settings(max_examples=examples(25), deadline=None)

@@ -25,6 +25,7 @@ from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds, Wei
 from zuno.lp.model.chains import ETH
+from zuno.lp.model.gas import FeeBound
 from zuno.lp.model.plan import Grant, WalletState
 from zuno.lp.plan import calldata
 from zuno.lp.plan.inventory import quotes
@@ -59,7 +60,8 @@ class WriterCase:
 
     async def sign(self, call: Call, *, nonce: int | None = None, gas: int = 2_000_000, fees: Fees = FEES) -> Signed:
         number = (await self.wallet_state()).next_nonce if nonce is None else nonce
-        return sign(Unsigned(self.writer.info.id, number, call, gas, fees))
+        bound = FeeBound(fees.max_fee, fees.tip, Wei(gas * fees.max_fee))
+        return sign(Unsigned(self.writer.info.id, number, call, gas, fees, bound))
 
     async def do(self, call: Call) -> Signed:
         """Sent, mined and gone well."""

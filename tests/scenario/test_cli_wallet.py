@@ -26,6 +26,7 @@ from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import WalletFolder
 from zuno.kernel.errors import Refused
 from zuno.kernel.units import Address, Wei
+from zuno.lp.model.gas import FeeBound
 from zuno.lp.ports.spending import Call, Fees, Unsigned
 from zuno.wiring import open_zuno
 
@@ -34,7 +35,9 @@ WORD = "correct horse battery"
 KEY = "46" * 32
 OWN = "0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f"
 WATCHED = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
-TX = Unsigned(1, 0, Call(Address("0x" + "ab" * 20), 1, b""), 21_000, Fees(Wei(2), Wei(1)))
+TX = Unsigned(
+    1, 0, Call(Address("0x" + "ab" * 20), 1, b""), 21_000, Fees(Wei(2), Wei(1)), FeeBound(Wei(2), Wei(1), Wei(42_000))
+)
 
 
 @pytest.fixture

@@ -35,7 +35,12 @@ def address_of(key: SecretBytes) -> Address:
 
 
 def sign(key: SecretBytes, tx: Unsigned) -> Signed:
-    """The signed bytes; `Refused` where the fields are not valid."""
+    """The signed bytes; `Refused` where the fields are not valid, or where what it may cost has no bound or is above
+    it: the last look, whoever asks."""
+    excess = None if tx.bound is None else tx.bound.find_excess(tx.fees.max_fee, tx.fees.tip, tx.gas)
+    if tx.bound is None or excess is not None:
+        why = "has no bound" if excess is None else f"bids a {excess[0]} of {excess[1]} wei, above {excess[2]}"
+        raise Refused(f"The transaction number {tx.nonce} to {tx.call.to} {why}: it is not signed.")
     signed: SignedTransaction | None = None
     if _possible(tx):
         with suppress(Exception):  # the vendor raises half a dozen kinds, and its frames hold the key

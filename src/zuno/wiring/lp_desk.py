@@ -15,8 +15,9 @@ from zuno.adapters.clock.system import SystemClock, unix_millis
 from zuno.adapters.file_lock import monitor_lock, wallet_lock
 from zuno.amm.model import LpPosition
 from zuno.kernel.errors import ZunoError
-from zuno.kernel.units import Address, HexId
+from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.chains import CHAINS
+from zuno.lp.model.gas import GasRules
 from zuno.lp.model.history import JournaledPlans
 from zuno.settings import Settings
 from zuno.wiring.chains import LOCAL_CHAINS, Chains
@@ -25,6 +26,9 @@ from zuno.wiring.shared import SharedWiring
 from zuno.wiring.version import code_version
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from decimal import Decimal
+
     from zuno.adapters.keys.passphrases import Ask, Passphrase
     from zuno.adapters.store.samples import SqliteSamples
     from zuno.journal.port import Journal
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from zuno.lp.agents.scout import Observe
     from zuno.lp.execute.context import ExecutionContext, SpendingLimits
     from zuno.lp.execute.hedges import HedgeKeeper
+    from zuno.lp.model.chains import ChainInfo
     from zuno.lp.model.debate import Context, FlowCreateStart, FlowStart, PoolFacts
     from zuno.lp.model.hedges import ShortResult
     from zuno.lp.ports.chain import Chain
@@ -461,10 +466,25 @@ class LpWiring(SharedWiring):
             sleep=asyncio.sleep,
             stopwatch=perf_counter,
             now=unix_millis,
-            limits=self._limits(),
+            limits=replace(self._limits(), gas=self._gas_rules(opened.info)),
             timeouts=replace(timeouts, poll_interval=LOCAL_LOOK) if opened.info.name in LOCAL_CHAINS else timeouts,
             killed=self.kill_lock.why_locked,
             restored=read_mark(self._settings.home).get("restored", 0),
+        )
+
+    def _gas_rules(self, info: ChainInfo) -> GasRules:
+        """The chain's row, with what the owner's settings say instead."""
+        settings, row = self._settings, info.gas
+
+        def choose(caps: Mapping[str, Decimal], digits: int, default: Wei) -> Wei:
+            return Wei(int(caps[info.name].scaleb(digits))) if info.name in caps else default
+
+        return GasRules(
+            rise=row.rise,
+            tip=choose(settings.max_tip_gwei, 9, row.tip),
+            whole=choose(settings.max_gas, 18, row.whole),
+            exit_tip=choose(settings.max_exit_tip_gwei, 9, row.exit_tip),
+            exit_whole=choose(settings.max_exit_gas, 18, row.exit_whole),
         )
 
     def _limits(self) -> SpendingLimits:

@@ -95,6 +95,28 @@ async def test_a_node_with_one_price_only(desk: Any, tmp_path: Path) -> None:
         await quote(desk, tmp_path, Script())
 
 
+async def quotes(desk: Any, tmp_path: Path, *tips: int) -> Any:
+    """What the first of these nodes says, and what the others add to it."""
+    scripts = [Script(eth_feeHistory=history([tip], [0.5])) if tip else Script() for tip in tips]
+    nodes = [await desk.node(answer=script) for script in scripts]
+    chain = RpcChain(desk.stage.info, [node.url for node in nodes], tmp_path / "gas")
+    try:
+        return await chain.gas(), await chain.writer().other_gas()
+    finally:
+        await chain.close()
+
+
+async def test_a_second_node_takes_the_price_of_one_that_lies(desk: Any, tmp_path: Path) -> None:
+    told, other = await quotes(desk, tmp_path, 2_000_000 * GWEI, 2 * GWEI)
+    assert (told.priority_fee, other.priority_fee) == (2_000_000 * GWEI, 2 * GWEI)
+    assert told.smaller(other) == replace(told, priority_fee=2 * GWEI)
+
+
+async def test_one_node_is_no_second_opinion_and_one_that_is_silent_has_none(desk: Any, tmp_path: Path) -> None:
+    assert (await quotes(desk, tmp_path, GWEI))[1] is None
+    assert (await quotes(desk, tmp_path, GWEI, 0))[1].priority_fee == GWEI
+
+
 def fjord_upper_bound(size: int) -> int:
     """The published formula, with the scalars and fees above."""
     signed = size + 68

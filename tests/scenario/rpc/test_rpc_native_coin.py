@@ -172,7 +172,7 @@ async def test_too_little_for_gas_is_named_in_pol(plans: Plans, stage: Any) -> N
     poor = replace(onchain, wallet_state=replace(onchain.wallet_state, holdings={NATIVE: 1}))
     step = (await plans.draft(await plans.creation(stage.weth_pool, 10**9, 10**9))).draft.steps[0]
     with pytest.raises(Refused, match=r"POL.*POL.*POL") as refused:
-        checks.check_gas(poor, step, 10**6, 10**9, 10**6, 10**9)
+        checks.check_gas(poor, step, 10**6, 10**6, 10**9)
     assert "ETH" not in str(refused.value)
 
 

@@ -71,8 +71,8 @@ LEFT_OUT: Final[dict[str, frozenset[str]]] = {
         "LpAblationView": "desk ok",
         "LpLabView": "ok",
         "LpMandateView": (
-            "above acts below chain chain_id exit gas_per_day genesis granted in_a_crash least_gap mandate "
-            "pair pools positions to unit wallet when_close_wins worst_percent worth_usd_per_day"
+            "above acts below chain chain_id exit exit_gas_per_day gas_per_day genesis granted in_a_crash least_gap "
+            "mandate pair pools positions to unit wallet when_close_wins worst_percent worth_usd_per_day"
         ),
         "MarketCheckView": "ok seeds synthetic",
         "MarketRowView": "base contract_size kind",

@@ -33,6 +33,9 @@ def mandate_grant(
     hedge: Annotated[bool, flag("--hedge", "Let a hedge go along with a rebalance.")] = False,
     worth: Annotated[str, option("--worth-per-day", "USD", "Maximum worth moved in 24 h.")] = "10000",
     gas: Annotated[str, option("--gas-per-day", "ETH", "Maximum gas in 24 h, in the chain's coin.")] = "0.02",
+    exit_gas: Annotated[
+        str, option("--exit-gas-per-day", "ETH", "Maximum gas of exits in 24 h, which no other act uses up.")
+    ] = "0.1",
     gap: Annotated[str, option("--gap", "SPAN", "Least time between acts; an exit at a price waits for none.")] = "6h",
     lasts: Annotated[str, option("--for", "SPAN", "How long: 7d; at most 30d.")] = "7d",
     chain: ChainName = None,
@@ -46,7 +49,7 @@ def mandate_grant(
     named = {MandatedAct.REBALANCE: rebalance, MandatedAct.COMPOUND: compound, MandatedAct.HEDGE: hedge}
     acts = [act for act, wanted in named.items() if wanted]
     exits = (below, above, when_close_wins, to, worst, in_a_crash)
-    asked = MandateRequest(positions or (), pools or (), chain, wallet, *exits, acts, worth, gas, gap, lasts)
+    asked = MandateRequest(positions or (), pools or (), chain, wallet, *exits, acts, worth, gas, exit_gas, gap, lasts)
     return zuno.mandates().grant(asked, consent.ask_to_type(json=json, yes=yes), scripted=yes)
 
 

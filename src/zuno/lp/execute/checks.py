@@ -204,14 +204,10 @@ def _check_fees(step: Step, position: LpPosition | None, approved: LpPosition | 
         )
 
 
-def check_gas(
-    onchain: OnChainState, step: Step, units: int, max_fee: int, bound_units: int, bound_fee: int, data_fee: int = 0
-) -> None:
-    """Gas against its bounds and the native coin there is; `data_fee` is a rollup's for posting the step."""
+def check_gas(onchain: OnChainState, step: Step, units: int, bound_units: int, max_fee: int, data_fee: int = 0) -> None:
+    """Units of gas against their bound, and the native coin there is; `data_fee` is a rollup's for posting the step."""
     if units > bound_units:
         raise Refused(f"The step would use up to {units} gas; the bound is {bound_units}.")
-    if max_fee > bound_fee:
-        raise Refused(f"A unit of gas costs up to {max_fee} wei; the bound is {bound_fee} wei.")
     _check_native(onchain, units * max_fee + data_fee + step.value)
 
 

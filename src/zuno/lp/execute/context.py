@@ -10,6 +10,8 @@ from zuno.kernel.accounts import HomeLock
 from zuno.kernel.signing import NodeKey
 from zuno.kernel.units import Address, HexId, Millis
 from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.gas import GasRules
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Bounds
 from zuno.lp.ports.chain import Chain
 from zuno.lp.ports.market import Feeds
@@ -43,6 +45,8 @@ class SpendingLimits:
     """The same over 24 hours."""
     hooks: frozenset[Address] = frozenset()
     """Hooks the owner has reviewed."""
+    gas: GasRules | None = None
+    """What one transaction may cost; None: as the chain's row says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,11 @@ class ExecutionContext:
     def local(self) -> bool:
         """A testnet: only there may a script approve in place of the owner."""
         return self.info.testnet
+
+    async def read_gas(self) -> GasQuote:
+        """What gas costs; where several nodes are configured, by whichever says less."""
+        told, other = await self.chain.gas(), await self.writer.other_gas()
+        return told if other is None else told.smaller(other)
 
     @property
     def depth(self) -> int:

@@ -272,7 +272,7 @@ async def build_draft(
         tuple(dict.fromkeys(currency for pool in pools for currency in currencies(pool.key))),
         onchain.pool.id,
     )
-    gas = await context.chain.gas()
+    gas = await context.read_gas()
     swaps = context.info.deployment.swap_struct
     draft = Draft(
         plan_id=plan_id,

@@ -9,13 +9,15 @@ from fractions import Fraction
 from zuno.amm.model import LpPosition, PoolState
 from zuno.journal.port import Author, Journal
 from zuno.kernel.errors import Refused
-from zuno.kernel.units import Wei
+from zuno.kernel.units import Millis, Wei
 from zuno.lp.execute.checks import DAY_MILLIS, usd_value
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.mandate_book import MandateBook, Place, load_mandates
 from zuno.lp.model.mandate import (
     MANDATE_ENTRY,
     ActDecided,
+    LpMandate,
+    MandatedAct,
     MandateEvent,
     MandateGranted,
     MandateRecord,
@@ -23,7 +25,7 @@ from zuno.lp.model.mandate import (
 from zuno.lp.model.plan import Flow
 from zuno.lp.model.plan_events import Action, Draft, PlanOver, StepSigned
 from zuno.lp.plan.inventory import burn_proceeds
-from zuno.lp.rules.mandate import ProposedAct, find_act_refusal, hash_mandate, mandate_bytes
+from zuno.lp.rules.mandate import ACT_OF, ProposedAct, find_act_refusal, hash_mandate, mandate_bytes
 
 MONITOR = Author("monitor")
 
@@ -61,11 +63,7 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str, *, verif
         await journal.verify_range(book.numbers[name], None)
     position, told = draft.position, draft.instruction
     since = now - max(DAY_MILLIS, 1_000 * granted.mandate.least_gap)
-    spent = [
-        (at, act)
-        for at, act in book.acts_at((told.chain, draft.wallet))
-        if at >= since and act.plan_id != draft.plan_id and await _counts(journal, act.plan_id)
-    ]
+    spent = await _list_spent(journal, book, draft, since)
     recent = [act for at, act in spent if at >= now - DAY_MILLIS]
     opened = await list_opened(journal, book, name)
     covered = position is not None and is_covered(granted, position.id, position.pool, opened)
@@ -79,7 +77,7 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str, *, verif
         worth,
         gas,
         sum((act.worth_usd for act in recent), Decimal(0)),
-        sum(act.gas for act in recent),
+        await _sum_gas(journal, granted.mandate, ACT_OF.get(told.action), recent),
         max((at for at, _ in spent), default=None),
     )
     if (why := find_act_refusal(granted.mandate, proposed, now)) is not None or worth is None:
@@ -89,6 +87,50 @@ async def check_act(context: ExecutionContext, draft: Draft, name: str, *, verif
     if latest.paused:
         raise Refused("Acts under mandates are paused; `zuno lp resume` lets them go on.")
     return CheckedAct(Decimal(worth.numerator) / Decimal(worth.denominator), gas)
+
+
+class GasTooHigh(Refused):
+    """What it would cost is above a bound: nothing is signed, and it is tried again."""
+
+
+async def check_gas_of_day(context: ExecutionContext, draft: Draft, cost: int) -> None:
+    """Raise `GasTooHigh` where a cancel or a revocation of this cost would be more than the mandate that its plan was
+    approved under allows for gas in 24 hours. Other plans have no such cap."""
+    journal, book = context.journal, await load_mandates(context.journal)
+    own = [act for _, act in book.acts if act.plan_id == draft.plan_id]
+    if not own:
+        return
+    mandate, since = book.granted[own[-1].hash].mandate, context.now() - DAY_MILLIS
+    others = [act for _, act in await _list_spent(journal, book, draft, since)]
+    total = cost + await _sum_gas(journal, mandate, own[-1].act, [*others, own[-1]])
+    if total > (cap := mandate.gas_cap(own[-1].act)):
+        raise GasTooHigh(
+            f"Gas of up to {cost} wei makes up to {total} wei in 24 hours; the mandate's cap is {cap} wei "
+            f"(`zuno lp mandate grant` with a higher --gas-per-day or --exit-gas-per-day raises it)."
+        )
+
+
+async def _list_spent(journal: Journal, book: MandateBook, draft: Draft, since: int) -> list[tuple[Millis, ActDecided]]:
+    """Other acts of the draft's wallet since then that count toward its caps."""
+    return [
+        (at, act)
+        for at, act in book.acts_at((draft.instruction.chain, draft.wallet))
+        if at >= since and act.plan_id != draft.plan_id and await _counts(journal, act.plan_id)
+    ]
+
+
+async def _sum_gas(journal: Journal, mandate: LpMandate, kind: MandatedAct | None, acts: Collection[ActDecided]) -> int:
+    """What acts that count toward the cap may cost: each as it was approved or, where that is more, by what was signed
+    for it, cancels and revocations too. Of the transactions of one number one is mined."""
+    total = 0
+    for act in acts:
+        most: dict[int, int] = {}
+        async for entry in journal.entries(request_id=act.plan_id, kind=StepSigned.kind):
+            signed = StepSigned.model_validate(dict(entry.payload))
+            most[signed.nonce] = max(most.get(signed.nonce, 0), signed.gas * signed.max_fee)
+        if act.act is kind or kind is not MandatedAct.EXIT or mandate.exit_gas_per_day is None:
+            total += max(act.gas, sum(most.values()))
+    return total
 
 
 def find_standing(book: MandateBook, place: Place, name: str) -> MandateGranted:

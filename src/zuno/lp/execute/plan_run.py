@@ -5,15 +5,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from zuno.kernel.errors import Malformed, NotFound, Refused, Unavailable
-from zuno.kernel.units import Address, HexId, Seconds, Wei
+from zuno.kernel.units import Address, HexId
 from zuno.kernel.wire import derive
 from zuno.lp.execute import checks
 from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.context import ExecutionContext
+from zuno.lp.execute.gas import bound_fees, find_held_number, replace_fees
+from zuno.lp.execute.mandates import GasTooHigh
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.execute.routes import load_route, load_swap_quotes
 from zuno.lp.execute.send import Notify, SigningInputs, StepSender
 from zuno.lp.execute.verify_outcome import measure_proceeds, position_actions, verify_outcome
+from zuno.lp.model.gas import BUMPS
 from zuno.lp.model.plan import Allowances, Flow, Owns, PlanState, SecondHalf, Step, StepKind, StepState
 from zuno.lp.model.plan_events import Approval, Draft, PlanApplying, PlanEvent, PlanFinishing, PlanOver, PlanRevoking
 from zuno.lp.plan.approvals import build_revocations
@@ -61,10 +64,11 @@ class PlanRun:
 
     async def record_intent(self) -> None:
         if self.progress.applying is None:
-            spend = await checks.check_spend(self.context, self.draft)
             head, local = await self.context.chain.head(), self.context.local
-            intent = PlanApplying(plan_id=self.progress.plan_id, block=head, spend_usd=spend, play_money=local)
-            await self.append(intent)
+            with self.context.lock("spending"):  # of the home: plans of other wallets and chains count toward the day
+                spend = await checks.check_spend(self.context, self.draft)
+                intent = PlanApplying(plan_id=self.progress.plan_id, block=head, spend_usd=spend, play_money=local)
+                await self.append(intent)
 
     async def run(self) -> None:
         if self.progress.called_off is not None:
@@ -164,17 +168,17 @@ class PlanRun:
         if step.needs and step.kind is not StepKind.COLLECT and not self.draft.instruction.leaves_anyway:
             await checks.check_reference(self.context, onchain.pool, checks.reference_limit(self.draft.instruction))
         gas = await self.context.writer.estimate(self.context.wallet, drafts.step_call(step))
-        price = await self.context.chain.gas()
-        fees = drafts.suggest_fees(price)
-        most_fee = self.draft.gas.max_fee
-        if at.part is PlanPart.REVOKING:
-            most_fee = Wei(max(most_fee, drafts.FEE_MARGIN * fees.max_fee))
-        checks.check_gas(
-            onchain, step, gas, fees.max_fee, self._gas_bound(at), most_fee, drafts.data_fee([step], price)
+        price, wallet_state = await self.context.read_gas(), onchain.wallet_state
+        fees, posting, nonce = drafts.suggest_fees(price), drafts.data_fee([step], price), wallet_state.next_nonce
+        if (expired := await find_held_number(self.context, self.draft, wallet_state)) is not None:
+            fees, nonce = replace_fees(expired, fees), expired.nonce
+        checks.check_gas(onchain, step, gas, self._gas_bound(at), fees.max_fee, posting)
+        unplanned = at.part is PlanPart.REVOKING
+        bound = await bound_fees(
+            self.context, self.draft, fees, gas, data_fee=posting, unplanned=unplanned, bumps=BUMPS
         )
-        wallet_state = onchain.wallet_state
         held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in drafts.plan_currencies(self.draft))
-        return SigningInputs(wallet_state.next_nonce, gas, fees, held)
+        return SigningInputs(nonce, gas, fees, held, bound)
 
     def _step_caps(self, part: PlanPart) -> tuple[Flow, ...]:
         if part is PlanPart.LATER and self.progress.finishing is not None:
@@ -218,7 +222,7 @@ class PlanRun:
             raise Refused(as_sentence(simulated.error))
         if not batch:  # whoever runs a Safe's transaction pays for its gas
             limit = await self.context.writer.estimate(self.context.wallet, drafts.step_call(steps[0]))
-            checks.check_whole_gas(onchain, simulated, await self.context.chain.gas(), limit)
+            checks.check_whole_gas(onchain, simulated, await self.context.read_gas(), limit)
         return simulated
 
     async def _simulate(self, steps: Sequence[Step]) -> drafts.SimulatedDraft:
@@ -237,8 +241,9 @@ class PlanRun:
     async def _end_failed_plan(self, step: StepProgress) -> None:
         why = f"{drafts.step_name(step.step)}: {step.why}{await self._revert_reason(step)}"
         late = step.is_cancelled and step.mined is not None and step.mined.block.timestamp > self.draft.expires
-        if step.is_cancelled:
-            why = "its deadline passed before it was mined" if late else "called off before it was mined"
+        if step.is_cancelled or step.expired:
+            in_time = step.is_cancelled and not late
+            why = "called off before it was mined" if in_time else "its deadline passed before it was mined"
         ending = PlanState.PARTIAL if self.progress.halfway else PlanState.FAILED
         if step.is_cancelled and not late:
             ending = PlanState.CANCELLED
@@ -249,11 +254,8 @@ class PlanRun:
         """Replace transactions in flight by empty ones, then end the plan as the chain shows it."""
         sender = self.step_sender()
         for index, step in list(self.progress.in_flight):
-            if step.part is PlanPart.REVOKING:
-                continue  # taking back goes on below
-            if step.state is not StepState.MINED and not await sender.sync_step(index, send=False):
-                await sender.cancel(index)
-            await sender.run_step(index, None)
+            if step.part is not PlanPart.REVOKING:  # taking back goes on below
+                await sender.run_step(index, None)
         if self.is_complete():
             await self.conclude()
             return
@@ -286,12 +288,14 @@ class PlanRun:
             if not steps:
                 return ()
             await self.append(PlanRevoking(plan_id=self.progress.plan_id, steps=steps))
-        sender = self.step_sender(anyhow=True)
+        sender = self.step_sender()
         left = []
         for index, step in enumerate(self.progress.steps):
             if step.part is PlanPart.REVOKING:
                 try:
                     done = await sender.run_step(index, self.prepare_signing)
+                except GasTooHigh:
+                    raise  # an allowance that stands is taken back once gas is inside its bound
                 except Refused as refusal:
                     left.append(f"an allowance could not be taken back: {refusal}")
                     continue
@@ -371,9 +375,8 @@ class PlanRun:
                     pass
         return tokens, spenders
 
-    def step_sender(self, *, anyhow: bool = False, looks: bool = False) -> StepSender:
-        most = Wei(1 << 255) if anyhow else self.draft.gas.max_fee
-        return StepSender(self.context, self.progress, Seconds(self.draft.expires), most, self.notify, looks=looks)
+    def step_sender(self, *, looks: bool = False) -> StepSender:
+        return StepSender(self.context, self.progress, self.draft, self.notify, looks=looks)
 
     async def append(self, event: PlanEvent) -> None:
         await append_event(self.context.journal, self.progress, event)

@@ -23,12 +23,14 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
+    StepExpired,
     StepHandedOut,
     StepMined,
     StepOver,
     StepSent,
     StepSigned,
     StepUnmined,
+    StepWaits,
 )
 
 _BY_KIND = {event.kind: event for event in EVENTS}
@@ -60,6 +62,8 @@ class StepProgress:
     reverted_cost: int = 0
     """Gas cost of earlier tries by a signer elsewhere."""
     why: str = ""
+    expired: bool = False
+    """Its own deadline passed before it was mined: it can only revert."""
 
     @property
     def holdings(self) -> tuple[Flow, ...]:
@@ -99,15 +103,18 @@ class StepProgress:
 
     @property
     def has_failed(self) -> bool:
-        """It is over, its number is used up, and it was not done."""
-        return self.state is StepState.REVERTED or (self.state is StepState.SUPERSEDED and self.is_cancelled)
+        """It is over and was not done, and is not signed again."""
+        given_up = self.is_cancelled or self.expired
+        return self.state is StepState.REVERTED or (self.state is StepState.SUPERSEDED and given_up)
 
     @property
     def used_nonce(self) -> bool:
-        """One of its own transactions is in the chain."""
+        """One of its own transactions is in the chain, or none can be any more."""
         return self.state is StepState.FINAL or self.has_failed
 
-    def accepts(self, event: StepSigned | StepHandedOut | StepSent | StepMined | StepUnmined | StepOver) -> bool:
+    def accepts(
+        self, event: StepSigned | StepHandedOut | StepSent | StepMined | StepUnmined | StepExpired | StepOver
+    ) -> bool:
         """Whether this can be the next thing that happened to the step."""
         match event:
             case StepHandedOut():
@@ -121,7 +128,7 @@ class StepProgress:
                 # Two live numbers for one step would be two chances to do it.
                 return self.state is not StepState.MINED and event.nonce == self.nonce
             case StepSigned(cancels=cancels):
-                again = self.state is StepState.SUPERSEDED and not self.is_cancelled
+                again = self.state is StepState.SUPERSEDED and not self.has_failed
                 return not cancels and (again or self.state is StepState.PLANNED)
             case StepSent(hash=tx):
                 return self.state is StepState.SIGNED and tx == self.newest.hash
@@ -129,6 +136,8 @@ class StepProgress:
                 return self.in_flight and tx in [signed.hash for signed in self.signed]
             case StepUnmined():
                 return self.state is StepState.MINED
+            case StepExpired():
+                return bool(self.signed) and self.state in (StepState.SIGNED, StepState.SENT)
             case StepOver(state=StepState.SUPERSEDED):
                 return bool(self.signed) and self.in_flight and (self.mined is None or self.is_cancelled)
             case StepOver(state=state):
@@ -242,6 +251,10 @@ class PlanProgress:
                 step = self.steps[event.step]
                 step.state = StepState.SENT if step.handed_out is None else StepState.HANDED_OUT
                 step.mined = None
+            case StepExpired():
+                step = self.steps[event.step]
+                step.state, step.expired = StepState.SUPERSEDED, True
+                step.why = "its deadline passed before it was mined"
             case StepOver():
                 step = self.steps[event.step]
                 step.state, step.why = event.state, event.why
@@ -260,7 +273,7 @@ class PlanProgress:
     def _accepts(self, event: PlanEvent) -> bool:
         """What can come next. Simulations and outcomes come at any time; all else in its order."""
         match event:
-            case PlanSimulated():
+            case PlanSimulated() | StepWaits():
                 return True
             case PlanOutcome():
                 return self.over is not None
@@ -280,7 +293,7 @@ class PlanProgress:
                 return self.signed_anything and not any(step.part is PlanPart.REVOKING for step in self.steps)
             case PlanOver():
                 return self._may_end(event.state)
-            case StepSigned() | StepHandedOut() | StepSent() | StepMined() | StepUnmined() | StepOver():
+            case StepSigned() | StepHandedOut() | StepSent() | StepMined() | StepUnmined() | StepExpired() | StepOver():
                 known = self.applying is not None and 0 <= event.step < len(self.steps)
                 return known and self.steps[event.step].accepts(event)
             case _:

@@ -5,16 +5,30 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from zuno.amm.model import Block
 from zuno.kernel.errors import Refused, Unavailable
-from zuno.kernel.units import HexId, Seconds, Wei
+from zuno.kernel.units import HexId
 from zuno.kernel.wire import derive
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.draft import step_call, step_name, suggest_fees
+from zuno.lp.execute.draft import data_fee, step_call, step_name, suggest_fees
+from zuno.lp.execute.gas import bound_fees, replace_fees
 from zuno.lp.execute.handed_out import find_step, number_step
-from zuno.lp.execute.mandates import check_act
+from zuno.lp.execute.mandates import GasTooHigh, check_act
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
+from zuno.lp.model.gas import BUMPS, FeeBound
 from zuno.lp.model.plan import Flow, StepState
-from zuno.lp.model.plan_events import LEAVING, PlanEvent, StepMined, StepOver, StepSent, StepSigned, StepUnmined
+from zuno.lp.model.plan_events import (
+    LEAVING,
+    Draft,
+    PlanEvent,
+    StepExpired,
+    StepMined,
+    StepOver,
+    StepSent,
+    StepSigned,
+    StepUnmined,
+    StepWaits,
+)
 from zuno.lp.ports.spending import Call, Fees, Mined, NonceStatus, SendResult, Unsigned
 
 Notify = Callable[[str], None]
@@ -29,6 +43,7 @@ class SigningInputs:
     gas: int
     fees: Fees
     holdings: tuple[Flow, ...]
+    bound: FeeBound | None = None  # None where it is signed elsewhere, by somebody who chooses the fees
 
     def describe(self) -> dict[str, Any]:
         """The fields of the event that records it."""
@@ -58,27 +73,32 @@ class StepSender:
 
     context: ExecutionContext
     progress: PlanProgress
-    expires: Seconds
-    most_fee: Wei
+    draft: Draft
     notify: Notify
     looks: bool = False
     """Nothing is sent, and what is found changes `progress` alone, not the journal."""
 
     async def run_step(self, index: int, prepare: PrepareStep | None) -> StepProgress:
         """Until the step is over; `Unavailable` where the chain keeps it waiting too long, and it stays in flight.
-        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too."""
+        Without `prepare` nothing new is signed: a step whose number somebody else took is over, too. What is
+        above a bound of gas is `GasTooHigh`, and tried again with the next call."""
         begun = bid = self.context.stopwatch()
         while True:
             step = self.progress.steps[index]
             match step.state:
                 case StepState.FINAL | StepState.REVERTED:
                     return step
-                case StepState.SUPERSEDED if step.is_cancelled:
+                case StepState.SUPERSEDED if step.has_failed:
                     return step
                 case StepState.PLANNED | StepState.SUPERSEDED:
                     if prepare is None:
                         return step
-                    ready = await prepare(index)
+                    try:
+                        ready = await prepare(index)
+                    except GasTooHigh as excess:
+                        if self.progress.begun:
+                            await self._wait_for_gas(index, excess)
+                        raise
                     await check_may_begin(self.context, self.progress)
                     await self._sign_and_store(index, step_call(step.step), ready, cancels=False)
                     await self._broadcast(index)
@@ -115,11 +135,12 @@ class StepSender:
             return True
         if not send or self.looks or trace.nonce > step.nonce:
             return False
-        deadline = self.expires if step.step.deadline is None else step.step.deadline
-        late = step.part is not PlanPart.REVOKING and trace.head.timestamp > deadline  # to revoke it is never too late
-        if late and not step.newest.cancels:
-            await self.cancel(index)  # never to be done any more; its number must be freed
-        elif step.newest.hash not in trace.waiting:
+        if step.step.deadline is not None and trace.head.timestamp > step.step.deadline:
+            return await self._expire(index, trace.head)
+        unwanted = self.progress.called_off is not None or trace.head.timestamp > self.draft.expires
+        if unwanted and step.part is not PlanPart.REVOKING and not step.newest.cancels:
+            return await self.cancel(index)  # to take an allowance back it is never too late
+        if step.newest.hash not in trace.waiting:
             await self._broadcast(index)  # never arrived, or evicted: the same bytes again
         elif step.state is StepState.SIGNED:
             await self._record_sent(index)  # whoever sent it did not live to say so
@@ -137,19 +158,45 @@ class StepSender:
             return True
         return False
 
-    async def cancel(self, index: int) -> None:
-        """Sends an empty transaction with the step's nonce: only one of the two can be mined."""
-        step = self.progress.steps[index]
-        newest = step.newest
-        fees = self._replacement_fees(newest, suggest_fees(await self.context.chain.gas()))
-        call = Call(self.context.wallet, 0, b"")
-        empty = SigningInputs(newest.nonce, CANCEL_GAS, fees, newest.holdings)
-        await self._sign_and_store(index, call, empty, cancels=True)
+    async def _expire(self, index: int, head: Block) -> bool:
+        """Give up a step that its own deadline has killed: nothing is paid to cancel it. Only once no reorganisation
+        can bring it back and, where there is real money, by this machine's clock as well."""
+        deadline = self.progress.steps[index].step.deadline or 0
+        settled = deadline + (self.context.depth - 1) * self.context.info.block_millis // 1_000
+        if head.timestamp <= settled or not (self.context.local or self.context.now() > 1_000 * settled):
+            return False
+        await self._append_event(StepExpired(plan_id=self.progress.plan_id, step=index))
+        self.notify(f"{self._step_label(index)}: its deadline passed; what is sent next takes its number")
+        return True
+
+    async def cancel(self, index: int) -> bool:
+        """Send an empty transaction with the step's nonce: only one of the two can be mined. False where it would cost
+        more than its bound: then it waits."""
+        newest = self.progress.steps[index].newest
+        fees = replace_fees(newest, suggest_fees(await self.context.read_gas()))
+        try:
+            bound = await bound_fees(self.context, self.draft, fees, CANCEL_GAS, unplanned=True)
+        except GasTooHigh as excess:
+            await self._wait_for_gas(index, excess)
+            return False
+        empty = SigningInputs(newest.nonce, CANCEL_GAS, fees, newest.holdings, bound)
+        await self._sign_and_store(index, Call(self.context.wallet, 0, b""), empty, cancels=True)
         self.notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
         await self._broadcast(index)
+        return True
+
+    async def _wait_for_gas(self, index: int, excess: GasTooHigh) -> None:
+        """Journal that a step waits for gas, once: the entry is pushed to the owner."""
+        plan = self.progress.plan_id
+        last = await self.context.journal.latest(1, request_id=plan, kind=StepWaits.kind)
+        if not last or last[0].payload["step"] != index:
+            await self._append_event(StepWaits(plan_id=plan, step=index, why=str(excess)))
+            self.notify(f"{self._step_label(index)}: waits. {excess}")
 
     async def _sign_and_store(self, index: int, call: Call, ready: SigningInputs, *, cancels: bool) -> None:
-        signed = self.context.signer.sign(Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees))
+        signed = self.context.signer.sign(
+            Unsigned(self.context.info.id, ready.nonce, call, ready.gas, ready.fees, ready.bound)
+        )
         plan, raw = self.progress.plan_id, "0x" + signed.raw.hex()
         await self._append_event(
             StepSigned(plan_id=plan, step=index, hash=signed.hash, raw=raw, cancels=cancels, **ready.describe())
@@ -170,31 +217,26 @@ class StepSender:
         self.notify(f"{self._step_label(index)}: sent {newest.hash}")
 
     async def _raise_fee(self, index: int) -> None:
-        """The same bytes at a higher fee, inside the approved bound."""
-        newest = self.progress.steps[index].newest
-        fees = self._replacement_fees(newest, suggest_fees(await self.context.chain.gas()))
-        if fees.max_fee > self.most_fee:
-            if self.progress.steps[index].state is StepState.SIGNED:
-                raise Refused(
-                    f"No node takes {self._step_label(index)} at {newest.max_fee} wei for a unit of gas, "
-                    f"and the bound is {self.most_fee} wei."
-                )
-            self.notify(
-                f"{self._step_label(index)}: still waiting; a higher fee would pass the bound of {self.most_fee} wei"
+        """The same bytes at a higher fee, inside the approved bound, which keeps room for a cancel."""
+        step = self.progress.steps[index]
+        newest, unplanned = step.newest, step.newest.cancels or step.part is PlanPart.REVOKING
+        price = await self.context.read_gas()
+        fees, posting = replace_fees(newest, suggest_fees(price)), data_fee([step.step], price)
+        room = 0 if unplanned else BUMPS - 1
+        try:
+            bound = await bound_fees(
+                self.context, self.draft, fees, newest.gas, data_fee=posting, unplanned=unplanned, bumps=room
             )
+        except GasTooHigh as excess:
+            await self._wait_for_gas(index, excess)
+            if step.state is StepState.SIGNED:
+                raise  # no node takes it for less
             return
-        again = SigningInputs(newest.nonce, newest.gas, fees, newest.holdings)
-        call = Call(self.context.wallet, 0, b"") if newest.cancels else step_call(self.progress.steps[index].step)
+        again = SigningInputs(newest.nonce, newest.gas, fees, newest.holdings, bound)
+        call = Call(self.context.wallet, 0, b"") if newest.cancels else step_call(step.step)
         await self._sign_and_store(index, call, again, cancels=newest.cancels)
         self.notify(f"{self._step_label(index)}: sped up to {fees.max_fee} wei for a unit of gas")
         await self._broadcast(index)
-
-    def _replacement_fees(self, newest: StepSigned, now: Fees) -> Fees:
-        """Nodes want a tenth more of both; an eighth is certainly more."""
-        return Fees(
-            Wei(max(now.max_fee, newest.max_fee + newest.max_fee // 8 + 1)),
-            Wei(max(now.tip, newest.tip + newest.tip // 8 + 1)),
-        )
 
     async def _record_mined(self, index: int, trace: NonceStatus, mined: Mined) -> bool:
         step = self.progress.steps[index]

@@ -64,12 +64,19 @@ class LpMandate(Wire):
     exit: ExitTerms | None = None
     worth_usd_per_day: Positive
     gas_per_day: Annotated[Wei, Field(gt=0)]
-    """At most, as the approvals of 24 hours bound it."""
+    """At most, as the approvals of 24 hours bound it, or as what was signed for them does where that is more."""
     least_gap: Annotated[Seconds, Field(gt=0)]
     """Between two acts; an exit at a price waits for none. The desk is asked as often."""
     granted: Millis
     expires: Millis
     """At most thirty days later."""
+    exit_gas_per_day: Annotated[Wei | None, Field(gt=0, exclude_if=lambda gas: gas is None)] = None
+    """The same of exits alone, which no other act then uses up. None, as in mandates from before it was recorded: exits
+    count with the rest."""
+
+    def gas_cap(self, act: MandatedAct) -> Wei:
+        """What acts of this kind may cost in gas within 24 hours."""
+        return (self.exit_gas_per_day or self.gas_per_day) if act is MandatedAct.EXIT else self.gas_per_day
 
 
 class MandateGranted(Wire):

@@ -341,6 +341,22 @@ class StepUnmined(PlanEvent):
     hash: str
 
 
+class StepWaits(PlanEvent):
+    """What a step, its cancel or a revocation would cost is above a bound, and is tried again; written once."""
+
+    kind = "step_waits"
+    step: int
+    why: str
+
+
+class StepExpired(PlanEvent):
+    """The deadline in its calldata passed before it was mined: it can only revert any more. It may still hold its
+    number, which the wallet's next transaction takes."""
+
+    kind = "step_expired"
+    step: int
+
+
 class StepOver(PlanEvent):
     kind = "step_over"
     step: int

@@ -8,6 +8,8 @@ from typing import Protocol
 from zuno.amm.model import Block, Depth, Range
 from zuno.kernel.units import Address, HexId, Wei
 from zuno.lp.model.chains import ChainInfo
+from zuno.lp.model.gas import FeeBound
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import WalletState
 
 
@@ -37,6 +39,8 @@ class Unsigned:
     call: Call
     gas: int
     fees: Fees
+    bound: FeeBound | None = None
+    """What it may bid and cost at most. Without one it is never signed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class Signed:
 
 class Signer(Protocol):
     """Promises that the same transaction signed twice gives the same bytes, and that the key never crosses this port.
-    `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked."""
+    `Refused` where there is no key to sign with (a watched wallet) or it was not unlocked, and for a transaction that
+    has no bound or is beyond it, whoever asks."""
 
     @property
     def address(self) -> Address: ...
@@ -201,6 +206,10 @@ class Writer(Protocol):
 
     async def estimate(self, wallet: Address, call: Call) -> int:
         """A gas limit that suffices at the head; `Refused` with the reason where the call would revert."""
+
+    async def other_gas(self) -> GasQuote | None:
+        """What gas costs at the head by every node on its own, each figure the smallest that any of them says; None
+        where one node is all there is: what it says twice is no second opinion."""
 
     async def depth(self, pool_id: HexId) -> Depth:
         """The pool at the head with its initialised ticks around the price: what a swap is quoted on."""

@@ -109,10 +109,10 @@ def find_act_refusal(mandate: LpMandate, act: ProposedAct, now: Millis) -> str |
             f"${float(act.worth_usd):,.2f} on top of ${act.moved_today_usd:,.2f} in 24 hours would be more than the "
             f"mandate's ${mandate.worth_usd_per_day:,.2f} a day"
         )
-    if act.gas_today + act.gas > mandate.gas_per_day:
+    if act.gas_today + act.gas > mandate.gas_cap(kind):
         return (
             f"gas of up to {act.gas} wei on top of {act.gas_today} wei in 24 hours would be more than the mandate's "
-            f"{mandate.gas_per_day} wei a day"
+            f"{mandate.gas_cap(kind)} wei a day"
         )
     if level is None and act.last_act is not None and now - act.last_act < 1_000 * mandate.least_gap:
         return f"the last act was at {iso(act.last_act)}, and {mandate.least_gap} s lie between two"

@@ -61,6 +61,7 @@ class MandateRequest:
     """Beside the exit."""
     worth_per_day: str = "10000"
     gas_per_day: str = "0.02"
+    exit_gas_per_day: str = "0.1"
     gap: str = "6h"
     lasts: str = "7d"
 
@@ -180,10 +181,11 @@ class MandateDesk:
         pools = [await execution.chain.pool(arguments.pool_id(text)) for text in asked.pools]
         named = (*(position.pool for position in positions), *pools)
         ends, pair = _read_exit(asked, named)
+        caps = (asked.gas_per_day, asked.exit_gas_per_day)
         try:
-            gas = Wei(parse_units(f"{parse_amount(asked.gas_per_day):f}", info.native.token.decimals))
+            gas, exit_gas = (Wei(parse_units(f"{parse_amount(cap):f}", info.native.token.decimals)) for cap in caps)
         except ValueError:
-            raise UsageError(f"{plain_text(asked.gas_per_day, 40)} has too many decimals.") from None
+            raise UsageError(f"{plain_text(' or '.join(caps), 80)} has too many decimals.") from None
         now = self.now()
         mandate = LpMandate(
             chain=info.name,
@@ -197,6 +199,7 @@ class MandateDesk:
             exit=ends,
             worth_usd_per_day=parse_amount(asked.worth_per_day),
             gas_per_day=gas,
+            exit_gas_per_day=None if ends is None else exit_gas,
             least_gap=Seconds(max(60, parse_span(asked.gap))),
             granted=now,
             expires=Millis(now + span),
@@ -259,9 +262,11 @@ def describe_terms(mandate: LpMandate) -> tuple[str, ...]:
     rest = [act for act in mandate.acts if act is not MandatedAct.EXIT]
     told += [f"{', '.join(rest).capitalize()} where the debate wants it."] if rest else []
     told += ["A position that is hedged stays so where it is rebalanced."] if MandatedAct.HEDGE in rest else []
+    own = mandate.exit_gas_per_day
+    apart = "" if own is None else f" (of exits {coin.amount_text(own)})"
     told.append(
-        f"At most ${mandate.worth_usd_per_day:,f} moved and {coin.amount_text(mandate.gas_per_day)} of gas a day, "
-        f"{mandate.least_gap // 60} min between two acts; an exit at a price waits for none."
+        f"At most ${mandate.worth_usd_per_day:,f} moved and {coin.amount_text(mandate.gas_per_day)}{apart} of gas a "
+        f"day, {mandate.least_gap // 60} min between two acts; an exit at a price waits for none."
     )
     return tuple(told)
 

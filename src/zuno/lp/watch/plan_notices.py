@@ -23,7 +23,7 @@ from zuno.lp.model.mandate import (
     MandateRecord,
 )
 from zuno.lp.model.plan import PlanState
-from zuno.lp.model.plan_events import PlanApplying, PlanOver
+from zuno.lp.model.plan_events import PlanApplying, PlanOver, StepWaits
 from zuno.pushes.endings import Ending, list_endings
 from zuno.pushes.feed import KeyedNotice
 
@@ -40,7 +40,7 @@ class PlanNotices:
 
     @property
     def kinds(self) -> Sequence[str]:
-        return (PlanOver.kind, MANDATE_ENTRY, BLOCKED_ENTRY)
+        return (PlanOver.kind, StepWaits.kind, MANDATE_ENTRY, BLOCKED_ENTRY)
 
     async def describe(self, entry: Entry, journal: Journal) -> Sequence[KeyedNotice]:
         try:
@@ -55,8 +55,11 @@ class PlanNotices:
             else:
                 applying = await journal.latest(1, request_id=entry.request_id, kind=PlanApplying.kind)
                 acted = await journal.latest(1, request_id=entry.request_id, kind=MANDATE_ENTRY)
-                over = PlanOver.model_validate(dict(entry.payload))
                 begun = PlanApplying.model_validate(dict(applying[0].payload)) if applying else None
+                if entry.kind == StepWaits.kind and begun is not None:
+                    waits = describe_wait(StepWaits.model_validate(dict(entry.payload)), begun, entry.at)
+                    return (KeyedNotice(f"plan:{waits.reference}:{entry.seq}", waits),)
+                over = PlanOver.model_validate(dict(entry.payload))
                 if over.state not in _TITLES or begun is None:
                     return ()
                 act = MandateRecord.model_validate(dict(acted[0].payload)).of if acted else None
@@ -134,6 +137,21 @@ def _describe_ending(granted: MandateGranted, ending: Ending) -> Notice:
         facts=(Fact("chain", mandate.chain), Fact("ends", iso(mandate.expires)), Fact("acts", ", ".join(mandate.acts))),
         reason="after its end the monitor only watches",
         reference=granted.hash[:16],
+    )
+
+
+def describe_wait(waits: StepWaits, begun: PlanApplying, at: Millis) -> Notice:
+    """Once, while something of a plan under way would cost more than its bound."""
+    return Notice(
+        kind=NoticeKind.PLAN,
+        title="Plan waits: gas is above its bound",
+        severity=Severity.CRITICAL,
+        label=NoticeLabel.SYNTHETIC if begun.play_money else NoticeLabel.LIVE,
+        at=Seconds(at // 1_000),
+        facts=(Fact("step", str(waits.step + 1)),),
+        reason=waits.why,
+        reference=waits.plan_id,
+        buttons=(Button("Plan", f"/plan {waits.plan_id}"),),
     )
 
 

@@ -16,13 +16,14 @@ from zuno.adapters.keys.passphrases import Passphrases
 from zuno.adapters.keys.wallets import KeystoreSigner, WalletFolder, WatchOnly
 from zuno.kernel.errors import Broken, Refused, Unavailable, UsageError
 from zuno.kernel.units import Address, Wei
+from zuno.lp.model.gas import FeeBound
 from zuno.lp.ports.spending import Call, Fees, Unsigned
 
 KEY = "46" * 32
 OWN = Address("0x9d8a62f656a8d1615c1294fd71e9cfb3e4855a4f")
 OTHER = Address("0x" + "ab" * 20)
 WORD = "correct horse"
-TX = Unsigned(1, 0, Call(OTHER, 1, b""), 21_000, Fees(Wei(2), Wei(1)))
+TX = Unsigned(1, 0, Call(OTHER, 1, b""), 21_000, Fees(Wei(2), Wei(1)), FeeBound(Wei(2), Wei(1), Wei(42_000)))
 
 
 def folder(home: Path, *answers: str) -> WalletFolder:

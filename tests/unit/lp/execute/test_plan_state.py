@@ -38,12 +38,14 @@ from zuno.lp.model.plan_events import (
     PlanOver,
     PlanRevoking,
     PlanSimulated,
+    StepExpired,
     StepHandedOut,
     StepMined,
     StepOver,
     StepSent,
     StepSigned,
     StepUnmined,
+    StepWaits,
 )
 
 PLAN = "plan_" + "0" * 11 + "1"
@@ -121,6 +123,12 @@ class Pen:
     def unmined(self, step: int = 0, nonce: int = 5, attempt: int = 0) -> StepUnmined:
         return StepUnmined(plan_id=PLAN, step=step, hash=tx(nonce, attempt))
 
+    def expired(self, step: int = 0) -> StepExpired:
+        return StepExpired(plan_id=PLAN, step=step)
+
+    def waits(self) -> StepWaits:
+        return StepWaits(plan_id=PLAN, step=0, why="")
+
     def ended(self, step: int = 0, state: Ending = StepState.FINAL) -> StepOver:
         return StepOver(plan_id=PLAN, step=step, state=state)
 
@@ -183,6 +191,10 @@ PLAN_EVENTS: dict[str, tuple[Callable[[Pen], PlanEvent], str]] = {
     "partial": (lambda pen: pen.over(PlanState.PARTIAL), "halfway finishing revoking|later signed"),
     "confirmed": (lambda pen: pen.over(PlanState.CONFIRMED), "halfway finishing revoking|later signed"),
     "outcome": (Pen.outcome, "over"),
+    "waits": (
+        Pen.waits,
+        "nothing instructed approved applying signed reverted halfway finishing revoking over|later signed",
+    ),
     "simulated": (
         Pen.simulated,
         "nothing instructed approved applying signed reverted halfway finishing revoking over|later signed",
@@ -204,7 +216,7 @@ def test_a_plan_s_entry_follows_only_what_it_can_follow(pen: Pen, name: str, pla
     before = deepcopy(book)
     if place in places(allowed):
         book.apply_event(event, pen.draft)
-        assert (book != before) is (place != name)
+        assert (book != before) is (name not in (place, "waits"))
     else:
         with pytest.raises(Broken, match=f"{event.kind}.*{PLAN}.*`zuno journal"):
             book.apply_event(event, pen.draft)
@@ -241,8 +253,8 @@ def test_an_approval_again_starts_over(pen: Pen) -> None:
 
 def test_every_kind_of_entry_is_known_to_these_tests() -> None:
     seen = {PlanInstructed, PlanApproved, PlanApplying, PlanFinishing, PlanRevoking, PlanOver, PlanOutcome}
-    steps = {StepSigned, StepHandedOut, StepSent, StepMined, StepUnmined, StepOver}
-    assert seen | steps | {PlanSimulated, PlanCalledOff} == set(EVENTS)
+    steps = {StepSigned, StepHandedOut, StepSent, StepMined, StepUnmined, StepExpired, StepOver}
+    assert seen | steps | {PlanSimulated, PlanCalledOff, StepWaits} == set(EVENTS)
 
 
 def test_a_plan_is_called_off_once_something_was_signed_and_then_nothing_is_built(pen: Pen) -> None:
@@ -280,6 +292,7 @@ STEP_PLACES: dict[str, Callable[[Pen], tuple[PlanEvent, ...]]] = {
         pen.ended(state=StepState.SUPERSEDED),
     ),
     "superseded": lambda pen: (pen.signed(), pen.sent(), pen.ended(state=StepState.SUPERSEDED)),
+    "expired": lambda pen: (pen.signed(), pen.sent(), pen.expired()),
 }
 IN_FLIGHT = {"signed", "sent", "calling off", "mined", "mined and reverted", "cancel mined", "unmined"}
 MINED = {"mined", "mined and reverted", "cancel mined"}
@@ -303,6 +316,7 @@ STEP_EVENTS: dict[str, tuple[Callable[[Pen], PlanEvent], set[str], StepState | N
         {"signed", "sent", "calling off", "unmined", "cancel mined"},
         StepState.SUPERSEDED,
     ),
+    "expired": (Pen.expired, {"signed", "sent", "calling off", "unmined"}, StepState.SUPERSEDED),
 }
 
 
@@ -324,7 +338,14 @@ def test_a_step_s_entry_follows_only_what_it_can_follow(pen: Pen, name: str, pla
 @pytest.mark.parametrize("step", [-1, 1, 99])
 def test_a_step_that_is_not_there_is_not_told_of(pen: Pen, step: int) -> None:
     book = pen.book(pen.approved(), pen.applying())
-    for event in (pen.signed(step), pen.sent(step), pen.mined(step), pen.unmined(step), pen.ended(step)):
+    for event in (
+        pen.signed(step),
+        pen.sent(step),
+        pen.mined(step),
+        pen.unmined(step),
+        pen.expired(step),
+        pen.ended(step),
+    ):
         with pytest.raises(Broken):
             book.apply_event(event)
 
@@ -370,6 +391,7 @@ def some_event(pen: Pen) -> st.SearchStrategy[PlanEvent]:
         st.builds(pen.sent, step, nonce, attempt),
         st.builds(pen.mined, step, nonce, attempt, success=st.booleans()),
         st.builds(pen.unmined, step, nonce, attempt),
+        st.builds(pen.expired, step),
         st.builds(pen.ended, step, st.sampled_from([StepState.FINAL, StepState.REVERTED, StepState.SUPERSEDED])),
         st.builds(pen.finishing),
         st.builds(pen.revoking),

@@ -14,12 +14,13 @@ import pytest
 
 from tests.unit.lp.execute.test_carrying import Full
 from tests.wire.mandates import MandatedHome, agree, mandated_home
+from zuno.kernel.canonical import canonical
 from zuno.kernel.errors import Refused, Unavailable
 from zuno.kernel.notify import NoticeKind, Severity
 from zuno.kernel.units import Seconds, Wei
 from zuno.lp.execute.context import ExecutionContext
 from zuno.lp.execute.hedges import name_of_set
-from zuno.lp.execute.mandates import MONITOR, append_mandate_event
+from zuno.lp.execute.mandates import MONITOR, GasTooHigh, append_mandate_event, check_gas_of_day
 from zuno.lp.model.hedges import HedgeApproved, HedgeSet, Short
 from zuno.lp.model.mandate import ActsPaused, MandatedAct, MandateRevoked
 from zuno.lp.model.market import Fact
@@ -212,11 +213,58 @@ def _dear_after(quotes: int) -> Any:
 
 
 async def test_gas_beyond_the_cap_of_a_day_blocks(home: MandatedHome) -> None:
-    await home.grant(**FALLING, gas_per_day="0.00001")
+    await home.grant(**FALLING, gas_per_day="1", exit_gas_per_day="0.00001")
     await home.fall()
     assert await home.held() == {1, 2}
     (push,) = await home.pushes()
     assert (push.severity, "gas" in push.reason) == (Severity.CRITICAL, True)
+
+
+async def test_a_tip_above_the_cap_of_exits_blocks_and_is_pushed_with_what_raises_it(home: MandatedHome) -> None:
+    class Tipped(Dear):
+        async def gas(self) -> Any:
+            return replace(await self.chain.gas(), priority_fee=Wei(10**9 * self.factor))
+
+    await home.grant(**FALLING, gas_per_day="9", exit_gas_per_day="9")
+    home.change = lambda context: replace(context, chain=Tipped(context.chain, 80))  # and two bumps: 101.25 gwei
+    await home.fall()
+    assert await home.held() == {1, 2}
+    assert "ZUNO_MAX_EXIT_TIP_GWEI=sim=101.25" in (await home.pushes())[-1].reason
+    home.change = lambda context: replace(context, chain=Tipped(context.chain, 79))
+    await home.look()
+    assert await home.held() == {2}
+
+
+async def test_exits_have_gas_of_their_own_a_day(home: MandatedHome) -> None:
+    """What other acts used up strands no exit; a mandate of before counts all together."""
+    await home.grant(**FALLING, gas_per_day="0.00001", exit_gas_per_day="0.01")
+    await home.fall()
+    assert await home.held() == {2}
+    (granted,) = (await home.book()).standing.values()
+    mandate = granted.mandate
+    before = mandate.model_copy(update={"exit_gas_per_day": None})
+    assert b"exitGas" not in canonical(before)
+    assert [mandate.gas_cap(act) for act in (MandatedAct.EXIT, MandatedAct.REBALANCE)] == [10**16, 10**13]
+    assert before.gas_cap(MandatedAct.EXIT) == 10**13
+
+
+async def test_what_a_cancel_and_revocations_cost_counts_toward_the_gas_of_a_day(home: MandatedHome) -> None:
+    """Signed under the mandate beyond what its approval bounds: the next cancel waits."""
+    await home.grant(**FALLING)
+    home.change = lambda context: replace(context, journal=Full(context.journal, "step_sent"))
+    await home.fall()
+    (plan,) = await home.plans()
+    assert plan.draft is not None
+    context = await home.actor().execution.context_of("sim")
+    (act,) = [act for _, act in (await home.book()).acts]
+    (granted,) = (await home.book()).standing.values()
+    left = granted.mandate.gas_cap(MandatedAct.EXIT) - act.gas
+    await check_gas_of_day(context, plan.draft, left)
+    signed = plan.steps[0].newest
+    dear = signed.model_copy(update={"gas": act.gas // signed.max_fee + 1, "nonce": signed.nonce + 1})
+    await context.journal.append(kind=dear.kind, author=MONITOR, payload=dear, request_id=plan.plan_id)
+    with pytest.raises(GasTooHigh, match="--exit-gas-per-day"):
+        await check_gas_of_day(context, plan.draft, left)
 
 
 # -- who stops it

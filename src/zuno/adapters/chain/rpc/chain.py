@@ -165,7 +165,7 @@ class RpcChain:
 
     def writer(self) -> RpcWriter:
         """The same chain to write to, on the same connections; closed with this one."""
-        return RpcWriter(self._read, self._at_head, self._depth_at)
+        return RpcWriter(self._read, self._at_head, self._depth_at, self.gas)
 
     async def close(self) -> None:
         await self._node.provider.close()

@@ -153,6 +153,8 @@ class FailoverProvider:
         """Answers about a block's state that were asked for by number: they may be of another block of that number."""
         # Per task: questions run side by side, and each wants to know who answered *it*.
         self._served_by: ContextVar[Endpoint | None] = ContextVar("served_by", default=None)
+        self.only: ContextVar[Endpoint | None] = ContextVar("only", default=None)
+        """The one node that this task asks, once, whether it rests or not."""
         self._one_round_until = 0.0
         self._validator = validator or ResultValidator()
         self._chain_id = chain_id
@@ -197,13 +199,13 @@ class FailoverProvider:
             await client.aclose()
 
     async def ask(self, request: RpcRequest) -> Any:
-        policy, faults = self._policy, list[tuple[str, ZunoError]]()
+        policy, faults, only = self._policy, list[tuple[str, ZunoError]](), self.only.get()
         # Who asked everyone in vain a moment ago does not wait so long again: one round says whether anyone is back.
-        for turn in range(1 if time.monotonic() < self._one_round_until else policy.rounds):
+        for turn in range(1 if only or time.monotonic() < self._one_round_until else policy.rounds):
             if turn:
                 pauses = Backoff(policy.first_pause, policy.longest_pause, SPREAD)
                 await asyncio.sleep(pauses.delay(turn, random.random()))
-            for node in self._healthy():
+            for node in self._healthy() if only is None else [only]:
                 try:
                     async with self._slots:
                         result = await self._ask(node, request)

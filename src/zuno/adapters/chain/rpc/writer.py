@@ -1,7 +1,9 @@
 """The Writer port over JSON-RPC: wallet state, simulation, gas estimates, sending and tracing transactions."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final
 
 from eth_hash.auto import keccak
@@ -18,6 +20,7 @@ from zuno.amm.model import Block, Depth, Range
 from zuno.kernel.errors import Malformed, Refused, Unavailable
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId, Seconds
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Allowances, Grant, WalletState
 from zuno.lp.ports.spending import (
     Call,
@@ -46,11 +49,14 @@ _GRANT_WORDS: Final = ["uint160", "uint48", "uint48"]
 class RpcWriter:
     """Writer over JSON-RPC, on the connection of the chain's reader."""
 
-    def __init__(self, readers: Readers, at_head: PinnedRead, depth_at: DepthAt) -> None:
+    def __init__(
+        self, readers: Readers, at_head: PinnedRead, depth_at: DepthAt, gas: Callable[[], Awaitable[GasQuote]]
+    ) -> None:
         self.info = readers.info
         self._node = readers.node
         self._at_head = at_head
         self._depth_at = depth_at
+        self._gas = gas
         self._simulator = Simulator(readers.node, readers.info.deployment.pool_manager)
         self._nonces = NonceTracker(readers)
         self._genesis: HexId | None = None
@@ -72,6 +78,17 @@ class RpcWriter:
 
     async def estimate(self, wallet: Address, call: Call) -> int:
         return await self._at_head(lambda head: self._estimate_at(head, wallet, call))
+
+    async def other_gas(self) -> GasQuote | None:
+        provider, quotes = self._node.provider, list[GasQuote]()
+        try:
+            for node in provider.endpoints if len(provider.endpoints) > 1 else ():
+                provider.only.set(node)
+                with suppress(Unavailable, Malformed):
+                    quotes.append(await self._gas())
+        finally:
+            provider.only.set(None)
+        return reduce(GasQuote.smaller, quotes) if quotes else None
 
     async def depth(self, pool_id: HexId) -> Depth:
         return await self._at_head(lambda head: self._depth_at(pool_id, head))

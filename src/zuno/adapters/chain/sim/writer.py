@@ -9,6 +9,7 @@ from zuno.amm.model import Depth, Range
 from zuno.kernel.errors import Refused
 from zuno.kernel.text import NATIVE
 from zuno.kernel.units import Address, HexId
+from zuno.lp.model.market import GasQuote
 from zuno.lp.model.plan import Allowances, WalletState
 from zuno.lp.ports import spending
 
@@ -62,6 +63,9 @@ class SimWriter:
         if tried.error is not None:
             raise Refused(f"The call to {call.to} would revert: {tried.error}.")
         return tried.gas_needed
+
+    async def other_gas(self) -> GasQuote | None:
+        return None
 
     async def depth(self, pool_id: HexId) -> Depth:
         self._chain.latest()
