@@ -42,6 +42,7 @@ from zuno.adapters.venues.orders.wires import ACCOUNTS, build_funds
 from zuno.kernel.errors import NotFound, Refused, Unavailable, ZunoError
 from zuno.markets.venues import DEFAULT_VENUES, Venue
 from zuno.trading.execute.carry import HedgeTarget
+from zuno.trading.model.cycle import Style
 from zuno.trading.model.market import Side
 from zuno.trading.model.orders import OUR_PREFIX, OrderRequest, OrderSide, OrderStatus, OrderType, TimeInForce
 
@@ -860,6 +861,28 @@ async def test_a_clock_that_is_wrong_is_set_by_the_venue(here: WireHarness) -> N
         assert (await here.venue.place(order)).status is OrderStatus.FILLED
         assert here.count_orders(order.client_id) == 1
         assert abs(await here.venue.now() - here.fake.clock.now()) < 5_000
+
+
+@only(BY_HTTP)
+async def test_an_account_is_dated_by_the_venues_clock(here: WireHarness) -> None:
+    """What a desk has ordered is booked and protected at the first look, though its machine's clock leaps; while that
+    is further off than fills are asked for again, nothing new is opened."""
+    for ahead, state in ((45_000, "open"), (120_000, "refused"), (600_000, "refused"), (-120_000, "refused")):
+        async with over_wire(here.exchange) as other:
+            desk, other.fake.clock.ahead = WireDesk(other), -ahead
+            assert await desk.open(style=Style.PASSIVE_MAKER) == "working"
+            desk.ahead = ahead
+            await other.move(other.price * Decimal("0.99"))
+            await desk.gate.advance()
+            (trade,) = desk.gate.book.positions.values()
+            assert trade.quantity == desk.held() > 0
+            stops = [algo.type for algo in other.fake.engine.algos.values()].count("STOP_MARKET")
+            assert stops == here.exchange.holds_stops
+            assert desk.gate.book.newest <= other.fake.clock.now() + 60_000
+            await desk.gate.kill()
+            await desk.gate.unlock()
+            assert await desk.open() == state
+            assert desk.gate.troubles == {}
 
 
 @only(BY_HTTP)

@@ -2,7 +2,8 @@
 
 The trade: opened in parts with a partial fill, protected, scaled into, topped up, its stop moved, funding settled,
 closed by a ruling; then a short (at a spot exchange a second long) that ends at its stop. On the paper venue, whose
-state is in the same journal, and at the fake of every wire over loopback, which outlives the desk. And a position of
+state is in the same journal, and at the fake of every wire over loopback, which outlives the desk; there it lists what
+was sent before the desk died no sooner than after 0, 3 or 12 s, each in turn. And a position of
 two legs, spot and perpetual, on paper and at each house that has both: opened in part, grown, cut for a smaller
 target, cut twice as its short comes near to its liquidation, closed, opened anew where its short finds no buyer, and
 once more. Where no margin can be added the first cut undoes both legs. For each point one process dies there by
@@ -53,7 +54,6 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
 from zuno.trading.execute.carry import HedgeTarget
-from zuno.trading.execute.fills import RESEND_MS
 from zuno.trading.execute.intents import RulingToExecute
 from zuno.trading.execute.order_gate import OrderGate
 from zuno.trading.execute.targets import TargetPosition
@@ -72,6 +72,9 @@ DIED = -signal.SIGKILL
 CASH = Decimal(2_000)
 LIMITS = ProtectionLimits(cooldown_minutes=0, daily_loss_pct=Decimal(50), max_drawdown_pct=Decimal(50))
 NO_LIMIT = Decimal(1_000)
+LAGS = (0, 3_000, 12_000)
+"""Milliseconds for which what was sent before a desk died is not listed."""
+LOOKS = 30
 
 
 @dataclass(frozen=True)
@@ -277,7 +280,6 @@ class Child:
     url: str = ""
     tapes: dict[Venue, ListTape] = field(default_factory=lambda: {SPOT: ListTape(), PERPETUAL: ListTape()})
     ahead: int = 0
-    later: int = 0
     at: Millis = START
     shown: Millis = START
     """On paper."""
@@ -301,7 +303,7 @@ class Child:
         if self.case.fake and SPOT in venues and PERPETUAL in venues:
             for venue in venues.values():
                 venue.send = self.fate.after(venue.send)
-            funds = BinanceFunds(venues[SPOT], venues[PERPETUAL], listed_ms=0)
+            funds = BinanceFunds(venues[SPOT], venues[PERPETUAL])
         open_at: dict[Venue, Any] = {at: MortalVenue(venue, self.fate) for at, venue in venues.items()}
         if self.case.venues[0].currency != PERPETUAL.currency:  # what a day's loss is in dollars is asked of another
             open_at[PERPETUAL] = self.open_paper(log, PERPETUAL)
@@ -323,10 +325,10 @@ class Child:
             self.show(number)
         if begun:
             self.take_step(first)
-        said = [*await gate.reconcile()]
         if begun and self.case.fake:
-            self.later = RESEND_MS  # until then an entry of the process that died may be on its way
-            await gate.advance()
+            await self.settle(gate)
+            self.tell("settled")
+        said = [*await gate.reconcile()]
         unprotected = await self.count_unprotected(gate, venues)
         for number in range(first, len(self.case.steps)):
             self.show(number)
@@ -341,13 +343,32 @@ class Child:
         return {**told, "unprotected": unprotected, "said": said, "writes": self.fate.count}
 
     def now(self) -> Millis:
-        return self.at if not self.case.fake else Millis(int(time.time() * 1_000) + self.ahead + self.later)
+        return self.at if not self.case.fake else Millis(int(time.time() * 1_000) + self.ahead)
+
+    def tell(self, message: str) -> Millis:
+        """The parent moves its market or its clock; what it says of the step."""
+        self.control.sendall(f"{message}\n".encode())
+        at, self.ahead = map(int, self.control.recv(100).split())
+        return Millis(at)
+
+    async def sleep(self, seconds: float) -> None:
+        """In the exchange's time, not in ours."""
+        self.tell(f"wait {round(seconds * 1_000)}")
+
+    async def settle(self, gate: OrderGate) -> None:
+        """Look until nothing is unsure: what was sent may not be listed yet."""
+        for look in range(LOOKS):
+            await gate.advance()
+            if look >= 2 and not gate.troubles and not gate.book.locks:
+                return
+            if self.case.fake and (gate.troubles or gate.book.locks):
+                await self.sleep(4)
 
     async def read_clock(self) -> Millis:
         return self.shown
 
     def open_venue(self, log: Any, exchange: Venue) -> OrderVenue:
-        return open_wire(exchange, self.url, asyncio.sleep) if self.case.fake else self.open_paper(log, exchange)
+        return open_wire(exchange, self.url, self.sleep) if self.case.fake else self.open_paper(log, exchange)
 
     def open_paper(self, log: Any, exchange: Venue) -> OrderVenue:
         tape, fees = self.tapes[exchange], Fees().at(exchange)
@@ -379,11 +400,9 @@ class Child:
 
     def take_step(self, number: int) -> Millis:
         """Tell the parent, who moves its market once; the moment the step was first taken at."""
-        self.control.sendall(f"{number}\n".encode())
-        at, ahead = map(int, self.control.recv(100).split())
-        self.ahead = ahead
+        at = self.tell(str(number))
         self.shown = Millis(START + number * HOUR_MS)
-        self.at = Millis(at) if self.case.fake else self.shown
+        self.at = at if self.case.fake else self.shown
         return self.at
 
     async def act(self, gate: OrderGate, step: Step, at: Millis) -> None:
@@ -407,8 +426,7 @@ class Child:
             assert not {result.state for result in results} & {"refused", "waiting"}, (step, results)
         elif step.ask == "close hedge":
             await gate.close(BTC)
-        for _ in range(3):
-            await gate.advance()
+        await self.settle(gate)
         assert not gate.troubles, gate.troubles
 
     async def count_unprotected(self, gate: OrderGate, venues: Mapping[Venue, OrderVenue]) -> int:
@@ -497,6 +515,8 @@ class Parent:
             code = await self._start(home, here, taken, last)
             died = code == DIED
             if died:
+                if here is not None:
+                    here.fake.clock.lag = LAGS[(last or 0) % len(LAGS)]
                 code = await self._start(home, here, taken, None)
             if code != 0:
                 return {"problem": f"the desk ended with {code}"}, died
@@ -554,7 +574,15 @@ class Parent:
         if not message:
             await asyncio.sleep(60)
             return
-        number = int(message.split()[-1])
+        word, *rest = message.decode().split()
+        if word in ("wait", "settled"):
+            if here is not None:
+                here.fake.clock.ahead += sum(map(int, rest))
+                here.fake.clock.lag = 0 if word == "settled" else here.fake.clock.lag
+            ahead = 0 if here is None else here.fake.clock.ahead
+            await loop.sock_sendall(ours, f"0 {ahead}".encode())
+            return
+        number = int(word)
         if number not in taken:
             step = self._case.steps[number]
             if here is not None:

@@ -16,6 +16,7 @@ from zuno.markets.venues import DEFAULT_VENUE, DEFAULT_VENUES, VENUES, Venue
 from zuno.settings import KEY_SETTINGS, Settings
 from zuno.settings_file import AccountSettings
 from zuno.trading.execute.reconcile import ask_exchange
+from zuno.trading.execute.venue_context import OVERLAP_MS
 from zuno.trading.model.orders import AccountRights, ExchangeAnswer, Filters
 from zuno.trading.ports.venue import OrderVenue
 from zuno.trading.rules.trading_book import TradingBook
@@ -28,8 +29,6 @@ R = TypeVar("R")
 KEY_VARIABLES: Final = {venue: tuple(f"ZUNO_{name.upper()}" for name in KEY_SETTINGS[venue.house]) for venue in VENUES}
 MOST_SKEW_MS: Final = 2_000
 """Some venues give the time in whole seconds."""
-WRONG_CLOCK_MS: Final = 60_000
-"""Beyond this, dates of mandates, daily losses and holds are wrong."""
 
 
 def environment_account(settings: Settings) -> str:
@@ -207,8 +206,10 @@ def _describe_rights(rights: AccountRights) -> list[CheckView]:
 def _describe_clock(skew: int) -> CheckView:
     text = f"clock {skew / 1_000:+.1f} s from this machine's"
     if abs(skew) > MOST_SKEW_MS:
-        state: State = "fail" if abs(skew) > WRONG_CLOCK_MS else "warn"
-        return _line(state, text, "set this machine's clock (NTP); requests are dated by the exchange's")
+        advice = "set this machine's clock (NTP); the account is dated by the exchange's"
+        if abs(skew) > OVERLAP_MS:
+            return _line("fail", text, f"{advice}, and opens nothing new")
+        return _line("warn", text, advice)
     return _line("ok", text)
 
 

@@ -41,6 +41,7 @@ FAULTS = {
     "429 without end": "a limit without end is unavailable",
     "rate limit by its own code": "too many requests in the venues own words leave none",
     "clock skew": "a clock that is wrong is set by the venue",
+    "machine's clock 45 to 600 s off": "an account is dated by the venues clock",
     "HTML, maintenance at an order": "a request that was not carried out leaves none",
     "HTML, broken JSON at a question": "whatever cannot be read is unavailable",
     "old prices": "an old price is no price",

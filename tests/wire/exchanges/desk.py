@@ -37,6 +37,8 @@ class WireDesk:
     """Another venue of the same house."""
     options: dict[str, Any] = field(default_factory=dict)
     """Of the gate's context."""
+    ahead: int = 0
+    """Milliseconds by which the machine's clock is ahead of the exchange's."""
 
     def __post_init__(self) -> None:
         self.gate = self.open_gate()
@@ -46,8 +48,11 @@ class WireDesk:
     def open_gate(self) -> OrderGate:
         sides = [self.here] if self.beside is None else [self.here, self.beside]
         venues = {side.venue.exchange: side.venue for side in sides}
-        now = self.here.fake.clock.now
-        return OrderGate(GateContext(log=self.log, account=ACCOUNT, venues=venues, now=now, **self.options))
+        return OrderGate(GateContext(log=self.log, account=ACCOUNT, venues=venues, now=self.now, **self.options))
+
+    def now(self) -> Millis:
+        """By the machine's clock."""
+        return Millis(self.here.fake.clock.now() + self.ahead)
 
     async def restart(self) -> None:
         await self.here.restart()

@@ -66,6 +66,8 @@ class RiskChecker:
         gate = self.account.gate
         if not gate.entries:
             return gate.why_no_entries
+        if (unfit := self.account.why_clock_unfit()) is not None:
+            return unfit
         for venue in venues:
             if gate.find_stale is not None and (stale := await gate.find_stale(venue)) is not None:
                 return stale

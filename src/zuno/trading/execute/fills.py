@@ -9,7 +9,7 @@ from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.trading.execute.intents import build_close_intent, build_exit, find_unlogged_close
-from zuno.trading.execute.venue_context import UNRESPONSIVE_MS, VenueContext
+from zuno.trading.execute.venue_context import OVERLAP_MS, UNRESPONSIVE_MS, VenueContext
 from zuno.trading.model import trade_events
 from zuno.trading.model.market import HOUR_MS, MINUTE_MS, Side
 from zuno.trading.model.orders import (
@@ -35,8 +35,6 @@ LISTED_MS: Final = 15_000
 RESEND_MS: Final = ARRIVING_MS + LISTED_MS
 """How long after a send without a reply an order is not sent again. What another process planned may have been sent
 until this one began."""
-OVERLAP_MS: Final = MINUTE_MS
-"""How far back fills and funding are asked for again: venues' clocks differ, and each is booked once."""
 FUNDING_EVERY_MS: Final = 3 * MINUTE_MS
 """How often funding is asked for while a position is open; also after each full hour, and when a trade closes."""
 FUNDING_AGAIN_MS: Final = MINUTE_MS // 2
@@ -351,13 +349,13 @@ def _find_short(venue: VenueContext, orders: Sequence[Order], fills: Sequence[Fi
 
 def _first_moment(venue: VenueContext, symbol: Symbol) -> Millis:
     """From when fills of a symbol may be unbooked."""
-    known = venue.memory.fills_from.get(symbol)
+    known, now = venue.memory.fills_from.get(symbol), venue.now()
     if known is not None:
-        return known
-    times = [order.planned for order in venue.open_orders(symbol)]
+        return Millis(min(known, now - OVERLAP_MS))
+    times = [now, *(order.planned for order in venue.open_orders(symbol))]
     if (position := venue.position(symbol)) is not None:
         times.append(position.opened)
-    return Millis(max(0, min(times, default=venue.now()) - OVERLAP_MS))
+    return Millis(max(0, min(times) - OVERLAP_MS))
 
 
 # -- funding

@@ -68,6 +68,7 @@ async def advance(account: AccountContext, *, settle: bool = False, entries: boo
     """Take the venues' news into the log and go on with everything that is open. What one exchange cannot or will not
     do keeps no other from its stops. `settle`: ask for funding whenever it was asked for last. Without `entries` none
     is placed this time."""
+    await account.read_clock()
     if account.started is None:
         await account.open(account.event_time())
         account.started = account.now()

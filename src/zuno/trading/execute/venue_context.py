@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final
 
 from zuno.kernel.accounts import HomeLock
-from zuno.kernel.errors import Broken, Unavailable, ZunoError
+from zuno.kernel.errors import Broken, Refused, Unavailable, ZunoError
 from zuno.kernel.units import Millis
 from zuno.markets.market import Symbol
 from zuno.markets.venues import Venue
@@ -29,6 +31,13 @@ from zuno.trading.rules.trading_book import TradingBook
 UNRESPONSIVE_MS: Final = 15_000
 """An exchange that took so long and failed is asked for no news and no entries until the next look: what is held
 elsewhere waits for it no longer."""
+OVERLAP_MS: Final = MINUTE_MS
+"""How far back fills and funding are asked for again: venues' clocks differ, and each is booked once. By a clock that
+is further off nothing new is opened."""
+SAME_CLOCK_MS: Final = 2_000
+"""By how much clocks may differ and be the same: some venues give the time in whole seconds."""
+CLOCK_SECONDS: Final = 10.0
+"""For so long an exchange is waited for that is asked for its time."""
 DOLLAR: Final = "USD"
 """What marks, ATR and margins of a ruling are in."""
 
@@ -77,8 +86,10 @@ class AccountContext(AccountWriter):
     def __init__(self, gate: GateContext) -> None:
         super().__init__(gate.log, gate.account, tuple(gate.venues), gate.opening)
         self.gate, self.venues = gate, gate.venues
-        self.now = gate.now
-        """The clock of this account's market."""
+        self.ahead: int | None = None
+        """Milliseconds by which this machine's clock is ahead of an exchange's; None: not known, or there is none."""
+        self._clock_read: Millis | None = None
+        """By this machine's clock."""
         self.started: Millis | None = None
         """When this process looked first."""
         self.troubles: dict[Venue, str] = {}
@@ -92,6 +103,35 @@ class AccountContext(AccountWriter):
         self.moved: set[str] = set()
         """Moves of cash between wallets that are known to be made."""
         self.memories: dict[tuple[Venue, str], VenueMemory] = {}
+
+    def now(self) -> Millis:
+        """The clock of this account's market: of its exchange, as far as that is known."""
+        return Millis(self.gate.now() - (self.ahead or 0))
+
+    async def read_clock(self) -> None:
+        """Ask an exchange for its time: every minute, and when this machine's clock has leapt."""
+        machine, read = self.gate.now(), self._clock_read
+        ports = [port for port in self.venues.values() if not port.simulated]
+        if not ports or (self.ahead is not None and read is not None and 0 <= machine - read < MINUTE_MS):
+            return
+        self._clock_read = machine
+        for port in ports:
+            with suppress(Unavailable, Refused, TimeoutError):
+                async with asyncio.timeout(CLOCK_SECONDS):
+                    there = await port.now()
+                ahead = (machine + self.gate.now()) // 2 - there
+                self.ahead = ahead if abs(ahead) > SAME_CLOCK_MS else 0
+                return
+
+    def why_clock_unfit(self) -> str | None:
+        """Why nothing new is opened by this machine's clock, if so."""
+        if self.ahead is None:
+            exchanges = [exchange for exchange, port in self.venues.items() if not port.simulated]
+            return f"the clock of {', '.join(exchanges)} is not known" if exchanges else None
+        if abs(self.ahead) <= OVERLAP_MS:
+            return None
+        side = "ahead of" if self.ahead > 0 else "behind"
+        return f"this machine's clock is {abs(self.ahead) // 1_000} s {side} the exchange's; set it (NTP)"
 
     def at(self, exchange: Venue, sleeve: str = DEBATE) -> VenueContext:
         """A look at a venue that begins now, for one sleeve."""
