@@ -164,6 +164,18 @@ async def test_an_entry_on_its_way_when_its_process_died_is_not_made_twice(desk:
     assert desk.gate.book.open_orders == {}
 
 
+async def test_more_filled_than_was_ordered_is_booked_and_locks(desk: WireDesk) -> None:
+    """The exchange takes an id again once its order is over: somebody sent a cut twice."""
+    for quantity in ("0.02", "0.012"):
+        await desk.set_target(Decimal(quantity))
+    (cut,) = (id for id, order in desk.gate.book.orders.items() if order.purpose == "exit")
+    fake(desk).place_meanwhile(cut, "BTCUSDT", "SELL", Decimal("0.008"), None)
+    await desk.gate.advance()
+    (trade,) = desk.gate.book.positions.values()
+    assert trade.quantity == desk.held() == Decimal("0.004")
+    assert (Protection.RECONCILIATION, BTC) in desk.gate.book.locks
+
+
 async def test_parts_of_an_entry_filled_while_no_desk_ran_are_protected_at_the_first_look(desk: WireDesk) -> None:
     assert await desk.open(quantity=0.05, style=Style.SMART_DCA) == "working"
     assert stop_quantities(desk) == [Decimal("0.021")]
