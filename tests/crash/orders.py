@@ -524,8 +524,14 @@ class Parent:
             if here is not None:
                 engines = {id(engine): engine for engine, _ in find_markets(here, case.venues).values()}.values()
                 planned = {client_id: here.spell(client_id) for client_id in told["planned"]}
+                refused = Counter(
+                    order.client_id
+                    for engine in engines
+                    for order in engine.orders.values()
+                    if order.status == "REJECTED"
+                )  # a close of everything that was sent again: some venues keep what they refuse
                 told["made"] = {
-                    client_id: sum(engine.count_orders(spelled) for engine in engines)
+                    client_id: sum(engine.count_orders(spelled) for engine in engines) - refused[spelled]
                     for client_id, spelled in planned.items()
                 }
                 known = {order.client_id for engine in engines for order in engine.orders.values()}
