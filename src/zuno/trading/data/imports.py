@@ -265,11 +265,35 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
         if ratio is not None and not 1 / measured.LEAP < ratio < measured.LEAP:
             raise Refused(f"Its prices are {ratio:.3g} times those of {part.series} here: they are another market's")
         _refuse_clocks(part.series, measured.find_clock_shifts(part, standing))
+        _check_moves(state, part, standing, file)
         compared |= ratio is not None
     if not compared:
         for part in held:
-            await _check_neighbours(state, part)
+            await _check_neighbours(state, part, file)
         _check_bounds(state, columns, file)
+
+
+def _check_moves(state: ImportState, columns: Columns, standing: Columns, file: str) -> None:
+    """Ask before closes are taken that move otherwise than those of the market that are here. Minutes of two venues
+    differ by their spreads: their hours are compared."""
+    if market.timeframe_of(columns.series) is market.Timeframe.M1:
+        return
+    likeness = measured.measure_likeness(columns, standing, least=measured.MANY)
+    if likeness is not None and likeness < measured.OTHER_MOVES:
+        _ask(
+            state,
+            columns.series,
+            file,
+            f"{file}: its closes do not move as {columns.series} here does (correlation {likeness:.2f}): they may be "
+            "another symbol's (`--yes` takes them).",
+        )
+
+
+def _ask(state: ImportState, series: market.Series[Any], file: str, question: str) -> None:
+    """Raise `Refused` unless the owner takes the file all the same; asked once a file."""
+    if (series, file) not in state.confirmed and not state.confirm(question):
+        raise Refused(question)
+    state.confirmed.add((series, file))
 
 
 def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
@@ -283,13 +307,12 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
             f"{file}: {share:.0%} of its closes, from {closes.min():g} to {closes.max():g}, are far from what {series} "
             "traded at in those years; they may be another symbol's or in another unit (`--yes` takes them)."
         )
-        if (series, file) not in state.confirmed and not state.confirm(question):
-            raise Refused(question)
-        state.confirmed.add((series, file))
+        _ask(state, series, file, question)
 
 
-async def _check_neighbours(state: ImportState, columns: Columns) -> None:
-    """Nothing of the symbol is here for that time: whether the closes are another symbol's."""
+async def _check_neighbours(state: ImportState, columns: Columns, file: str) -> None:
+    """Nothing of the symbol is here for that time: `Refused` where the closes move as another symbol's and have its
+    level; asks where they have another level, as in another unit."""
     series = columns.series
     if series.venue == FOREIGN_SPOT:
         return
@@ -300,14 +323,27 @@ async def _check_neighbours(state: ImportState, columns: Columns) -> None:
     length = f"/{market.timeframe_of(series)}"
     others |= {other for other in state.touched if other.venue == series.venue and other.name.endswith(length)}
     for other in others - {series}:
-        ratio = None
+        likeness = ratio = None
         for part in (measured.take_rows(columns, slice(-_SAMPLE, None)), columns):
             since, until = Millis(int(part.at[0])), Millis(int(part.at[-1]))
             standing = await state.store.read_columns(other, since, until)
-            if (ratio := measured.measure_price_ratio(part, standing)) is not None:
+            ratio = measured.measure_price_ratio(part, standing)
+            if (likeness := measured.measure_likeness(part, standing)) is not None:
                 break
+        if likeness is None:  # too few to see them move: only the very same closes tell
+            likeness = 1.0 if ratio == 1.0 else 0.0
+        if likeness < measured.SAME_MOVES:
+            continue
+
         if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
-            raise Refused(f"Its prices are those of {other}, not of {series}")
+            raise Refused(f"Its prices are those of {other}, not of {series}: they move alike ({likeness:.3f})")
+        _ask(
+            state,
+            series,
+            file,
+            f"{file}: its closes move as those of {other} (correlation {likeness:.3f}), at another level; they may be "
+            "that symbol's in another unit (`--yes` takes them).",
+        )
 
 
 # -- coarser bars

@@ -20,6 +20,7 @@ from zuno.trading.measure.columns import (
     mark_foreign_prices,
     mark_seen,
     mark_valid_rows,
+    measure_likeness,
     measure_price_ratio,
     resample_columns,
     sort_rows,
@@ -127,6 +128,20 @@ def test_how_columns_compare_with_those_that_stand() -> None:
     assert compare_rows(here, hours([]))[0].all()
     assert measure_price_ratio(here, hours([0.5, 1.0, 1.5])) == 2.0
     assert measure_price_ratio(here, hours([1.0], first=50)) is None
+
+
+def test_moves_are_compared_and_not_levels() -> None:
+    moves = np.random.default_rng(1).normal(0, 0.01, 60)
+    closes = 100 * np.exp(np.cumsum(moves))
+    here = hours(closes.tolist())
+    spoilt = closes.copy()
+    spoilt[30] *= 3.5  # one bad bar
+    assert measure_likeness(here, here) == pytest.approx(1.0)
+    assert measure_likeness(here, hours((closes * 0.003).tolist())) == pytest.approx(1.0)
+    assert (measure_likeness(here, hours(spoilt.tolist())) or 0) > 0.95
+    assert measure_likeness(here, hours((100 / closes).tolist())) == pytest.approx(-1.0)
+    assert measure_likeness(here, hours(closes.tolist(), first=36)) is None  # 23 moves in common
+    assert measure_likeness(here, hours([7.0] * 60)) is None
 
 
 def test_a_clock_that_is_hours_away() -> None:

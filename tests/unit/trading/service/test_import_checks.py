@@ -297,6 +297,53 @@ async def test_prices_of_another_coin_of_the_same_import_are_refused(tmp_path: P
     assert "ADAUSDT" in view.files[1].failure
 
 
+def walk(seed: int, count: int = 400, begin: float = 0.25) -> list[float]:
+    """Closes of hours whose level stays near `begin`."""
+    place, closes = 0.0, []
+    for move in np.random.default_rng(seed).normal(0, 0.004, count):
+        place = 0.9 * place + move
+        closes.append(begin * float(np.exp(place)))
+    return closes
+
+
+def as_bars(closes: list[float]) -> list[str]:
+    return [f"{close},{close * 1.001},{close * 0.999},{close},1" for close in closes]
+
+
+async def test_two_coins_of_one_level_are_two_coins(tmp_path: Path) -> None:
+    for seed, name in ((1, "ADAUSDT-1h.csv"), (2, "TRXUSDT-1h.csv")):
+        write_rows(tmp_path / name, OHLC, 1, as_bars(walk(seed)))
+    view = await run(MemorySeries(RECORDED), tmp_path, confirm=lambda question: True)
+    assert [file.failure for file in view.files] == ["", ""]
+
+
+@pytest.mark.parametrize(("factor", "asked"), [(1.0004, 0), (1_350.0, 1)])
+async def test_one_coin_under_two_names_is_refused_or_asked_about(tmp_path: Path, factor: float, asked: int) -> None:
+    """Of another venue: the same moves but for a few hundredths of a percent. At another level it is another unit."""
+    closes, noise = walk(1), np.random.default_rng(3).normal(0, 0.0001, 400)
+    write_rows(tmp_path / "ADAUSDT-1h.csv", OHLC, 1, as_bars(closes))
+    write_rows(tmp_path / "ZZZUSDT-1h.csv", OHLC, 1, as_bars(list(np.array(closes) * np.exp(noise) * factor)))
+    questions: list[str] = []
+
+    def confirm(question: str) -> bool:
+        questions.append(question)
+        return "ZZZ" not in question
+
+    view = await run(MemorySeries(RECORDED), tmp_path, confirm=confirm)
+    assert [bool(file.failure) for file in view.files] == [False, True]
+    assert sum("ZZZ" in question for question in questions) == asked
+
+
+@pytest.mark.parametrize(("seed", "ok"), [(1, True), (2, False)])
+async def test_closes_that_move_otherwise_than_those_here_are_asked_about(tmp_path: Path, seed: int, ok: bool) -> None:
+    """At the level of the symbol, which has been imported from elsewhere before."""
+    store, noise = MemorySeries(RECORDED), np.random.default_rng(3).normal(0, 0.0002, 400)
+    await run(store, write_rows(tmp_path / "TRXUSDT-1h.csv", OHLC, 1, as_bars(walk(1))))
+    other = as_bars(list(np.array(walk(seed)) * np.exp(noise)))
+    view = await run(store, write_rows(tmp_path / "TRXUSDT-1h.csv", OHLC, 1, other), confirm=lambda _: False)
+    assert (view.ok, view.changed > 0) == (ok, ok)
+
+
 async def test_funding_that_was_paid_more_often_for_a_while_keeps_its_interval(tmp_path: Path) -> None:
     """Evenly closer rows are a shorter interval; a row beside another is one too many."""
     hours = [*range(0, 80, 8), *range(74, 90, 2), *range(96, 176, 8), 171]
@@ -421,3 +468,29 @@ async def test_eight_real_years_against_bounds(tmp_path: Path, name: str, source
     view = await run(store, file)
     assert (view.ok, view.rows) == (ok, 68_992 if ok else 0)
     assert bool(await stored(store, candles("binance", BTC, Timeframe.H1))) is ok
+
+
+TEN = ("ada", "bnb", "btc", "doge", "eth", "link", "ltc", "sol", "xrp", "trx")
+
+
+@pytest.mark.slow
+async def test_ten_real_coins_lie_in_one_home_and_none_passes_for_another(tmp_path: Path) -> None:
+    """TRX at the level of ADA is TRX; the hours of ADA are not, whether TRX has none here or its own."""
+    store = MemorySeries(RECORDED)
+    latest = {name: real_rows(f"{name}-1h", hours_away(0)).splitlines()[-4_000:] for name in TEN}
+    closes = {name: np.array([float(row.split(",")[4]) for row in latest[name]]) for name in ("ada", "trx")}
+    level = float(np.median(closes["ada"] / closes["trx"]))
+    latest["trx"] = real_rows("trx-1h", hours_away(0), level).splitlines()[-4_000:]
+    for name in TEN[:-1]:
+        (tmp_path / f"{name}-1h.csv").write_text("\n".join([f"date,{OHLC}", *latest[name]]))
+    first = await run(store, tmp_path)
+    assert [file.failure for file in first.files] == [""] * 9
+
+    file = tmp_path / "trx-1h.csv"
+    file.write_text((tmp_path / "ada-1h.csv").read_text())
+    assert "ADAUSDT" in (await run(store, file, confirm=lambda _: True)).files[0].failure
+    file.write_text("\n".join([f"date,{OHLC}", *latest["trx"]]))
+    assert (await run(store, file, confirm=lambda _: True)).new == 4_000
+    file.write_text((tmp_path / "ada-1h.csv").read_text())
+    view = await run(store, file)
+    assert (view.ok, view.changed) == (False, 0)
