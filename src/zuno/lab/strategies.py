@@ -15,7 +15,7 @@ import numpy as np
 from zuno.kernel import arguments
 from zuno.kernel.canonical import Digest
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import UsageError
+from zuno.kernel.errors import Refused, UsageError
 from zuno.kernel.text import plain_text
 from zuno.kernel.units import Millis
 from zuno.kernel.wire import derive
@@ -54,6 +54,8 @@ class HistoryFolder:
     origin: str
     markets: tuple[MarketHistory, ...]
     fingerprint: Digest
+    left_out: tuple[str, ...] = ()
+    """Files that could not be imported, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class StrategyLab:
         self.reports.note_trials(KIND, tried)
         done = [rows[name] for name in STRATEGIES if name in rows]
         view = strategies_view.StrategyLabView(
-            ok=True,
+            ok=not data.left_out,
             stopped=stop.is_set(),
             report=report,
             data=plain_text(data.folder, 200),
@@ -122,6 +124,7 @@ class StrategyLab:
             until=format_day(last),
             headline=describe_alpha(done),
             strategies=tuple(done),
+            left_out=tuple(plain_text(file, 300) for file in data.left_out),
             not_run=() if stop.is_set() else tuple(NOT_RUN.format(name) for name in STRATEGIES if name not in rows),
             notes=NOTES,
         )
@@ -158,10 +161,17 @@ def describe_alpha(rows: Sequence[strategies_view.StrategyRowView]) -> str:
 
 
 def choose_markets(data: HistoryFolder, names: str) -> tuple[MarketHistory, ...]:
+    """Return the named markets, or all of the folder. `Refused` where the folder lacks a named one."""
     known = {Symbol(market.name): market for market in data.markets}
     if not names.strip():
         return data.markets
-    chosen = dict.fromkeys(parse_symbol(name, known) for name in names.split(","))
+    try:
+        chosen = dict.fromkeys(parse_symbol(name, known) for name in names.split(","))
+    except UsageError as error:
+        reasons = "".join(f" {file}." for file in data.left_out)
+        raise Refused(
+            f"The folder has no hours of a market of {plain_text(names, 200)}: it has {', '.join(known)}.{reasons}"
+        ) from error
     return tuple(known[symbol] for symbol in chosen)
 
 

@@ -88,9 +88,10 @@ def build_trade_lab(settings: Settings, recordings: Recordings, reports: LabRepo
             yield await read_market(own, settings.home / "market" / name, "", settings.markets)
             return
         with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as place:
-            store = await import_history(folder, Path(place))
+            store, left_out = await import_history(folder, Path(place))
             try:
-                yield await read_market(store, Path(place), folder, settings.markets)
+                market = await read_market(store, Path(place), folder, settings.markets)
+                yield replace(market, left_out=left_out)
             finally:
                 await store.close()
 
@@ -102,8 +103,9 @@ def build_strategy_lab(reports: LabReports, run: TaskRunner) -> StrategyLab:
     return StrategyLab(read_histories, partial(run, run_strategy), reports)
 
 
-async def import_history(folder: str, place: Path) -> SqliteSeries:
-    """Import a folder's files into a store that is deleted with the backtest."""
+async def import_history(folder: str, place: Path) -> tuple[SqliteSeries, tuple[str, ...]]:
+    """Import a folder's files into a store that is deleted with the backtest; with the files that were left out, and
+    why."""
     store = SqliteSeries(place, RECORDED)
     imports = Imports(HistoryFiles(), store, unix_millis, read_here=True)
     files = [file.path for file in HistoryFiles().find([folder])]
@@ -113,15 +115,16 @@ async def import_history(folder: str, place: Path) -> SqliteSeries:
     )
     if not view.rows:
         raise Refused(f"Nothing of {folder} could be imported: {view.files[0].failure}")
+    done = list(view.files)
     if means:
-        await imports.run(means, FUNDING_SERIES, "auto", lambda _: None, lambda _: True)
-    return store
+        done += (await imports.run(means, FUNDING_SERIES, "auto", lambda _: None, lambda _: True)).files
+    return store, tuple(f"{Path(file.file).name}: {file.failure}" for file in done if file.failure)
 
 
 async def read_histories(folder: str) -> HistoryFolder:
     """Days of every market that a folder's files hold."""
     with tempfile.TemporaryDirectory(prefix="zuno-backtest-") as place:
-        store = await import_history(folder, Path(place))
+        store, left_out = await import_history(folder, Path(place))
         try:
             hours = f"/{Timeframe.H1}"
             names = [span.series.name for span in await store.spans() if span.series.venue == BINANCE]
@@ -132,7 +135,7 @@ async def read_histories(folder: str) -> HistoryFolder:
     if not histories:
         raise Refused(f"{folder} holds no hours of a market of {DEFAULT_VENUE.label}.")
     content = hashlib.sha256(repr(histories).encode())
-    return HistoryFolder(folder, store.origin.label, histories, Digest(content.hexdigest()))
+    return HistoryFolder(folder, store.origin.label, histories, Digest(content.hexdigest()), left_out)
 
 
 async def describe_backtest(store: SeriesStore, sleeve: str, symbols: Sequence[Symbol], at: Millis) -> str:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from tests.paths import SHARED_DATA
+from tests.wire.commands import run_zuno
 from zuno.adapters.store.report_files import FolderOfReports
-from zuno.kernel.errors import UsageError
+from zuno.kernel.errors import Refused, UsageError
 from zuno.lab.reports import LabReports
 from zuno.lab.strategies import StrategyLab, StrategyQuestion, play_tilts
 from zuno.lab.strategies_view import StrategyLabView, TiltView
@@ -95,10 +96,32 @@ def test_a_resumed_run_gives_the_same_document(tmp_path: Path) -> None:
     assert [row.name for row in whole.strategies] == ["trend"]
     assert whole.not_run
     assert "cash-carry" in whole.not_run[0]
-    with pytest.raises(UsageError):
-        asyncio.run(backtest(tmp_path / "two", StrategyQuestion(str(folder), "SOL", None, None)))
+    with pytest.raises(Refused):
+        asyncio.run(backtest(tmp_path / "two", StrategyQuestion(str(folder), "BTC,SOL", None, None)))
     with pytest.raises(UsageError):
         asyncio.run(backtest(tmp_path / "two", StrategyQuestion(str(folder), "", "2024-03-01", "2024-03-01")))
+
+
+def test_a_file_that_was_left_out_is_named_and_a_missing_market_is_refused(tmp_path: Path) -> None:
+    """The second file is the first under another name: the answer is of one market, says so, and ends with 3."""
+    folder = tmp_path / "market"
+    folder.mkdir()
+    closes = 30_000 * np.exp(np.cumsum(np.random.default_rng(5).normal(0, 0.005, 24 * 100)))
+    for name in ("btc", "trx"):
+        lines = ["date,open,high,low,close,volume"]
+        for place, close in enumerate(closes.tolist()):
+            at = np.datetime64(1_704_067_200 + 3_600 * place, "s").item().isoformat(" ")
+            lines.append(f"{at},{close},{close},{close},{close},{100 + place % 7}")
+        (folder / f"{name}-1h.csv").write_text("\n".join(lines))
+    words = ("lab", "strategies", "--data", str(folder), "--workers", "1", "--json")
+    done = run_zuno(tmp_path / "home", *words)
+    assert (done.code, done.document["markets"]) == (3, ["BTCUSDT"])
+    (left_out,) = done.document["leftOut"]
+    assert left_out.startswith("trx-1h.csv: ")
+    assert run_zuno(tmp_path / "home", *words, "--markets", "BTC,TRX").code == 3
+    (folder / "trx-1h.csv").unlink()
+    whole = run_zuno(tmp_path / "home", *words)
+    assert (whole.code, whole.document["leftOut"]) == (0, [])
 
 
 DAYS = 380

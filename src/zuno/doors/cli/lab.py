@@ -93,7 +93,7 @@ async def lab_lp(
     return await _report("hours", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
 
 
-@command(lab, "trade", by=run_command.partial_verdict)
+@command(lab, "trade", by=partial(run_command.partial_verdict, no=run_command.REFUSED))
 async def lab_trade(
     zuno: Zuno,
     data: Annotated[
@@ -128,7 +128,7 @@ async def lab_trade(
     return await _report("decisions", lab_desk.reports, partial(lab_desk.compare, question, workers, resume=resume))
 
 
-@command(lab, "strategies", by=run_command.partial_verdict)
+@command(lab, "strategies", by=partial(run_command.partial_verdict, no=run_command.REFUSED))
 async def lab_strategies(
     zuno: Zuno,
     data: Annotated[str, option("--data", "DIR", "Folder of hourly candles and funding (as `data import` reads it).")],
@@ -161,7 +161,7 @@ async def lab_sweep(
     return await _report("ranges", sweep.reports, partial(sweep.sweep, data, ranges, capital, workers))
 
 
-@command(lab, "ablate", by=run_command.partial_verdict)
+@command(lab, "ablate", by=partial(run_command.partial_verdict, no=run_command.REFUSED))
 async def lab_ablate(
     zuno: Zuno,
     data: Annotated[str, option("--data", "DIR", "Folder of a pool's minute rows, or of candles for --desk trade.")],

@@ -38,6 +38,8 @@ class TradeMarket:
     krw_rate: PriceSeries | None
     """KRW for one dollar, where it is recorded."""
     fingerprint: Digest
+    left_out: tuple[str, ...] = ()
+    """Files of the folder that could not be imported, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,10 @@ OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[Trade
 def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
     missing = [symbol for symbol in question.symbols if symbol not in market.prices]
     if missing:
-        raise Refused(f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some.")
+        reasons = "".join(f" {file}." for file in market.left_out)
+        raise Refused(
+            f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some.{reasons}"
+        )
     series = [market.prices[symbol] for symbol in question.symbols]
     first = Millis(max(each.times[0] for each in series))
     last = Millis(min(each.times[-1] for each in series))

@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
 from zuno.lab.cutoffs import ModelCutoffView, describe_models, judge_models
-from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_left_out, warn_partial
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
@@ -161,6 +161,8 @@ class TradeLabView(PartialView):
     """Null: the debate was not an arm, has not come to the end, or the core had no history."""
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
+    left_out: tuple[str, ...] = ()
+    """Files of the folder that could not be imported, and why."""
     notes: tuple[str, ...]
 
     def to_document(self) -> Document:
@@ -194,6 +196,7 @@ class TradeLabView(PartialView):
             context=f"{self.origin}; {kinds}; edition {self.edition}; net of fees, slippage, funding and models",
             urgent=(
                 *warn_partial(self, self.arms),
+                *warn_left_out(self.left_out),
                 *(f"{arm.arm} has come to {arm.until}" for arm in self.arms if arm.until != self.until),
             ),
             notes=(
@@ -324,7 +327,7 @@ def build_view(
     cannot_run = NEED_MODEL if not question.models else () if stopped else MODELS_FOR
     floor, floor_said = _noise_floor(gains, bool(models))
     return TradeLabView(
-        ok=True,
+        ok=not market.left_out,
         stopped=stopped,
         report=report,
         data=plain_text(market.folder, 200) if market.folder else "",
@@ -350,6 +353,7 @@ def build_view(
             for arm in question.arms
             if arm in cannot_run and all(result.arm is not arm for result in results)
         ),
+        left_out=tuple(plain_text(file, 300) for file in market.left_out),
         notes=_list_notes(question, market, span),
     )
 

@@ -93,7 +93,7 @@ def test_a_flip_is_judged_by_the_day_after() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dollars", [900, 1_200])
 async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tmp_path: Path, dollars: int) -> None:
-    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    store, _ = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))
     log, clock = MemoryTradeLog(), MarketClock(span.begin)
     venue = open_order_venue(store, log, Arm.SMA, clock)
@@ -108,7 +108,7 @@ async def test_an_entry_that_the_cash_does_not_pay_is_made_smaller_and_filled(tm
 
 @pytest.mark.soak
 async def test_an_order_of_the_last_moment_is_not_sent(tmp_path: Path) -> None:
-    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    store, _ = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 8 * DAY_MS), Millis(END_OF_HOURS - 4 * DAY_MS))
     log, clock = MemoryTradeLog(), MarketClock(span.begin)
     venue = open_order_venue(store, log, Arm.SMA, clock)
@@ -120,7 +120,7 @@ async def test_an_order_of_the_last_moment_is_not_sent(tmp_path: Path) -> None:
 
 @pytest.mark.soak
 async def test_an_order_that_was_not_filled_is_counted(tmp_path: Path) -> None:
-    store = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
+    store, _ = await import_history(str(write_hours(tmp_path / "market")), tmp_path / "store")
     span = Span(Millis(END_OF_HOURS - 4 * DAY_MS), Millis(END_OF_HOURS))
     log, clock = MemoryTradeLog(), MarketClock(span.begin)
     venue = open_order_venue(store, log, Arm.SMA, clock)
