@@ -38,6 +38,7 @@ from zuno.kernel.units import Millis
 from zuno.markets.market import DEFAULT_SYMBOLS, Symbol
 from zuno.trading.model.market import DAY_MS, HOUR_MS, MINUTE_MS
 from zuno.trading.model.orders import OrderSide, OrderStatus, OrderType, TimeInForce
+from zuno.trading.rules.execution_styles import find_filter_breach
 
 BUY, SELL, STOP = OrderSide.BUY, OrderSide.SELL, OrderType.STOP_MARKET
 
@@ -235,6 +236,17 @@ async def test_an_order_that_settles_late_is_waited_for() -> None:
         here.fake.late = 2
         assert (await here.venue.place(request_order(here, "in"))).status is OrderStatus.FILLED
         assert here.waits
+
+
+async def test_a_coin_under_one_won_is_bought_by_the_billion() -> None:
+    """The most of an order is in won, and says nothing of how many coins that is."""
+    async with over_upbit() as here:
+        coin = here.fake.engine.markets["KRW-BTC"]
+        coin.tick, coin.bid, coin.ask, coin.mark = map(Decimal, ("0.000001", "0.0005", "0.000501", "0.0005"))
+        coin.max_quantity = coin.ask_size = Decimal(10**17)
+        order = request_order(here, "cheap", quantity=Decimal(2 * 10**9))
+        assert find_filter_breach(order, await here.venue.filters(here.symbol)) is None
+        assert (await here.venue.place(order)).filled == order.quantity
 
 
 async def test_the_fills_of_an_order_that_has_ended_are_read_once() -> None:

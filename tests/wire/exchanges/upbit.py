@@ -35,6 +35,10 @@ TICKS = (
     (100, "1"),
     (10, "0.1"),
     (1, "0.01"),
+    (Decimal("0.1"), "0.001"),
+    (Decimal("0.01"), "0.0001"),
+    (Decimal("0.001"), "0.00001"),
+    (Decimal("0.0001"), "0.000001"),
 )
 ERRORS: dict[str, tuple[str, str]] = {
     "no_symbol": ("invalid_parameter", "유효하지 않은 마켓입니다."),
@@ -55,7 +59,7 @@ def error(name: str, message: str, status: int = 400) -> Answer:
 
 
 def won_tick(price: Decimal) -> Decimal:
-    return next((Decimal(tick) for least, tick in TICKS if price >= least), Decimal("0.001"))
+    return next((Decimal(tick) for least, tick in TICKS if price >= least), Decimal("0.00000001"))
 
 
 def standard_markets() -> dict[str, Market]:

@@ -26,6 +26,8 @@ from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest,
 LOT: Final = Decimal("0.00000001")
 MOST: Final = Decimal(1_000_000_000)
 """Won: the most of an order."""
+LEAST_PRICE: Final = Decimal("0.00000001")
+"""Won: the smallest price unit. The most of an order in won is at most so many coins."""
 NO_PERMISSION: Final = "out_of_scope"
 NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
 """The id of no withdrawal: whether the keys may cancel one tells whether they may withdraw, and nothing happens."""
@@ -114,7 +116,8 @@ class UpbitOrders(VenueAccount):
         least, ticks = Decimal(str(self.exchange.least_notional)), {}
         for row in policies.items():
             ticks[row.text("market")] = row.decimal("tick_size")
-        return [Listing(name, name[4:], "KRW", tick, LOT, LOT, MOST, least, True) for name, tick in ticks.items()]
+        most = MOST / LEAST_PRICE
+        return [Listing(name, name[4:], "KRW", tick, LOT, LOT, most, least, True) for name, tick in ticks.items()]
 
     async def _read_listing(self, market: str) -> Listing | None:
         try:
@@ -129,7 +132,7 @@ class UpbitOrders(VenueAccount):
             raise Malformed("Upbit answered with the terms of another market")
         least = max(chance.child(side).decimal("min_total") for side in ("bid", "ask"))
         base, tick, active = market.removeprefix("KRW-"), policy.decimal("tick_size"), chance.text("state") == "active"
-        most = chance.decimal("max_total")  # of won; no price of a coin is under one won
+        most = chance.decimal("max_total") / LEAST_PRICE
         return Listing(market, base, self.wire.asset, tick, LOT, LOT, most, least, active)
 
     async def read_touch(self, name: str) -> tuple[Decimal, Decimal, Decimal, Millis]:
