@@ -62,6 +62,19 @@ async def test_an_entry_whose_stop_cannot_be_sent_is_undone_after_a_minute(desk:
     assert desk.gate.book.open_orders == desk.gate.book.open_intents == desk.gate.troubles == {}
 
 
+async def test_a_clock_that_is_told_slowly_is_no_clock_that_is_wrong(desk: WireDesk) -> None:
+    slow = iter([5 * MINUTE_MS])
+
+    def change(name: str, document: Any) -> Any:
+        if name.endswith("/time"):
+            desk.wait(next(slow, 0))  # between the exchange's word and ours
+        return document
+
+    desk.here.server.change = change
+    assert await desk.open() == "open"
+    assert desk.gate.now() == desk.now()
+
+
 async def test_an_exit_goes_before_a_stop_that_cannot_be_sent(desk: WireDesk) -> None:
     silence(desk, f"POST /{ALGO}", f"GET /{ALGO}")
     await desk.open()

@@ -44,7 +44,7 @@ class OrderVenue(Protocol):
         """Orders are filled by our own code: it answers at once, and lists what happened as it happens."""
 
     async def now(self) -> Millis:
-        """The venue's clock."""
+        """Return the venue's time. `Unavailable` where it takes longer than ten seconds to say it."""
 
     async def rights(self) -> orders.AccountRights: ...
 

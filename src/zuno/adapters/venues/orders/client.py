@@ -12,7 +12,7 @@ from zuno.adapters.http import RateLimited, is_loopback
 from zuno.adapters.venues.exchange import ApiKeys, ExchangeClient, Params, VenueDeclined
 from zuno.adapters.venues.orders.wire import WireTable
 from zuno.adapters.venues.vendor_json import VendorJson
-from zuno.kernel.errors import UsageError
+from zuno.kernel.errors import Unavailable, UsageError
 from zuno.kernel.units import Millis
 from zuno.trading.model.orders import ClientId
 
@@ -53,12 +53,18 @@ class TradingClient(ExchangeClient):
             lock = self._locks[client_id] = asyncio.Lock()
         return lock
 
-    async def sync_clock(self) -> Millis:
-        """The exchange's time; requests are dated by it from now on."""
+    async def sync_clock(self, within: float | None = None) -> Millis:
+        """Read the exchange's time; requests are dated by it from now on. `Unavailable` where it does not answer within
+        so many seconds. Those that loading the vendor's library takes are not the exchange's."""
         opened = self.opened
         asked = opened.milliseconds()
         endpoint, params, (*path, field) = self._wire.time
-        answer = await self._ask(endpoint, "time", params, self.patience.attempts)
+        try:
+            async with asyncio.timeout(within):
+                answer = await self._ask(endpoint, "time", params, self.patience.attempts)
+        except TimeoutError as error:
+            raise Unavailable(f"{self.name} does not say the time within {within:g} s") from error
+
         for part in path:
             answer = answer.child(part)
         server = answer.moment(field)

@@ -45,6 +45,8 @@ from zuno.trading.model.orders import (
 from zuno.trading.rules.execution_styles import CONDITIONAL, find_filter_breach
 
 UNAUTHORIZED, FORBIDDEN = 401, 403
+CLOCK_SECONDS: Final = 10.0
+"""For so long an exchange is waited for when it is asked for its time: stops are behind that question."""
 FILTERS_AGE: Final = 60.0
 """Seconds for which filters are taken as fresh when an order is checked."""
 ADMITTED_FOR: Final = 600.0
@@ -114,7 +116,7 @@ class VenueAccount(VenueWire):
 
     @report_unreadable
     async def now(self) -> Millis:
-        return await self._client.sync_clock()
+        return await self._client.sync_clock(CLOCK_SECONDS)
 
     @report_unreadable
     async def rights(self) -> AccountRights:
