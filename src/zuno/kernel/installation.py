@@ -1,40 +1,33 @@
 """What is installed: the version of our own distribution, and the command that adds one of its extras."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from zuno.kernel.errors import Unavailable
 
-if TYPE_CHECKING:
-    from importlib.metadata import Distribution
-
+# The import name and the command are `zuno`; a package of that name on an index is not ours.
 DISTRIBUTION: Final = "zuno-desk"
-"""The import name and the command are `zuno`; a package of that name on an index is not ours."""
 
 
 def read_version() -> str:
     """Return the installed version of Zuno. `Unavailable` where its files are here but not its distribution."""
-    return _find_distribution().version
+    return str(_find_distribution().version)
 
 
 def name_install(extra: str) -> str:
     """Return the command that adds `extra` to what is installed: a make target in a checkout, else `pip install` with
     the folder or the wheel file it came from. Names no package index."""
-    origin = json.loads(_find_distribution().read_text("direct_url.json") or "{}")
-    folder = origin.get("dir_info")
-
-    if folder is None:
-        return f"`pip install './zuno_desk-{read_version()}-py3-none-any.whl[{extra}]'` beside Zuno's wheel file"
-    if folder.get("editable"):
+    folder = json.loads(_find_distribution().read_text("direct_url.json") or "{}").get("dir_info")
+    if folder is not None and folder.get("editable"):
         return f"`make {extra}` in the checkout"
-    return f"`pip install '.[{extra}]'` in the checkout that Zuno was installed from"
+
+    place = "." if folder is not None else f"./zuno_desk-{read_version()}-py3-none-any.whl"
+    return f"`pip install '{place}[{extra}]'` in the folder that Zuno was installed from"
 
 
 @cache
-def _find_distribution() -> Distribution:
+def _find_distribution() -> Any:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

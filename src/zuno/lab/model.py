@@ -374,16 +374,16 @@ class AskingArm(Protocol):
     def model_cost_usd(self) -> float: ...
 
 
-def warn_left_out(files: Sequence[str]) -> list[Value]:
-    """Return what a reader must know first of a folder: which of its files are in no figure."""
-    return [bad(f"LEFT OUT  {file}") for file in files]
-
-
-def warn_partial(view: PartialView, arms: Sequence[AskingArm] = ()) -> list[Value]:
-    """What a reader must know before the figures: a run that was stopped, arms that rules answered for."""
+def warn_partial(view: PartialView, arms: Sequence[AskingArm] = (), *, left_out: Sequence[str] = ()) -> list[Value]:
+    """What a reader must know before the figures: a run that was stopped, files of a folder that are in no figure, arms
+    that rules answered for."""
     stopped = [bad("STOPPED before the end: only what was done by then is counted")] if view.stopped else []
-    return stopped + [
-        bad(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models")
-        for arm in arms
-        if arm.unanswered
+    return [
+        *stopped,
+        *(bad(f"LEFT OUT  {file}") for file in left_out),
+        *(
+            bad(f"UNANSWERED  {arm.arm}: rules answered {arm.unanswered:,} questions to models")
+            for arm in arms
+            if arm.unanswered
+        ),
     ]

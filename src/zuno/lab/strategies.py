@@ -54,8 +54,7 @@ class HistoryFolder:
     origin: str
     markets: tuple[MarketHistory, ...]
     fingerprint: Digest
-    left_out: tuple[str, ...] = ()
-    """Files that could not be imported, and why."""
+    left_out: tuple[str, ...] = ()  # files that could not be imported, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +167,9 @@ def choose_markets(data: HistoryFolder, names: str) -> tuple[MarketHistory, ...]
     try:
         chosen = dict.fromkeys(parse_symbol(name, known) for name in names.split(","))
     except UsageError as error:
-        reasons = "".join(f" {file}." for file in data.left_out)
         raise Refused(
-            f"The folder has no hours of a market of {plain_text(names, 200)}: it has {', '.join(known)}.{reasons}"
+            f"The folder has no hours of a market of {plain_text(names, 200)}: it has {', '.join(known)}."
+            + "".join(f" {file}." for file in data.left_out)
         ) from error
     return tuple(known[symbol] for symbol in chosen)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from zuno.kernel.view import PartialView, View
-from zuno.lab.model import figure, format_span, name_report, table_of, warn_left_out, warn_partial
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.report_page import Charts, draw_down, line_chart
 from zuno.present.document import Block, Document, Section, Value, document, lines, row, section, table
 from zuno.present.values import count, number, share
@@ -141,8 +141,7 @@ class StrategyLabView(PartialView):
     headline: str
     strategies: tuple[StrategyRowView, ...]
     not_run: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-    """Files of the folder that could not be imported, and why."""
+    left_out: tuple[str, ...] = ()  # files of the folder that could not be imported, and why
     notes: tuple[str, ...]
 
     def to_document(self) -> Document:
@@ -160,7 +159,7 @@ class StrategyLabView(PartialView):
                 lines(*(f"{each.name}: {risk}" for each in self.strategies for risk in each.risks)),
             ),
             context=self.origin,
-            urgent=(*warn_partial(self), *warn_left_out(self.left_out), *self.not_run),
+            urgent=(*warn_partial(self, left_out=self.left_out), *self.not_run),
             notes=(*self.notes, *name_report(self.report, self.data)),
         )
 

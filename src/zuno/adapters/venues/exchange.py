@@ -190,8 +190,9 @@ class ExchangeClient:
             try:
                 import ccxt.async_support as vendors
             except ImportError:
-                remedy = name_install("exchanges")
-                raise Unavailable(f"{self.name} is read with ccxt, which is not installed: {remedy}") from None
+                raise Unavailable(
+                    f"{self.name} is read with ccxt, which is not installed: {name_install('exchanges')}"
+                ) from None
             vendor = self.vendor if self.keys is not None else replace(self.vendor, read_decline=None)
             kind = _bounded_class(getattr(vendors, vendor.ccxt_id), vendor, self.patience.max_bytes)
             options = {"timeout": round(self.patience.timeout * 1_000), "enableRateLimit": self.throttled}

@@ -221,6 +221,7 @@ def _websockets(name: str) -> tuple[tuple[type[Exception], ...], Callable[..., A
         from websockets.asyncio.client import connect
         from websockets.exceptions import WebSocketException
     except ImportError:
-        remedy = name_install("exchanges")
-        raise Unavailable(f"{name}'s stream is read with websockets, which is not installed: {remedy}") from None
+        raise Unavailable(
+            f"{name}'s stream is read with websockets, which is not installed: {name_install('exchanges')}"
+        ) from None
     return (WebSocketException, OSError, EOFError), connect

@@ -38,8 +38,7 @@ class TradeMarket:
     krw_rate: PriceSeries | None
     """KRW for one dollar, where it is recorded."""
     fingerprint: Digest
-    left_out: tuple[str, ...] = ()
-    """Files of the folder that could not be imported, and why."""
+    left_out: tuple[str, ...] = ()  # files of the folder that could not be imported, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +64,9 @@ OpenMarket: TypeAlias = Callable[[str | None], AbstractAsyncContextManager[Trade
 def choose_span(market: TradeMarket, question: TradeQuestion) -> Span:
     missing = [symbol for symbol in question.symbols if symbol not in market.prices]
     if missing:
-        reasons = "".join(f" {file}." for file in market.left_out)
         raise Refused(
-            f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some.{reasons}"
+            f"No hours of {', '.join(missing)} are recorded; `zuno data import` or --data reads some."
+            + "".join(f" {file}." for file in market.left_out)
         )
     series = [market.prices[symbol] for symbol in question.symbols]
     first = Millis(max(each.times[0] for each in series))

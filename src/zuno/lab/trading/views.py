@@ -15,7 +15,7 @@ from zuno.kernel.units import Millis
 from zuno.kernel.view import PartialView, View
 from zuno.lab.comparisons import compare_pairs, correct_p_values, interval_of_sum
 from zuno.lab.cutoffs import ModelCutoffView, describe_models, judge_models
-from zuno.lab.model import figure, format_span, name_report, table_of, warn_left_out, warn_partial
+from zuno.lab.model import figure, format_span, name_report, table_of, warn_partial
 from zuno.lab.replies import describe_unanswered
 from zuno.lab.report_page import Charts, bar_chart, draw_down, interval_chart, line_chart
 from zuno.lab.returns import deflated_sharpe, estimate_trial_variance, measure_returns
@@ -161,8 +161,7 @@ class TradeLabView(PartialView):
     """Null: the debate was not an arm, has not come to the end, or the core had no history."""
     arms: tuple[TradeArmView, ...]
     not_run: tuple[SkippedArmView, ...]
-    left_out: tuple[str, ...] = ()
-    """Files of the folder that could not be imported, and why."""
+    left_out: tuple[str, ...] = ()  # files of the folder that could not be imported, and why
     notes: tuple[str, ...]
 
     def to_document(self) -> Document:
@@ -195,8 +194,7 @@ class TradeLabView(PartialView):
             else None,
             context=f"{self.origin}; {kinds}; edition {self.edition}; net of fees, slippage, funding and models",
             urgent=(
-                *warn_partial(self, self.arms),
-                *warn_left_out(self.left_out),
+                *warn_partial(self, self.arms, left_out=self.left_out),
                 *(f"{arm.arm} has come to {arm.until}" for arm in self.arms if arm.until != self.until),
             ),
             notes=(

@@ -276,10 +276,12 @@ async def _check_market(state: ImportState, columns: Columns, file: str) -> None
 def _check_moves(state: ImportState, columns: Columns, standing: Columns, file: str) -> None:
     """Ask before closes are taken that move otherwise than those of the market that are here. Minutes of two venues
     differ by their spreads: their hours are compared."""
-    if market.timeframe_of(columns.series) is market.Timeframe.M1:
-        return
     likeness = measured.measure_likeness(columns, standing, least=measured.MANY)
-    if likeness is not None and likeness < measured.OTHER_MOVES:
+    if (
+        likeness is not None
+        and likeness < measured.OTHER_MOVES
+        and market.timeframe_of(columns.series) is not market.Timeframe.M1
+    ):
         _ask(
             state,
             columns.series,
@@ -303,11 +305,13 @@ def _check_bounds(state: ImportState, columns: Columns, file: str) -> None:
     if share is None:
         state.unchecked.add(series)
     elif share > _UNLIKELY:
-        question = (
+        _ask(
+            state,
+            series,
+            file,
             f"{file}: {share:.0%} of its closes, from {closes.min():g} to {closes.max():g}, are far from what {series} "
-            "traded at in those years; they may be another symbol's or in another unit (`--yes` takes them)."
+            "traded at in those years; they may be another symbol's or in another unit (`--yes` takes them).",
         )
-        _ask(state, series, file, question)
 
 
 async def _check_neighbours(state: ImportState, columns: Columns, file: str) -> None:
@@ -323,26 +327,24 @@ async def _check_neighbours(state: ImportState, columns: Columns, file: str) -> 
     length = f"/{market.timeframe_of(series)}"
     others |= {other for other in state.touched if other.venue == series.venue and other.name.endswith(length)}
     for other in others - {series}:
-        likeness = ratio = None
         for part in (measured.take_rows(columns, slice(-_SAMPLE, None)), columns):
             since, until = Millis(int(part.at[0])), Millis(int(part.at[-1]))
             standing = await state.store.read_columns(other, since, until)
             ratio = measured.measure_price_ratio(part, standing)
             if (likeness := measured.measure_likeness(part, standing)) is not None:
                 break
-        if likeness is None:  # too few to see them move: only the very same closes tell
-            likeness = 1.0 if ratio == 1.0 else 0.0
-        if likeness < measured.SAME_MOVES:
+        # With too few to see them move only the very same closes tell.
+        if ratio != 1.0 if likeness is None else likeness < measured.SAME_MOVES:
             continue
 
         if ratio is not None and abs(ratio - 1.0) < measured.SAME_PRICE:
-            raise Refused(f"Its prices are those of {other}, not of {series}: they move alike ({likeness:.3f})")
+            raise Refused(f"Its prices are those of {other}, not of {series}: they move alike ({likeness or 1:.3f})")
         _ask(
             state,
             series,
             file,
-            f"{file}: its closes move as those of {other} (correlation {likeness:.3f}), at another level; they may be "
-            "that symbol's in another unit (`--yes` takes them).",
+            f"{file}: its closes move as those of {other} (correlation {likeness or 1:.3f}) at another level; they may "
+            "be that symbol's in another unit (`--yes` takes them).",
         )
 
 

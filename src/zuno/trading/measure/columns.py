@@ -36,14 +36,9 @@ NEAR: Final = 90 * market.DAY_MS
 """Bars further apart than that are not held against each other."""
 SAME_PRICE: Final = 0.02
 """Closes of two venues differ by less."""
-SAME_MOVES: Final = 0.99
-"""Closes of one coin at two venues move more alike than that: 0.995 and more over 2,000 hours of BTC and ETH, where no
-two of ten coins come above 0.91."""
-OTHER_MOVES: Final = 0.9
-"""Below that, over `MANY` rows, closes are not the same coin's."""
-MANY: Final = 200
-_USUAL_MOVES: Final = 5.0
-"""No move counts as more than so many usual ones: one bad row hides nothing."""
+# Closes of one coin at two venues move more alike than the first: 0.995 and more over 2,000 hours of BTC and ETH, where
+# no two of ten coins come above 0.91. Below the second, over many rows, they are not the same coin's.
+SAME_MOVES, OTHER_MOVES, MANY = 0.99, 0.9, 200
 ENOUGH: Final = 24
 """So many bars tell something; no market is without any volume for so long."""
 _STRETCH, _MOST_STRETCHES = 48, 60
@@ -291,12 +286,11 @@ def measure_likeness(columns: Columns, standing: Columns, least: int = ENOUGH) -
 
 
 def _bound_moves(closes: Floats) -> Floats:
-    """Return relative moves from row to row about their mean, none of them far beyond the usual."""
+    """Return relative moves from row to row; none counts as more than five usual ones, so that one bad row hides
+    nothing."""
     moves = np.diff(np.log(closes))
-    usual = float(np.median(np.abs(moves[moves != 0]))) if moves.any() else 0.0
-    most = _USUAL_MOVES * usual
-    bounded = np.clip(moves, -most, most)
-    return np.asarray(bounded - bounded.mean())
+    most = 5.0 * float(np.median(np.abs(moves[moves != 0]))) if moves.any() else 0.0
+    return np.clip(moves, -most, most)
 
 
 def _meet(left: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -26,8 +26,8 @@ from zuno.trading.model.orders import ZERO, ClientId, Fill, Order, OrderRequest,
 LOT: Final = Decimal("0.00000001")
 MOST: Final = Decimal(1_000_000_000)
 """Won: the most of an order."""
+# Won: the smallest price unit. The most of an order in won is at most so many coins.
 LEAST_PRICE: Final = Decimal("0.00000001")
-"""Won: the smallest price unit. The most of an order in won is at most so many coins."""
 NO_PERMISSION: Final = "out_of_scope"
 NO_WITHDRAWAL: Final = "00000000-0000-0000-0000-000000000000"
 """The id of no withdrawal: whether the keys may cancel one tells whether they may withdraw, and nothing happens."""
@@ -116,8 +116,10 @@ class UpbitOrders(VenueAccount):
         least, ticks = Decimal(str(self.exchange.least_notional)), {}
         for row in policies.items():
             ticks[row.text("market")] = row.decimal("tick_size")
-        most = MOST / LEAST_PRICE
-        return [Listing(name, name[4:], "KRW", tick, LOT, LOT, most, least, True) for name, tick in ticks.items()]
+        return [
+            Listing(name, name[4:], "KRW", tick, LOT, LOT, MOST / LEAST_PRICE, least, True)
+            for name, tick in ticks.items()
+        ]
 
     async def _read_listing(self, market: str) -> Listing | None:
         try:
