@@ -97,6 +97,7 @@ class HomeView(View):
         return sum(result for result, _ in known) / put_in if put_in > 0 else None
 
     def _list_urgent(self) -> Iterator[Value]:
+        yield from () if self.trading is None else (part.write() for part in self.trading.uncovered)
         for line in self._out[:MOST_NAMED]:
             yield foreign(f"Position {line.id} in {line.pool.label}: {line.summary.describe()}", Tone.BAD)
         if more := self._out[MOST_NAMED:]:

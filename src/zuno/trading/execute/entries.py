@@ -315,11 +315,16 @@ class RiskChecker:
         return protections.find_mandate_refusal(granted, entry, account.now())
 
     def _is_netted(self, intent: TradeIntent, leg: IntentLeg) -> bool:
-        """Return whether other sleeves hold more of the other side of the debate's perpetual than of its own: a stop at
-        the venue would then be for less than all of it."""
-        held = [] if leg.exchange.spot else self.account.book.positions_at(leg.exchange, intent.symbol)
+        """Return whether other sleeves hold more of the other side of the debate's perpetual than of its own, or will
+        once their entries are filled: a stop at the venue would then be for less than all of it."""
+        book, side = self.account.book, intent.side_of(leg)
+        held = [] if leg.exchange.spot else book.positions_at(leg.exchange, intent.symbol)
         others = sum((trade.signed for trade in held if trade.sleeve != DEBATE), ZERO)
-        return intent.sleeve == DEBATE and intent.side_of(leg).sign * others < 0
+        for tracked in book.list_intents(IntentKind.OPEN, intent.symbol):
+            for wanted in tracked.intent.legs if tracked.intent.sleeve != DEBATE else ():
+                if wanted.exchange is leg.exchange and tracked.intent.side_of(wanted) is not side:
+                    others -= side.sign * max(ZERO, book.find_left(tracked)[leg.exchange])
+        return intent.sleeve == DEBATE and side.sign * others < 0
 
 
 # -- may it be
@@ -429,8 +434,6 @@ async def _place_entries(
         )
         planned.append(OrderPlanned(at=at, intent=intent.id, purpose="entry", order=request, expires=plan.expires))
     await venue.account.write(planned)
-    for other in venue.list_sharing(intent.symbol):
-        await protect(other, intent.symbol)  # targets go where sleeves are about to share a perpetual
     for event in planned:
         # What is held is protected before more is ordered.
         await protect(venue, intent.symbol)
@@ -457,12 +460,15 @@ async def send_entry_again(venue: VenueContext, tracked: TrackedOrder, *, placin
 
 
 async def _send_entry(venue: VenueContext, tracked: TrackedOrder, why: str | None = None) -> None:
-    """`why`: what speaks against it. A kill lock, pause or revoked mandate is asked for last of all."""
+    """`why`: what speaks against it. A kill lock, pause or revoked mandate is asked for last of all. `Unavailable`
+    while another sleeve's target may stand at the same perpetual: later it would take what is bought now."""
     if (why := why or _why_unwanted(venue, tracked)) is not None:
         await fills.give_up(venue, tracked, why)
     elif venue.account.unread:
         raise Unavailable(f"the entry {tracked.request.client_id} may be in no log: it is not sent")
     else:
+        for other in venue.list_sharing(tracked.request.symbol):
+            await fills.cancel_protection(other, tracked.request.symbol, ("target",))
         await fills.send(venue, tracked)
 
 

@@ -119,8 +119,8 @@ async def find_planned(venue: VenueContext, tracked: TrackedOrder) -> Order | No
 
 def closes_all(venue: VenueContext, request: OrderRequest) -> bool:
     """Whether an order only reduces, and by all that the venue holds of a symbol: sent twice it does no harm."""
-    held = venue.book.positions_at(venue.exchange, request.symbol)
-    whole = all(trade.sleeve == venue.sleeve and trade.quantity <= request.quantity for trade in held)
+    position, shared = venue.position(request.symbol), venue.shares(request.symbol)
+    whole = not shared and (position is None or position.quantity <= request.quantity)
     return whole and request.reduce_only and venue.exchange.reduce_only
 
 

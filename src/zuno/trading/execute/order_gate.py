@@ -26,7 +26,7 @@ from zuno.trading.execute.closes import close_unlogged, store_close
 from zuno.trading.execute.entries import EntryRefused, RiskChecker, end_entries, prepare_entry
 from zuno.trading.execute.fills import cancel_order
 from zuno.trading.execute.intents import RulingToExecute, build_id, intent_id
-from zuno.trading.execute.protection import is_tighter, leave_part, set_levels
+from zuno.trading.execute.protection import is_tighter, leave_part, round_stop, set_levels
 from zuno.trading.execute.reconcile import VenueComparison, advance
 from zuno.trading.execute.targets import TargetPosition, TargetResult, TargetRound
 from zuno.trading.execute.transfers import make_transfers
@@ -506,7 +506,7 @@ class OrderGate:
         venue = self._account.at(trade.exchange, trade.sleeve)
         quote = await venue.port.quote(trade.symbol)
         tick = (await venue.read_filters(trade.symbol)).tick
-        stop = trade.stop if stop is None else round_to_step(stop, tick)
+        stop = trade.stop if stop is None else round_stop(stop, tick, trade.side)
         target = trade.target if target is None else round_to_step(target, tick)
         _check_sides(trade, stop, target, quote)
         loosens = (trade.stop is not None and stop is not None and is_tighter(trade.stop, stop, trade.side)) or (

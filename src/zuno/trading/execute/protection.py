@@ -199,7 +199,11 @@ async def _round_level(venue: VenueContext, position: OpenTrade, purpose: Litera
     """Read the filters again after a refusal; whether the level was not on the tick as it is now, and was set on it."""
     venue.memory.filters.pop(position.symbol, None)
     level, filters = position.stop if purpose == "stop" else position.target, await venue.find_filters(position.symbol)
-    rounded = level if level is None or filters is None else round_to_step(level, filters.tick)
+    if level is None or filters is None:
+        return False
+    rounded = round_to_step(level, filters.tick)
+    if purpose == "stop":
+        rounded = round_stop(level, filters.tick, position.side)
     if not rounded or rounded == level:
         return False
     stop, target = (rounded, position.target) if purpose == "stop" else (position.stop, rounded)
@@ -210,10 +214,10 @@ async def _round_level(venue: VenueContext, position: OpenTrade, purpose: Litera
 async def _bear_refusal(
     venue: VenueContext, position: OpenTrade, purpose: Literal["stop", "target"], trigger: Decimal
 ) -> None:
-    """Close a position of which no stop stands; where one does, or where netting lets none stand for all of it, the
-    desk watches the level that was refused, and says so."""
-    symbol = position.symbol
-    if _is_stopped(venue, position) or venue.book.find_covered(position) < position.quantity:
+    """Close a position whose stop is refused while none stands. Where one does, where netting lets none stand for all
+    of it, or where the target is refused, the desk watches that level, and says so."""
+    symbol, netted = position.symbol, venue.book.find_covered(position) < position.quantity
+    if purpose == "target" or netted or _is_stopped(venue, position):
         why = f"the {purpose} of {symbol} at {trigger} is refused: the desk watches it"
         venue.account.refusals[(venue.exchange, symbol, venue.sleeve), purpose] = why
         return
@@ -243,6 +247,12 @@ def is_tighter(level: Decimal, than: Decimal | None, side: Side) -> bool:
     if than is None:
         return True
     return level > than if side is Side.LONG else level < than
+
+
+def round_stop(stop: Decimal, tick: Decimal, side: Side) -> Decimal:
+    """Return a stop on the tick: where it lies between two, the one nearer to the market, so that no more is risked."""
+    below = round_to_step(stop, tick)
+    return below + tick if side is Side.LONG and below < stop else below
 
 
 async def _is_taken(venue: VenueContext, position: OpenTrade, quantity: Decimal, trigger: Decimal) -> bool:

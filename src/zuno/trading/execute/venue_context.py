@@ -335,8 +335,8 @@ class VenueContext:
         return bool({*held, *ordered} - {self.sleeve})
 
     def list_sharing(self, symbol: Symbol) -> list[VenueContext]:
-        """Return looks at the same place for the other sleeves that hold something there."""
-        held = self.book.positions_at(self.exchange, symbol)
+        """Return looks at the same perpetual for the other sleeves that hold something there."""
+        held = [] if self.exchange.spot else self.book.positions_at(self.exchange, symbol)
         return [self.account.at(self.exchange, trade.sleeve) for trade in held if trade.sleeve != self.sleeve]
 
     async def holds_stops(self, symbol: Symbol) -> bool:

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 
 from tests.wire.commands import run_zuno
 from tests.wire.page_app import BEARER, HOST, open_page_app
+from zuno.doors.web.home_view import HomeView
 from zuno.doors.web.services import DOCUMENT_TYPE
 
 
@@ -58,6 +59,16 @@ def test_home_answers_before_it_counts(client: TestClient, home: Path) -> None:
     _, document = read_home(client)
     assert document["acts"][0]["command"] == f"why {advised['planId']}", "what waits comes first"
     assert any(advised["planId"] in line["text"] for line in document["urgent"])
+
+
+def test_what_only_a_running_desk_stops_is_said_before_all_else(client: TestClient) -> None:
+    view, _ = read_home(client)
+    place = {"sleeve": "debate", "exchange": "BINANCE", "symbol": "BTCUSDT", "currency": "USD"}
+    uncovered = [{**place, "quantity": 0.005, "value": 100.0, "stop": 19_000.0}]
+    trading = {name: told for name, told in view["trading"].items() if name != "candlesOnly"}
+    parts = {"trading": {**trading, "uncovered": uncovered}, "performance": None, "positions": None}
+    told = HomeView.model_validate({**view, **parts})
+    assert "0.005 BTC ($100.00) of debate" in told.to_document().urgent[0].text
 
 
 def test_what_was_in_the_positions_is_drawn_to_what_is_in_them_now(client: TestClient) -> None:

@@ -566,7 +566,7 @@ async def test_levels_are_tightened_at_once_and_loosened_when_confirmed() -> Non
     desk = await opened()
     (trade,) = desk.gate.book.trades
     await desk.gate.set_levels(trade, D("19800.07"), None)
-    assert protective(desk)["stop"] == (D("0.050"), D("19800.0"))
+    assert protective(desk)["stop"] == (D("0.050"), D("19800.1"))  # on the tick, and no more is risked than was said
     with pytest.raises(Refused):
         await desk.gate.set_levels(trade, D(19_500), None)
     with pytest.raises(Refused):

@@ -10,6 +10,7 @@ import pytest
 from tests.unit.trading.execute.test_order_gate import held, protective
 from tests.wire.order_gate import BTC, GateHarness
 from tests.wire.paper_venue import open_binance
+from zuno.kernel.errors import Unavailable
 from zuno.kernel.units import Millis
 from zuno.trading.model.market import MINUTE_MS
 from zuno.trading.model.orders import Filters, Order, OrderRequest, OrderStatus, OrderType
@@ -55,14 +56,36 @@ async def open_desk(*refused: OrderType) -> tuple[GateHarness, Coarsened]:
 async def test_a_level_off_the_tick_of_today_is_tried_once_more_on_it(purpose: str) -> None:
     desk, venue = await open_desk()
     venue.tick = D(1)  # over night
-    levels = {"stop": None, "target": None} | {purpose: D("19801.3") if purpose == "stop" else D("20701.3")}
+    asked, placed = (D("19801.3"), D(19_802)) if purpose == "stop" else (D("20701.3"), D(20_701))
     (trade,) = desk.gate.book.trades
-    await desk.gate.set_levels(trade, levels["stop"], levels["target"])
-    assert protective(desk)[purpose] == (D("0.050"), (levels[purpose] or D(0)) // 1)
+    await desk.gate.set_levels(trade, *(asked, None) if purpose == "stop" else (None, asked))
+    assert protective(desk)[purpose] == (D("0.050"), placed)
     assert held(desk) == D("0.050")
     assert {order.request.trigger for order in await desk.paper.open_venue().open_orders()} == {
         level for _, level in protective(desk).values()
     }
+
+
+class Unheard(Coarsened):
+    """Takes its first stop, and its answer is lost."""
+
+    async def place(self, request: OrderRequest, good_till: Millis | None = None, *, unread: bool = False) -> Order:
+        placed = await super().place(request, good_till, unread=unread)
+        if request.type is OrderType.STOP_MARKET and not self.refused:
+            self.refused = {OrderType.TAKE_PROFIT_MARKET}
+            raise Unavailable("no answer")
+        return placed
+
+
+async def test_a_refused_target_closes_nothing_while_nobody_knows_whether_the_stop_stands() -> None:
+    paper = open_binance()
+    desk = GateHarness(paper, venue=Unheard(paper.open_venue()))
+    assert (await desk.gate.execute(desk.opening())).state == "open"
+    assert held(desk) == D("0.050")
+    desk.wait(MINUTE_MS // 2)
+    await desk.gate.advance()
+    assert set(protective(desk)) == {"stop"}
+    assert held(desk) == D("0.050")
 
 
 async def test_a_target_that_is_refused_is_watched_and_said_while_the_stop_stands() -> None:

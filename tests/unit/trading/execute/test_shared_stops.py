@@ -17,6 +17,8 @@ from tests.wire.paper_venue import ACCOUNT
 from zuno.kernel.errors import DiskFull, Unavailable
 from zuno.kernel.units import Millis
 from zuno.markets.venues import Venue
+from zuno.trading.execute.fills import closes_all
+from zuno.trading.execute.intents import build_exit
 from zuno.trading.execute.targets import TargetPosition
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import Fill, OrderRequest, OrderSide, OrderType, client_order_id
@@ -118,6 +120,49 @@ async def test_a_target_goes_before_another_sleeve_enters_beside_it() -> None:
     assert not world.gate.book.locks
 
 
+class Deaf:
+    """Answers no cancel of these types."""
+
+    def __init__(self, venue: Any) -> None:
+        self._venue = venue
+        self.unanswered: set[OrderType] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._venue, name)
+
+    async def cancel(self, symbol: Any, client_id: str, kind: Any = None) -> Any:
+        if kind in self.unanswered:
+            raise Unavailable("no answer")
+        return await self._venue.cancel(symbol, client_id, kind)
+
+
+async def test_nothing_is_entered_beside_a_target_that_may_still_stand() -> None:
+    world = await open_world(wraps={PERPETUAL: Deaf})
+    await enter(world, Side.LONG)
+    port: Any = world.venues[PERPETUAL]
+    port.unanswered = {OrderType.TAKE_PROFIT_MARKET}
+    world.show(20_000)
+    await world.set("0.012", at=PERPETUAL)
+    assert (TREND, OrderType.LIMIT) not in await list_conditional(world)
+    assert PERPETUAL in world.gate.troubles
+    port.unanswered = set()
+    await world.wait(2)
+    assert (TREND, OrderType.LIMIT) in await list_conditional(world)
+    assert (DEBATE, OrderType.TAKE_PROFIT_MARKET) not in await list_conditional(world)
+
+
+async def test_an_exit_is_not_harmless_twice_while_another_sleeve_waits_to_enter() -> None:
+    """What that one is filled with meanwhile, the second would sell."""
+    world = await open_world()
+    await enter(world, Side.LONG)
+    venue = world.gate._account.at(PERPETUAL)
+    exit = build_exit(client_order_id("close", PERPETUAL, "exit"), PERPETUAL, BTC, OrderSide.SELL, D("0.01"))
+    assert closes_all(venue, exit)
+    world.show(20_000)
+    assert (await world.set("0.012", at=PERPETUAL)).state == "working"
+    assert not closes_all(venue, exit)
+
+
 @pytest.mark.parametrize(("others", "covered"), [("-0.007", "0.003"), ("-0.012", "0"), ("0.012", "0.01")])
 async def test_a_stop_is_for_what_the_net_leaves_of_a_position(others: str, covered: str) -> None:
     world = await open_world()
@@ -169,12 +214,14 @@ async def test_a_stop_is_never_away_while_sleeves_cross() -> None:
 # -- new risk with money
 
 
+@pytest.mark.parametrize("filled", [True, False])
 @pytest.mark.parametrize(("stops", "side", "state"), [
     ("venue", Side.LONG, "refused"), ("watched", Side.LONG, "open"), ("venue", Side.SHORT, "open"),
 ])  # fmt: skip
 async def test_with_money_the_debate_opens_only_what_a_stop_at_the_venue_covers(
-    stops: Any, side: Side, state: str
+    stops: Any, side: Side, state: str, filled: bool
 ) -> None:
+    """Of what another sleeve holds, and of what it waits to be filled with."""
     world = await SleevesWorld().begin()
     world.live = True
     world.gate = world.open_gate()
@@ -182,7 +229,7 @@ async def test_with_money_the_debate_opens_only_what_a_stop_at_the_venue_covers(
     named = MandatedSleeve(name=TREND, share=D("0.6"), max_drawdown=D("0.3"))
     terms: dict[str, Any] = {"granted": Millis(world.at), "expires": Millis(world.at + DAY_MS), "sleeves": (named,)}
     await world.gate.grant_mandate(Mandate(symbols=(BTC,), venues=(PERPETUAL,), stops=stops, **terms, **caps))
-    assert (await world.set("-0.006", at=PERPETUAL, at_once=True)).state == "done"
+    assert (await world.set("-0.006", at=PERPETUAL, at_once=filled)).state == ("done" if filled else "working")
     assert (await world.gate.execute(ruling_of(side, world.at))).state == state
 
 
