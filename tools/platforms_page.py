@@ -44,14 +44,15 @@ versions (`constraints.txt`)? Where a name stands, that package has to be built 
 `make platforms` wrote this page from the package index. **Run by all tests: Python 3.11 on Linux, x86-64 and arm64.**
 All other cells are checked for wheels and untested, but for these, on Linux x86-64:
 
-- Python 3.13.0: the unit and architecture tests of `make check` without the slow ones. 10,196 passed; of 20 that did not, 4
-  meet a vendor's library that warns while it is compiled, 13 a database that is closed later than 3.13 likes, 3 are mended.
+- Python 3.13.0: the unit and architecture tests of `make check` without the slow ones. 10,196 passed; of 20 that did
+  not, 4 meet a vendor's library that warns while it is compiled, 13 a database that is closed later than 3.13 likes,
+  and 3 are mended.
 - Python 3.12.1: every module is imported, and a wheel was installed and answered.
-- Python 3.14.2: its WebAssembly build alone could be had. All 763 modules were imported, with stand-ins for compiled packages
-  but pydantic's. No test has run on 3.14.
+- Python 3.14.2: its WebAssembly build alone could be had. All 763 modules were imported, with stand-ins for compiled
+  packages but pydantic's. No test has run on 3.14.
 
-From 3.12 on `sum` of floats rounds otherwise, so a record is replayed on the Python that made it. A test imports every module
-without what 3.12, 3.13 and 3.14 removed.
+From 3.12 on `sum` of floats rounds otherwise, so a record is replayed on the Python that made it. A test imports every
+module without what 3.12, 3.13 and 3.14 removed.
 
 Zuno itself is pure Python. Windows is untested: use WSL. On Alpine use a Debian image. On a Mac with an Intel processor
 iroh has no wheel, so the mesh between machines needs AXL there.
