@@ -538,10 +538,13 @@ class BookState:
         return sum((-fill.side.sign * fill.quantity * fill.price - fill.fee for fill in fills), ZERO)
 
     def is_update(self, order: Order) -> bool:
-        """Whether the venue reports something new about an order: late and repeated reports are not."""
+        """Whether the venue reports something new about an order: late and repeated reports are not, nor is it that one
+        stands which the book has as over: its fills are news, and then how it ends."""
         known = self.orders.get(order.request.client_id)
         if known is None:
             return True
+        if known.status.final and not order.status.final:
+            return False
         moved = order.status is not known.status and not known.status.final
         return moved or order.filled > known.filled
 

@@ -23,7 +23,15 @@ from zuno.trading.execute.targets import TargetPosition
 from zuno.trading.model.market import DAY_MS, Side
 from zuno.trading.model.orders import Fill, OrderRequest, OrderSide, OrderType, client_order_id
 from zuno.trading.model.sleeves import DEBATE, LP_HEDGE, TREND
-from zuno.trading.model.trade_events import ExitReason, LockSet, Mandate, MandatedSleeve, OrderPlanned, Protection
+from zuno.trading.model.trade_events import (
+    ExitReason,
+    LockSet,
+    Mandate,
+    MandatedSleeve,
+    OrderLost,
+    OrderPlanned,
+    Protection,
+)
 
 D = Decimal
 
@@ -319,6 +327,22 @@ async def test_a_fill_that_cannot_be_booked_keeps_back_no_other_and_is_asked_abo
         world.show(20_000)
         await world.gate.advance()
     assert (Protection.RECONCILIATION, BTC) not in world.gate.book.locks
+
+
+async def test_an_order_that_was_lost_and_stands_again_is_booked_and_cancelled() -> None:
+    """The exchange did not know it any more, and part of it is filled by the time that another process looks."""
+    world = await open_world()
+    world.show(20_000)
+    assert (await world.set("0.012", at=PERPETUAL)).state == "working"
+    book, (lost,) = world.gate.book, world.gate.book.open_orders
+    await world.log.append(ACCOUNT, [OrderLost(at=book.newest, client_id=lost, reason="not known")], book.count)
+    world.show(19_990, {PERPETUAL: "0.004"})
+    world.gate = world.open_gate()
+    await world.gate.reconcile()
+    assert world.of(TREND, PERPETUAL) == D("0.004")
+    assert (await list_conditional(world))[TREND, OrderType.STOP_MARKET] == D("0.004")
+    assert lost not in {order.request.client_id for order in await world.open_venue(PERPETUAL).open_orders()}
+    await world.check()
 
 
 # -- without the log
