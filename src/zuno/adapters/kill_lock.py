@@ -8,7 +8,7 @@ which a restore writes.
 
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, LiteralString
@@ -19,7 +19,7 @@ from zuno.adapters.clock.system import unix_millis
 from zuno.adapters.file_lock import WAIT_SECONDS, FileLock
 from zuno.kernel.accounts import DEMO_ACCOUNT, LIVE_ACCOUNT, HomeLock, check_account_name, is_account_name, short_name
 from zuno.kernel.clock import iso
-from zuno.kernel.errors import Refused, ZunoError
+from zuno.kernel.errors import DiskFull, Refused, ZunoError
 
 FILE: Final = "kill.lock"
 FOLDER: Final = "kills"
@@ -95,7 +95,10 @@ class KillLockFile:
             self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.mkdir(mode=0o700, exist_ok=True)
             kill = self.folder / f"{account}.{time.time_ns():020d}.{uuid4().hex[:12]}"
-            replace_file(kill, f"{_describe_kill(door)}\n".encode())
+            try:
+                replace_file(kill, f"{_describe_kill(door)}\n".encode())
+            except DiskFull:
+                kill.touch(0o600)  # its name is enough; where not even that finds room, that is raised
             flush_to_disk(self.folder.parent)
 
     def lock_restored(self) -> None:
@@ -111,11 +114,14 @@ class KillLockFile:
             statement: LiteralString = "INSERT INTO zuno.kills VALUES (%s, %s) ON CONFLICT DO NOTHING"
             self._query(statement, account, f"{_describe_kill(door)} of another home")
 
-    def unlock(self, account: str) -> None:
+    def list_marks(self, account: str) -> frozenset[str]:
+        return frozenset(path.name for killed, path in self._list_files() if killed == account)
+
+    def unlock(self, account: str, marks: Collection[str] | None = None) -> None:
         """What is killed while this runs stays killed."""
         with self._turn, translate_write_errors(self.folder):
-            by_hand = self._read_lines()
-            lifted = [path for killed, path in self._list_files() if killed == account]
+            by_hand, marks = self._read_lines(), self.list_marks(account) if marks is None else marks
+            lifted = [self.folder / name for name in marks]
             if by_hand.pop(account, None) is not None:
                 if by_hand:
                     replace_file(self.path, _encode(by_hand))
@@ -124,7 +130,7 @@ class KillLockFile:
             for path in lifted:
                 path.unlink(missing_ok=True)
                 flush_to_disk(path.parent)
-        if self._url is not None and account in self._shared:
+        if self._url is not None and account in self._shared and not self.list_marks(account):
             self._query("DELETE FROM zuno.kills WHERE account = %s", account)
 
     def read_content(self) -> bytes | None:

@@ -1,6 +1,7 @@
 """What trading accounts are called, and the lock that a kill puts on them."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
@@ -40,8 +41,12 @@ class KillLock(Protocol):
     def share(self, account: str, door: str) -> None:
         """Lock it for other homes on the same database too, if the account can be theirs."""
 
-    def unlock(self, account: str) -> None:
-        """Here and for the other homes. `Refused` where the lock names no accounts: it is removed by hand."""
+    def list_marks(self, account: str) -> frozenset[str]:
+        """One for each kill of the account that stands in this home."""
+
+    def unlock(self, account: str, marks: Collection[str] | None = None) -> None:
+        """Here and for the other homes; of the kills in this home these alone, if any are named. `Refused` where the
+        lock names no accounts: it is removed by hand."""
 
 
 def check_account_name(name: str) -> None:

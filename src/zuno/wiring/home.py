@@ -142,18 +142,16 @@ class HomeKeeper:
         )
 
     async def unlock(self, confirm: Callable[[str, str], bool]) -> HomeUnlockView:
-        restored = read_mark(self._home).get("restored")
-        if restored is None:
+        if "restored" not in read_mark(self._home):
             raise Refused("This home was never restored from a backup; `zuno trade unlock` lifts other locks.")
         if not confirm("unlock", "The old machine is stopped; both desks may take new risk here, with real money too."):
             raise Refused("The word was not typed; nothing was changed.")
         log, revoked = self._log(), list[str]()
-        granted_since = await log.list_granted(after=restored)
         for account in await log.accounts():
             book = await log.history(account)
-            if book.mandate is not None and book.mandate.hash not in granted_since:  # it may have been revoked
+            if book.granted is not None and book.mandate is None:  # it may have been revoked
                 at = Millis(max(book.newest, unix_millis()))
-                await log.append(account, [MandateRevoked(at=at, hash=book.mandate.hash)], book.count)
+                await log.append(account, [MandateRevoked(at=at, hash=book.granted.hash)], book.count)
                 revoked.append(account)
         self._kill_lock.unlock_restored()
         return HomeUnlockView(revoked=tuple(revoked))

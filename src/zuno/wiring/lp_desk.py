@@ -125,6 +125,7 @@ class LpWiring(SharedWiring):
             list_unhedged=self._list_unhedged,
             killed=self.kill_lock.why_locked,
             now=unix_millis,
+            restored=self.restored,
         )
 
     async def _read_hedge(self, chain: str, ids: frozenset[int]) -> tuple[ShortResult, str] | None:
@@ -254,7 +255,7 @@ class LpWiring(SharedWiring):
         from zuno.lp.service.mandates import MandateDesk
 
         chain, gaps = self._settings.default_chain(), partial(find_push_gaps, self._settings)
-        return MandateDesk(self._open_journal, self._execution_context, chain, unix_millis, gaps)
+        return MandateDesk(self._open_journal, self._execution_context, chain, unix_millis, gaps, self.restored)
 
     def _build_actor(self) -> MandateActor:
         from zuno.lp.service.mandate_acts import MandateActor
@@ -445,7 +446,6 @@ class LpWiring(SharedWiring):
         return None if chain.info.name in LOCAL_CHAINS else self._samples()
 
     async def _execution_context(self, chain: str) -> ExecutionContext:
-        from zuno.adapters.home_files import read_mark
         from zuno.lp.execute.context import ExecutionContext, Timeouts
 
         timeouts = Timeouts(patience=self._settings.receipt_seconds)
@@ -469,7 +469,7 @@ class LpWiring(SharedWiring):
             limits=replace(self._limits(), gas=self._gas_rules(opened.info)),
             timeouts=replace(timeouts, poll_interval=LOCAL_LOOK) if opened.info.name in LOCAL_CHAINS else timeouts,
             killed=self.kill_lock.why_locked,
-            restored=read_mark(self._settings.home).get("restored", 0),
+            restored=self.restored,
         )
 
     def _gas_rules(self, info: ChainInfo) -> GasRules:

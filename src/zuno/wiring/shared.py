@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from zuno.adapters.atomic_file import keep_files_private
@@ -129,6 +130,13 @@ class SharedWiring(ABC):
         secret = None if url is None else url.get_secret_value()
         self.kill_lock = KillLockFile(settings.home, secret, settings.accounts)
         self._own_outbox: SqliteOutbox | None = None
+
+    @cached_property
+    def restored(self) -> int:
+        """The newest entry of the journal when this home was restored from a backup; 0: it never was."""
+        from zuno.adapters.home_files import read_mark
+
+        return int(read_mark(self._settings.home).get("restored", 0))
 
     @abstractmethod
     def _push_sources(self) -> PushSources:

@@ -498,7 +498,8 @@ class TradingWiring(SharedWiring):
     def _trade_log(self) -> JournalTradeLog:
         from zuno.adapters.account.trade_log import JournalTradeLog
 
-        self._account_log = self._account_log or JournalTradeLog(self._open_journal, self._read_journal)
+        if self._account_log is None:
+            self._account_log = JournalTradeLog(self._open_journal, self._read_journal, self.restored)
         return self._account_log
 
     def _exchange_account(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import subprocess
@@ -48,6 +49,32 @@ def test_a_kill_waits_for_no_clock_that_can_be_read(lock: KillLockFile, monkeypa
     monkeypatch.setattr("time.time_ns", lambda: -1)
     lock.lock("live", "page")
     assert lock.list_kills() == {("live", "undated page")}
+
+
+def test_a_kill_on_a_full_disk_locks_by_its_name_alone(lock: KillLockFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no room for a byte there often is for one more name."""
+    flush, full = os.fsync, [OSError(errno.ENOSPC, "no room")]
+
+    def fsync(handle: int) -> None:
+        if full:
+            raise full.pop()
+        flush(handle)
+
+    monkeypatch.setattr("os.fsync", fsync)
+    lock.lock("live", "page")
+    assert (bool(lock.why_locked("live")), lock.why_locked("paper")) == (True, None)
+    lock.unlock("live")
+    assert lock.why_locked("live") is None
+
+
+def test_an_unlock_lifts_no_kill_that_came_after_its_owner_was_asked(lock: KillLockFile) -> None:
+    lock.lock("live", "page")
+    seen = lock.list_marks("live")
+    lock.lock("live", "telegram")
+    lock.unlock("live", seen)
+    assert lock.why_locked("live")
+    lock.unlock("live", lock.list_marks("live"))
+    assert lock.why_locked("live") is None
 
 
 def test_a_line_by_hand_locks_one_account(lock: KillLockFile) -> None:

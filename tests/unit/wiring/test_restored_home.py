@@ -95,6 +95,7 @@ async def test_mandates_logins_and_leave_of_before_are_gone(restored: Path) -> N
     logins = zuno.web_logins()
     assert (logins.list("token").logins, logins.allow().until) == ((), None)
     log = zuno._trade_log()
+    assert (await log.history("live")).mandate is None, "before it is unlocked, too"
     granted = build_grant(END + 1)
     await log.append("live:second", [granted], 1)
     view = await zuno.home_desk().unlock(lambda word, what: True)
@@ -103,6 +104,21 @@ async def test_mandates_logins_and_leave_of_before_are_gone(restored: Path) -> N
     kept = (await log.history("live:second")).mandate
     assert kept is not None
     assert kept.hash == granted.hash
+    await zuno.close()
+
+
+async def test_a_mandate_of_before_does_not_count_though_the_lock_was_deleted_by_hand(restored: Path) -> None:
+    (restored / "restored.lock").unlink()
+    zuno = open_home(restored)
+    assert zuno.kill_lock.why_locked() is None
+    log = zuno._trade_log()
+    for book in (await log.history("live"), await log.open_book("live")):
+        assert book.mandate is None
+        assert book.active_mandate(Millis(END + 1)) is None
+    assert await log.verify_snapshots() == ()
+    granted = build_grant(END + 1)
+    await log.append("live", [granted], 1)
+    assert (await log.history("live")).mandate == granted, "a new one counts"
     await zuno.close()
 
 

@@ -51,7 +51,8 @@ FOLD_EDITION: Final = 4
 
 @dataclass(slots=True)
 class LivePart:
-    """What grows little with an account's age; the first thirteen fields as the book has them."""
+    """What grows little with an account's age; the first thirteen fields as the book has them, but for `mandate`, which
+    is its `granted`."""
 
     count: int
     newest: Millis
@@ -93,7 +94,7 @@ class PastPart:
 
 _LIVE: Final = TypeAdapter(LivePart)
 _PAST: Final = TypeAdapter(PastPart)
-_AS_THEY_ARE: Final = tuple(LivePart.__dataclass_fields__)[:13]
+_AS_THEY_ARE: Final = tuple(name for name in [*LivePart.__dataclass_fields__][:13] if name != "mandate")
 _LISTS: Final = {"closed": TradeSummary, "results": RealisedResult, "postings": Posting, "steps": AccountStep}
 _EXCHANGES: Final = {str(exchange.value): exchange for exchange in VENUES}
 
@@ -170,6 +171,7 @@ def dump_live(book: AccountHistory) -> bytes:
     sleeves = [(place, held, ledger.debits[place], ledger.credits[place]) for place, held in ledger.balances.items()]
     nets = [(*place, net) for place, net in book.nets.items()]
     own.update(
+        mandate=book.granted,
         locks=[*book.locks.values()],
         lifted=lifted,
         dust=book.dust,
@@ -230,7 +232,7 @@ def restore_book(live: bytes, pasts: Iterable[bytes]) -> AccountHistory:
     book.open_intents = {id: book.intents[id] for id in open_intents}
     book.locks = {(lock.protection, lock.symbol): lock for lock in now.locks}
     book.lifted = {(protection, symbol): at for protection, symbol, at in now.lifted}
-    book.dust, book.moves, book.drifts = now.dust, now.moves, now.drifts
+    book.granted, book.dust, book.moves, book.drifts = now.mandate, now.dust, now.moves, now.drifts
     ledger = book.sleeve_ledger
     for place, balances, debits, credits in now.sleeves:
         ledger.balances[place], ledger.debits[place], ledger.credits[place] = balances, debits, credits

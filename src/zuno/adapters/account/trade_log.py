@@ -153,11 +153,17 @@ class JournalTradeLog:
     looking again costs what is new, and other accounts cost nothing."""
 
     def __init__(
-        self, journal: Callable[[], Awaitable[Journal]], read: Callable[[], Awaitable[Journal]] | None = None
+        self,
+        journal: Callable[[], Awaitable[Journal]],
+        read: Callable[[], Awaitable[Journal]] | None = None,
+        restored: int = 0,
     ) -> None:
-        """`read`: the journal for reading alone, for homes that cannot be written."""
+        """`read`: the journal for reading alone, for homes that cannot be written. `restored`: the newest entry when
+        this home was restored from a backup; mandates up to it do not count."""
         self._journal = journal
         self._read = read or journal
+        self._restored_at = self._searched_to = restored
+        self._granted_since: set[str] = set()  # hashes of mandates after it, as far as was searched
         self._counts: dict[str, int] = {}
         """Events up to the end of the last entry that was read or written."""
         self._seen_to: dict[str, int] = {}
@@ -200,15 +206,15 @@ class JournalTradeLog:
                 ends[written.account], self._named_to = end + len(written.events), entry.seq
             return tuple(sorted(ends))
 
-    async def list_granted(self, after: int) -> set[str]:
-        """Hashes of the mandates that are granted behind an entry of the journal."""
-        journal = await self._read()
-        return {
-            event.hash
-            async for entry in journal.entries(kind=TRADE_EVENTS, after=after)
-            for event in _read_entry(entry).events
-            if isinstance(event, MandateGranted)
-        }
+    async def _find_outdated(self, journal: Journal, book: AccountHistory) -> str:
+        """The hash of the mandate that stands in the book, where it is older than the backup of the home."""
+        if not self._restored_at or book.granted is None:
+            return ""
+        async for entry in journal.entries(kind=TRADE_EVENTS, after=self._searched_to):
+            events = _read_entry(entry).events
+            self._granted_since |= {event.hash for event in events if isinstance(event, MandateGranted)}
+            self._searched_to = entry.seq
+        return "" if book.granted.hash in self._granted_since else book.granted.hash
 
     async def history(self, account: str) -> AccountHistory:
         """A cold start folds what was written since the last snapshot, a later look what is new. Where `SNAPSHOT_EVERY`
@@ -218,6 +224,7 @@ class JournalTradeLog:
             known = self._histories.pop(account, None)
             book = await self._restore(journal, account) if known is None else known
             book, last = await self._fold_new(journal, account, book, shared=known is not None)
+            book.outdated = await self._find_outdated(journal, book)
             if last is not None:
                 self._ends[account] = last
             if book.count // SNAPSHOT_EVERY > book.sealed.count // SNAPSHOT_EVERY:
@@ -231,7 +238,9 @@ class JournalTradeLog:
     async def open_book(self, account: str, upto: int | None = None) -> AccountHistory:
         journal, last = await self._read(), _EVER if upto is None else upto
         book = await self._restore(journal, account, last)
-        return (await self._fold_new(journal, account, book, last))[0]
+        book, _ = await self._fold_new(journal, account, book, last)
+        book.outdated = await self._find_outdated(journal, book)
+        return book
 
     async def verify_snapshots(self) -> tuple[str, ...]:
         """Fold all events of each account again and compare: what is wrong. A snapshot that does not fit is replaced by

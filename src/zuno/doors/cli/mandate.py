@@ -32,10 +32,13 @@ def mandate_grant(
     compound: Annotated[bool, flag("--compound", "Put fees back when they pay for it.")] = False,
     hedge: Annotated[bool, flag("--hedge", "Let a hedge go along with a rebalance.")] = False,
     worth: Annotated[str, option("--worth-per-day", "USD", "Maximum worth moved in 24 h.")] = "10000",
-    gas: Annotated[str, option("--gas-per-day", "ETH", "Maximum gas in 24 h, in the chain's coin.")] = "0.02",
+    gas: Annotated[
+        str | None, option("--gas-per-day", "COINS", "Maximum gas in 24 h, in the chain's coin; by default 0.02 to 1.")
+    ] = None,
     exit_gas: Annotated[
-        str, option("--exit-gas-per-day", "ETH", "Maximum gas of exits in 24 h, which no other act uses up.")
-    ] = "0.1",
+        str | None,
+        option("--exit-gas-per-day", "COINS", "The same of exits alone; by default what ZUNO_MAX_EXIT_GAS allows one."),
+    ] = None,
     gap: Annotated[str, option("--gap", "SPAN", "Least time between acts; an exit at a price waits for none.")] = "6h",
     lasts: Annotated[str, option("--for", "SPAN", "How long: 7d; at most 30d.")] = "7d",
     chain: ChainName = None,

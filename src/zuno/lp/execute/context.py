@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from zuno.journal.port import Journal
@@ -83,10 +83,20 @@ class ExecutionContext:
         """A testnet: only there may a script approve in place of the owner."""
         return self.info.testnet
 
-    async def read_gas(self) -> GasQuote:
-        """What gas costs; where several nodes are configured, by whichever says less."""
-        told, other = await self.chain.gas(), await self.writer.other_gas()
-        return told if other is None else told.smaller(other)
+    async def read_gas(self, *, late: bool = False) -> GasQuote:
+        """What gas costs, by every node there is. What the chain itself charges is the largest that any of them says:
+        what is bid above it is not paid, and too little would wait for ever. The tip is given away, so it is the
+        smallest; once a transaction is `late`, the largest."""
+        told = await self.chain.gas()
+        quotes = [told, *await self.writer.list_gas()]
+        tips = [quote.priority_fee for quote in quotes]
+        data = [quote.l1_fee_per_byte for quote in quotes if quote.l1_fee_per_byte is not None]
+        return replace(
+            told,
+            base_fee=max(quote.base_fee for quote in quotes),
+            priority_fee=max(tips) if late else min(tips),
+            l1_fee_per_byte=max(data, default=None),
+        )
 
     @property
     def depth(self) -> int:

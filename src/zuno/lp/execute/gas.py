@@ -1,7 +1,8 @@
 """What a transaction may cost before it is signed: its bound, or a refusal that names the figure and what raises it."""
 
+from contextlib import suppress
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
 from zuno.kernel.numbers_text import decimal_text
 from zuno.kernel.units import Wei
@@ -42,7 +43,8 @@ async def bound_fees(
         tip, whole = max(tip, rules.exit_tip), max(whole, rules.exit_whole)
     bound = FeeBound(most, tip, Wei(whole - data_fee))
     if (excess := bound.find_excess(fees.max_fee, fees.tip, gas, bumps)) is not None:
-        raise GasTooHigh(_explain(context, draft, excess, "EXIT_" if leaves else ""))
+        compare = "" if await context.writer.list_gas() else " One node says so: compare with a block explorer first."
+        raise GasTooHigh(_explain(context, draft, excess, "EXIT_" if leaves else "") + compare)
     return bound
 
 
@@ -62,10 +64,25 @@ def _explain(context: ExecutionContext, draft: Draft, excess: GasExcess, exit_: 
     )
 
 
+async def choose_fees(
+    context: ExecutionContext, draft: Draft, now: Fees, gas: int, dead: StepSigned | None, **terms: Any
+) -> tuple[Fees, FeeBound]:
+    """Return what is bid for a unit of gas, and its bound: what replaces a transaction that its deadline killed or,
+    where that one was dearer than the bound, what gas costs now. Whoever still holds such a dear one mines it soon."""
+    if dead is not None:
+        dearer = replace_fees(dead, now)
+        with suppress(GasTooHigh):
+            return dearer, await bound_fees(context, draft, dearer, gas, **terms)
+    return now, await bound_fees(context, draft, now, gas, **terms)
+
+
 async def find_held_number(context: ExecutionContext, draft: Draft, wallet: WalletState) -> StepSigned | None:
     """Return the newest transaction of this wallet that its own deadline killed and that may still hold its number: the
     next one takes that number, so that only one of them can ever be mined."""
     for entry in await context.journal.latest(_REMEMBERED, kind=StepExpired.kind):
+        (signed,) = await context.journal.latest(1, request_id=entry.request_id, kind=StepSigned.kind)
+        if StepSigned.model_validate(dict(signed.payload)).nonce < wallet.nonce:
+            continue  # whatever the plan signed is over; to load it, all that was journaled since is verified
         progress = await load_progress(context.journal, str(entry.request_id))
         expired = progress.steps[StepExpired.model_validate(dict(entry.payload)).step]
         other = progress.draft or draft

@@ -10,7 +10,7 @@ from zuno.kernel.wire import derive
 from zuno.lp.execute import checks
 from zuno.lp.execute import draft as drafts
 from zuno.lp.execute.context import ExecutionContext
-from zuno.lp.execute.gas import bound_fees, find_held_number, replace_fees
+from zuno.lp.execute.gas import choose_fees, find_held_number
 from zuno.lp.execute.mandates import GasTooHigh
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
 from zuno.lp.execute.routes import load_route, load_swap_quotes
@@ -169,14 +169,20 @@ class PlanRun:
             await checks.check_reference(self.context, onchain.pool, checks.reference_limit(self.draft.instruction))
         gas = await self.context.writer.estimate(self.context.wallet, drafts.step_call(step))
         price, wallet_state = await self.context.read_gas(), onchain.wallet_state
-        fees, posting, nonce = drafts.suggest_fees(price), drafts.data_fee([step], price), wallet_state.next_nonce
-        if (expired := await find_held_number(self.context, self.draft, wallet_state)) is not None:
-            fees, nonce = replace_fees(expired, fees), expired.nonce
-        checks.check_gas(onchain, step, gas, self._gas_bound(at), fees.max_fee, posting)
-        unplanned = at.part is PlanPart.REVOKING
-        bound = await bound_fees(
-            self.context, self.draft, fees, gas, data_fee=posting, unplanned=unplanned, bumps=BUMPS
+        now, posting = drafts.suggest_fees(price), drafts.data_fee([step], price)
+        checks.check_gas(onchain, step, gas, self._gas_bound(at), now.max_fee, posting)
+        dead = await find_held_number(self.context, self.draft, wallet_state)
+        fees, bound = await choose_fees(
+            self.context,
+            self.draft,
+            now,
+            gas,
+            dead,
+            data_fee=posting,
+            unplanned=at.part is PlanPart.REVOKING,
+            bumps=BUMPS,
         )
+        nonce = wallet_state.next_nonce if dead is None else dead.nonce
         held = tuple(Flow(each, wallet_state.holdings.get(each, 0)) for each in drafts.plan_currencies(self.draft))
         return SigningInputs(nonce, gas, fees, held, bound)
 

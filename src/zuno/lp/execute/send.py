@@ -15,6 +15,7 @@ from zuno.lp.execute.gas import bound_fees, replace_fees
 from zuno.lp.execute.handed_out import find_step, number_step
 from zuno.lp.execute.mandates import GasTooHigh, check_act
 from zuno.lp.execute.plan_state import PlanPart, PlanProgress, StepProgress, append_event
+from zuno.lp.model.chains import DataFee
 from zuno.lp.model.gas import BUMPS, FeeBound
 from zuno.lp.model.plan import Flow, StepState
 from zuno.lp.model.plan_events import (
@@ -172,24 +173,29 @@ class StepSender:
     async def cancel(self, index: int) -> bool:
         """Send an empty transaction with the step's nonce: only one of the two can be mined. False where it would cost
         more than its bound: then it waits."""
-        newest = self.progress.steps[index].newest
+        newest, nothing, gas = self.progress.steps[index].newest, Call(self.context.wallet, 0, b""), CANCEL_GAS
+        if self.context.info.data_fee is DataFee.ARBITRUM:  # there gas pays for the data, too
+            gas = max(gas, await self.context.writer.estimate(self.context.wallet, nothing))
         fees = replace_fees(newest, suggest_fees(await self.context.read_gas()))
         try:
-            bound = await bound_fees(self.context, self.draft, fees, CANCEL_GAS, unplanned=True)
+            bound = await bound_fees(self.context, self.draft, fees, gas, unplanned=True)
         except GasTooHigh as excess:
             await self._wait_for_gas(index, excess)
             return False
-        empty = SigningInputs(newest.nonce, CANCEL_GAS, fees, newest.holdings, bound)
-        await self._sign_and_store(index, Call(self.context.wallet, 0, b""), empty, cancels=True)
+        await self._sign_and_store(
+            index, nothing, SigningInputs(newest.nonce, gas, fees, newest.holdings, bound), cancels=True
+        )
         self.notify(f"{self._step_label(index)}: cancelling by an empty transaction of the same number")
         await self._broadcast(index)
         return True
 
     async def _wait_for_gas(self, index: int, excess: GasTooHigh) -> None:
-        """Journal that a step waits for gas, once: the entry is pushed to the owner."""
-        plan = self.progress.plan_id
-        last = await self.context.journal.latest(1, request_id=plan, kind=StepWaits.kind)
-        if not last or last[0].payload["step"] != index:
+        """Journal that a step waits for gas, once until something is signed: the entry is pushed to the owner."""
+        plan, journal = self.progress.plan_id, self.context.journal
+        last = await journal.latest(1, request_id=plan, kind=StepWaits.kind)
+        signed = await journal.latest(1, request_id=plan, kind=StepSigned.kind)
+        since = signed[0].seq if signed else 0
+        if not last or last[0].seq < since or last[0].payload["step"] != index:
             await self._append_event(StepWaits(plan_id=plan, step=index, why=str(excess)))
             self.notify(f"{self._step_label(index)}: waits. {excess}")
 
@@ -220,7 +226,7 @@ class StepSender:
         """The same bytes at a higher fee, inside the approved bound, which keeps room for a cancel."""
         step = self.progress.steps[index]
         newest, unplanned = step.newest, step.newest.cancels or step.part is PlanPart.REVOKING
-        price = await self.context.read_gas()
+        price = await self.context.read_gas(late=True)
         fees, posting = replace_fees(newest, suggest_fees(price)), data_fee([step.step], price)
         room = 0 if unplanned else BUMPS - 1
         try:

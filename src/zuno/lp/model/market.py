@@ -1,6 +1,6 @@
 """Facts about markets: a value never travels without its source and its time."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Generic, TypeVar
 
@@ -85,16 +85,6 @@ class GasQuote:
     @property
     def price(self) -> Wei:
         return Wei(self.base_fee + self.priority_fee)
-
-    def smaller(self, other: "GasQuote") -> "GasQuote":
-        """Each figure as the one says it that says less."""
-        data = [fee for fee in (self.l1_fee_per_byte, other.l1_fee_per_byte) if fee is not None]
-        return replace(
-            self,
-            base_fee=min(self.base_fee, other.base_fee),
-            priority_fee=min(self.priority_fee, other.priority_fee),
-            l1_fee_per_byte=min(data, default=None),
-        )
 
     def cost(self, units: int, size: int, *, estimated_here: bool) -> Wei:
         """What `units` of gas and `size` bytes cost; `estimated_here` if this very chain's node named the units. Units

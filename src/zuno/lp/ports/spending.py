@@ -207,9 +207,9 @@ class Writer(Protocol):
     async def estimate(self, wallet: Address, call: Call) -> int:
         """A gas limit that suffices at the head; `Refused` with the reason where the call would revert."""
 
-    async def other_gas(self) -> GasQuote | None:
-        """What gas costs at the head by every node on its own, each figure the smallest that any of them says; None
-        where one node is all there is: what it says twice is no second opinion."""
+    async def list_gas(self) -> Sequence[GasQuote]:
+        """What gas costs at the head by every node that answers, each on its own; nothing where one node is all there
+        is: what it says twice is no second opinion."""
 
     async def depth(self, pool_id: HexId) -> Depth:
         """The pool at the head with its initialised ticks around the price: what a swap is quoted on."""

@@ -45,6 +45,7 @@ class DeskStateReader:
     """By position of a chain, what its short is off by."""
     killed: Callable[[], HomeLock | None]
     now: Callable[[], Millis]
+    restored: int = 0  # the newest entry when this home was restored from a backup
 
     async def read(self, chain: str, head: Block) -> DeskState:
         urgent, plans = list[str](), dict[int, PlannedView]()
@@ -57,6 +58,10 @@ class DeskStateReader:
             standing = [granted.mandate for (name, _), granted in book.standing.items() if name == chain]
             if standing and book.paused:
                 urgent.append("acts under mandates are paused; `zuno lp resume` lets them go on")
+            if any(
+                place[0] == chain and book.numbers[each.hash] <= self.restored for place, each in book.standing.items()
+            ):
+                urgent.append(f"the mandate on {chain} is older than the backup of this home: nothing is done under it")
             if any(mandate.expires <= self.now() for mandate in standing):
                 urgent.append(f"the mandate on {chain} has expired: nothing is done under it")
             has_plans = [await journal.latest(1, kind=kind) for kind in (PLAN_KIND, INSTRUCTED_KIND)]

@@ -60,8 +60,8 @@ class MandateRequest:
     acts: Sequence[MandatedAct] = ()
     """Beside the exit."""
     worth_per_day: str = "10000"
-    gas_per_day: str = "0.02"
-    exit_gas_per_day: str = "0.1"
+    gas_per_day: str | None = None  # a fifth of what one transaction may cost, and 0.02 coins at least
+    exit_gas_per_day: str | None = None  # what one transaction of an exit may cost: an approval is several times dearer
     gap: str = "6h"
     lasts: str = "7d"
 
@@ -70,11 +70,13 @@ class LpMandateView(View):
     hash: str
     expires: IsoTime
     active: bool
+    outdated: bool = False
     terms: tuple[str, ...]
     mandate: LpMandate
 
     def write(self) -> Section:
-        until = Value(f"until {self.expires}") if self.active else warn(f"expired at {self.expires}: nothing is done")
+        over = "older than the backup of this home" if self.outdated else f"expired at {self.expires}"
+        until = Value(f"until {self.expires}") if self.active else warn(f"{over}: nothing is done")
         head = facts(("mandate", id_(self.hash)), ("state", until))
         return section(f"{chain_label(self.mandate.chain)} · {self.mandate.chain}", head, lines(*self.terms))
 
@@ -105,6 +107,7 @@ class MandateDesk:
     now: Callable[[], Millis]
     gaps: Callable[[], Sequence[str]] = tuple
     """Why pushes do not reach the owner."""
+    restored: int = 0  # the newest entry when this home was restored: mandates up to it do not count
 
     async def grant(self, asked: MandateRequest, confirm: Confirm, *, scripted: bool = False) -> LpMandatesView:
         """Once the word `grant` was typed. `scripted`: `Refused` where there is real money."""
@@ -132,7 +135,8 @@ class MandateDesk:
                 LpMandateView,
                 each,
                 each.mandate,
-                active=each.mandate.expires > self.now(),
+                active=each.mandate.expires > self.now() and book.numbers[each.hash] > self.restored,
+                outdated=book.numbers[each.hash] <= self.restored,
                 terms=describe_terms(each.mandate),
             )
             for each in book.standing.values()
@@ -181,9 +185,14 @@ class MandateDesk:
         pools = [await execution.chain.pool(arguments.pool_id(text)) for text in asked.pools]
         named = (*(position.pool for position in positions), *pools)
         ends, pair = _read_exit(asked, named)
-        caps = (asked.gas_per_day, asked.exit_gas_per_day)
+        rules, digits = execution.limits.gas or info.gas, info.native.token.decimals
+        usual = (max(rules.whole // 5, 2 * 10**16), rules.exit_whole)
+        named_caps = (asked.gas_per_day, asked.exit_gas_per_day)
+        caps = [
+            cap or decimal_text(Fraction(most, 10**digits), digits) for cap, most in zip(named_caps, usual, strict=True)
+        ]
         try:
-            gas, exit_gas = (Wei(parse_units(f"{parse_amount(cap):f}", info.native.token.decimals)) for cap in caps)
+            gas, exit_gas = (Wei(parse_units(f"{parse_amount(cap):f}", digits)) for cap in caps)
         except ValueError:
             raise UsageError(f"{plain_text(' or '.join(caps), 80)} has too many decimals.") from None
         now = self.now()

@@ -328,7 +328,9 @@ class BookState:
         self.locks: dict[tuple[trade_events.Protection, Symbol | None], trade_events.LockSet] = {}
         self.lifted: dict[tuple[trade_events.Protection, Symbol | None], Millis] = {}
         """When each was lifted last: a protection counts only what came after."""
-        self.mandate: trade_events.MandateGranted | None = None
+        self.granted: trade_events.MandateGranted | None = None  # the newest mandate that was not revoked
+        self.outdated = ""
+        """The hash of a mandate that is older than the backup this home was restored from: it may have been revoked."""
         self.mandates: list[trade_events.Mandate] = []
         """Every one that was ever granted."""
         self.resting: dict[str, RestingOrder] = {}
@@ -556,6 +558,11 @@ class BookState:
             if (lock.until is None or lock.until > now)
             and (lock.symbol is None or symbol is None or lock.symbol is symbol)
         ]
+
+    @property
+    def mandate(self) -> trade_events.MandateGranted | None:
+        """The one that counts."""
+        return None if self.granted is None or self.granted.hash == self.outdated else self.granted
 
     def active_mandate(self, now: Millis) -> trade_events.Mandate | None:
         granted = self.mandate

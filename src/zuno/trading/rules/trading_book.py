@@ -81,12 +81,12 @@ class TradingBook(BookState):
                 self.locks.pop((event.protection, event.symbol), None)
                 self.lifted[event.protection, event.symbol] = event.at
             case trade_events.MandateGranted():
-                self.mandate = event
+                self.granted = event
                 self.mandates.append(event.mandate)
             case trade_events.MandateRevoked():
-                if self.mandate is None or self.mandate.hash != event.hash:
+                if self.granted is None or self.granted.hash != event.hash:
                     raise Refused(f"No mandate {event.hash[:12]} stands.")
-                self.mandate = None
+                self.granted = None
             case trade_events.AccountOpened():
                 self._open_venues(event.balances)
             case trade_events.ClockSet():

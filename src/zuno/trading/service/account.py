@@ -441,7 +441,9 @@ class AccountDesk:
         return await self._tell_action(gate, *said, ask=True)
 
     async def unlock(self, protection: str | None = None, confirm: Confirm = lambda word, what: False) -> ActionView:
-        """With money the word `unlock` has to be typed."""
+        """With money the word `unlock` has to be typed. What is killed after this was asked for stays killed."""
+        kills, name = self._with.kill_lock, self._reader.short_name
+        marks = await asyncio.to_thread(kills.list_marks, name)
         hint = f"protection; there are {', '.join(Protection)}"
         named = None if protection is None else arguments.parse_word(Protection, protection, hint)
         if self._reader.mode == "live":
@@ -455,7 +457,7 @@ class AccountDesk:
         gate = await self._open()
         said = [f"{lock.protection} is lifted" for lock in await gate.unlock(named)] or ["nothing was locked"]
         if named in (None, Protection.KILL_SWITCH):
-            await asyncio.to_thread(self._with.kill_lock.unlock, self._reader.short_name)  # last: the log has it by now
+            await asyncio.to_thread(kills.unlock, name, marks)  # last: the log has it by now
         return await self._tell_action(gate, *said, named=True)
 
     async def reconcile(self) -> ActionView:

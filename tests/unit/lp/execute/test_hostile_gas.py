@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from tests.unit.lp.execute.test_carrying import Instead, allowed, begun, numbers
-from tests.wire.hostile_gas import GWEI, KINDS, LEAVING, LIES, LyingNode, sign_under_lies
+from tests.wire.hostile_gas import GWEI, KINDS, LEAVING, LIES, PATIENT, LyingNode, sign_under_lies
 from zuno.adapters.file_lock import wallet_lock
 from zuno.kernel.errors import Refused, Unavailable, ZunoError
+from zuno.kernel.units import Wei
 from zuno.lp.execute.plan_run import PlanRun
+from zuno.lp.model.chains import DataFee
 from zuno.lp.model.plan import PlanState
 from zuno.lp.model.plan_events import Action
 
@@ -65,6 +67,7 @@ async def test_a_revocation_is_not_signed_at_33_334_times_its_price(bench: Any) 
     assert book.over is None, "it waits"
     waits = [entry.payload async for entry in bench.journal.entries(request_id=plan_id, kind="step_waits")]
     assert ["ZUNO_MAX_TIP_GWEI=sim=126" in str(entry["why"]) for entry in waits] == [True]
+    assert "block explorer" in str(waits[0]["why"]), "one node alone says so"
     assert (await bench.cancel(plan_id)).state is PlanState.CANCELLED
     assert not any((await allowed(bench)).values())
 
@@ -127,3 +130,79 @@ async def test_the_next_plan_takes_the_number_where_nothing_is_left_to_revoke(be
     assert (first.nonce, 8 * first.tip > 9 * killed.tip) == (killed.nonce, True)
     again = await bench.apply(await bench.approved(await bench.told(Action.CLOSE)))
     assert again.steps[0].nonce == killed.nonce + 1, "mined: the number is free for good"
+
+
+def at_price(bench: Any, times: int) -> Any:
+    """The bench's chain, where a unit of gas costs so many times as much."""
+
+    async def gas() -> Any:
+        told = await bench.chain.gas()
+        return replace(told, base_fee=Wei(told.base_fee * times))
+
+    return Instead(bench.chain, gas=gas)
+
+
+async def test_an_exit_goes_on_though_what_holds_its_number_was_far_dearer(bench: Any) -> None:
+    """Killed by its deadline while gas was at its peak; what replaces it there would be above the new approval."""
+    bench.hands = replace(bench.hands, chain=at_price(bench, 30))
+    plan_id: str = await bench.approved(await bench.told(Action.CLOSE))
+    bench.pond.answers = [Unavailable("no answer")]
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id)
+    killed = (await bench.book(plan_id)).steps[0].newest
+    bench.pond.later = 10_000
+    with pytest.raises(Refused):
+        await bench.apply(plan_id)
+    bench.pond.later = 0
+    bench.hands = replace(bench.hands, chain=bench.chain)
+    book = await bench.apply(await bench.approved(await bench.told(Action.CLOSE)))
+    assert (book.state, book.steps[0].nonce) == (PlanState.CONFIRMED, killed.nonce)
+    assert book.steps[0].newest.max_fee < killed.max_fee
+
+
+async def test_of_two_nodes_the_one_that_says_too_little_keeps_nothing_waiting(bench: Any) -> None:
+    """A node that lies low, or lags behind a rise: what the chain charges is the larger, and a tip rises when it is
+    late."""
+    told = await bench.chain.gas()
+    quotes = [replace(told, base_fee=Wei(1), priority_fee=Wei(0), l1_fee_per_byte=Wei(7)), told]
+
+    async def list_gas() -> Any:
+        return quotes
+
+    context = replace(bench.hands, writer=Instead(bench.pond, list_gas=list_gas))
+    assert await context.read_gas() == replace(told, priority_fee=Wei(0), l1_fee_per_byte=Wei(7))
+    assert (await context.read_gas(late=True)).priority_fee == told.priority_fee
+
+
+async def test_a_cancel_has_the_gas_that_the_chain_asks_for(bench: Any) -> None:
+    """On Arbitrum gas pays for the data as well: no node takes a transaction of 21,000 there."""
+    arbitrum = Instead(bench.chain, info=replace(bench.info, data_fee=DataFee.ARBITRUM))
+
+    async def estimate(wallet: Any, call: Any) -> int:
+        return 90_000 if not call.data else await bench.pond.estimate(wallet, call)
+
+    for chain, gas in ((bench.chain, 21_000), (arbitrum, 90_000)):
+        plan_id: str = await bench.approved(await bench.told(Action.CLOSE))
+        bench.pond.answers = [Unavailable("no answer")]
+        with pytest.raises(Unavailable):
+            await bench.apply(plan_id)
+        book = await bench.cancel(plan_id, chain=chain, writer=Instead(bench.pond, estimate=estimate))
+        assert (book.state, book.steps[0].newest.gas) == (PlanState.CANCELLED, gas)
+
+
+async def test_a_wait_is_told_again_once_something_was_signed_since(bench: Any) -> None:
+    plan_id: str = await bench.approved(await bench.told(Action.CLOSE))
+    bench.pond.holding = True
+    prices = [1_000, 1_000, 1, 1_000]
+
+    def pass_time() -> None:
+        bench.wait(31)
+        bench.hands.chain.gas = at_price(bench, prices.pop(0)).gas
+
+    bench.hands = replace(bench.hands, chain=Instead(bench.chain))
+    bench.asleep = [pass_time] * len(prices)
+    with pytest.raises(Unavailable):
+        await bench.apply(plan_id, timeouts=replace(PATIENT, patience=125))
+    entries = [entry.kind async for entry in bench.journal.entries(request_id=plan_id)]
+    told = [kind for kind in entries if kind in ("step_signed", "step_waits")]
+    assert told == ["step_signed", "step_waits", "step_signed", "step_waits"]

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import reduce
 from typing import Any, Final
 
 from eth_hash.auto import keccak
@@ -79,7 +78,7 @@ class RpcWriter:
     async def estimate(self, wallet: Address, call: Call) -> int:
         return await self._at_head(lambda head: self._estimate_at(head, wallet, call))
 
-    async def other_gas(self) -> GasQuote | None:
+    async def list_gas(self) -> tuple[GasQuote, ...]:
         provider, quotes = self._node.provider, list[GasQuote]()
         try:
             for node in provider.endpoints if len(provider.endpoints) > 1 else ():
@@ -88,7 +87,7 @@ class RpcWriter:
                     quotes.append(await self._gas())
         finally:
             provider.only.set(None)
-        return reduce(GasQuote.smaller, quotes) if quotes else None
+        return tuple(quotes)
 
     async def depth(self, pool_id: HexId) -> Depth:
         return await self._at_head(lambda head: self._depth_at(pool_id, head))

@@ -64,8 +64,8 @@ class SimWriter:
             raise Refused(f"The call to {call.to} would revert: {tried.error}.")
         return tried.gas_needed
 
-    async def other_gas(self) -> GasQuote | None:
-        return None
+    async def list_gas(self) -> tuple[GasQuote, ...]:
+        return ()
 
     async def depth(self, pool_id: HexId) -> Depth:
         self._chain.latest()
