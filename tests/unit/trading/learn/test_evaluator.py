@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import tarfile
 from decimal import Decimal
 from pathlib import Path
@@ -19,6 +18,10 @@ from tests.wire.fakes.model import ScriptedModel
 from tests.wire.learning import ACCOUNT, ORIGIN, Learning, candle, journal, market, minute, summary
 from tests.wire.order_gate import GateHarness
 from tests.wire.paper_venue import ACCOUNT as PAPER
+from zuno.adapters.clock.system import unix_millis
+from zuno.adapters.keys.ed25519 import KeyFile
+from zuno.adapters.store.sqlite import open_sqlite
+from zuno.journal.journal import ChainedJournal
 from zuno.journal.port import Entry
 from zuno.kernel.units import Millis
 from zuno.llm.port import ModelRequest
@@ -263,12 +266,21 @@ def assert_consistent(case: PostMortem) -> None:
     assert -case.path.mae_pct <= case.path.exit_pct <= case.path.mfe_pct
 
 
-@pytest.mark.parametrize("home", sorted((GOLDEN / "homes").glob("*.tar.gz")), ids=lambda path: path.name)
-def test_no_post_mortem_of_a_golden_home_contradicts_itself(tmp_path: Path, home: Path) -> None:
-    with tarfile.open(home) as packed:
-        packed.extractall(tmp_path, filter="data")
-    for stored in tmp_path.rglob("journal.db"):
-        with sqlite3.connect(stored) as store:
-            bodies = store.execute("SELECT body FROM entries WHERE kind = ?", (POST_MORTEM,)).fetchall()
-        for (body,) in bodies:
-            assert_consistent(PostMortem.model_validate(json.loads(body)["payload"], strict=False))
+def unpack_home(place: Path, home: str) -> list[Path]:
+    """Unpack a golden home and return the keys of its journals."""
+    with tarfile.open(GOLDEN / "homes" / f"{home}.tar.gz") as packed:
+        packed.extractall(place, filter="data")
+    return [*place.rglob("keys/node.key")]
+
+
+@pytest.mark.parametrize(("home", "written"), [("edition_1", 0), ("release_1_0", 2)])
+async def test_no_post_mortem_of_a_golden_home_contradicts_itself(tmp_path: Path, home: str, written: int) -> None:
+    found = 0
+    for key in unpack_home(tmp_path, home):
+        journal = ChainedJournal(open_sqlite(key.parents[1]), KeyFile(key), code=lambda: "today", now=unix_millis)
+        async for entry in journal.entries():
+            if entry.kind == POST_MORTEM:
+                assert_consistent(PostMortem.model_validate(dict(entry.payload), strict=False))
+                found += 1
+        await journal.close()
+    assert found == written
