@@ -279,6 +279,7 @@ class Child:
     fate: Mortal
     url: str = ""
     tapes: dict[Venue, ListTape] = field(default_factory=lambda: {SPOT: ListTape(), PERPETUAL: ListTape()})
+    wires: list[OrderVenue] = field(default_factory=list)
     ahead: int = 0
     at: Millis = START
     shown: Millis = START
@@ -352,8 +353,10 @@ class Child:
         return Millis(at)
 
     async def sleep(self, seconds: float) -> None:
-        """In the exchange's time, not in ours."""
+        """In the exchange's time, not in ours: orders are dated by it."""
         self.tell(f"wait {round(seconds * 1_000)}")
+        for venue in self.wires:
+            await venue.now()
 
     async def settle(self, gate: OrderGate) -> None:
         """Look until nothing is unsure: what was sent may not be listed yet."""
@@ -368,7 +371,10 @@ class Child:
         return self.shown
 
     def open_venue(self, log: Any, exchange: Venue) -> OrderVenue:
-        return open_wire(exchange, self.url, self.sleep) if self.case.fake else self.open_paper(log, exchange)
+        if not self.case.fake:
+            return self.open_paper(log, exchange)
+        self.wires.append(open_wire(exchange, self.url, self.sleep))
+        return self.wires[-1]
 
     def open_paper(self, log: Any, exchange: Venue) -> OrderVenue:
         tape, fees = self.tapes[exchange], Fees().at(exchange)
