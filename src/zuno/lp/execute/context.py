@@ -87,12 +87,12 @@ class ExecutionContext:
         """What gas costs, by every node there is. What the chain itself charges is the largest that any of them says:
         what is bid above it is not paid, and too little would wait for ever. The tip is given away, so it is the
         smallest; once a transaction is `late`, the largest."""
-        told = await self.chain.gas()
-        quotes = [told, *await self.writer.list_gas()]
+        first = await self.chain.gas()
+        quotes = [first, *await self.writer.list_gas()]
         tips = [quote.priority_fee for quote in quotes]
         data = [quote.l1_fee_per_byte for quote in quotes if quote.l1_fee_per_byte is not None]
         return replace(
-            told,
+            first,
             base_fee=max(quote.base_fee for quote in quotes),
             priority_fee=max(tips) if late else min(tips),
             l1_fee_per_byte=max(data, default=None),

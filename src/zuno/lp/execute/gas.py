@@ -55,8 +55,8 @@ def _explain(context: ExecutionContext, draft: Draft, excess: GasExcess, exit_: 
             f"A unit of gas costs up to {excess[1]} wei; the bound is {excess[2]} wei, from the approval "
             f"(`zuno plan approve {draft.plan_id}` makes a new one before anything is signed)."
         )
-    told = {"tip": ("tip", "gwei", "TIP_GWEI", 9), "whole": ("transaction", context.info.native.symbol, "GAS", 18)}
-    what, unit, name, digits = told[excess[0]]
+    words = {"tip": ("tip", "gwei", "TIP_GWEI", 9), "whole": ("transaction", context.info.native.symbol, "GAS", 18)}
+    what, unit, name, digits = words[excess[0]]
     asked, most = (decimal_text(Fraction(figure, 10**digits), digits) for figure in excess[1:])
     return (
         f"The {what} would cost up to {asked} {unit}; the cap is {most} {unit}. "

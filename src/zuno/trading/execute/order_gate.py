@@ -101,11 +101,11 @@ class OrderGate:
     @property
     def troubles(self) -> dict[Venue, str]:
         """Exchanges that did not answer the last time, and those that refused a level which the desk watches."""
-        said = {**self._account.troubles}
+        troubles = {**self._account.troubles}
         for (place, _), why in self._account.refusals.items():
             if place in self.book.positions:
-                said[place[0]] = "; ".join(filter(None, (said.get(place[0]), why)))
-        return said
+                troubles[place[0]] = "; ".join(filter(None, (troubles.get(place[0]), why)))
+        return troubles
 
     @property
     def paper_venues(self) -> tuple[Venue, ...]:
